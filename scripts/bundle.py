@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-#===- bundle.py - Pack the compiler with all that it loads -----------------===#
+# ===- bundle.py - Pack the compiler with all that it loads -----------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 """Make a compiler that runs where neither MLIR nor a recent C library is.
 
     cmake --build build/dev
@@ -45,11 +45,18 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = ("fuse-artifact", "fuse-compile", "fuse-device-run", "fuse-opt",
-         "fuse-run")
+TOOLS = (
+    "fuse-artifact",
+    "fuse-compile",
+    "fuse-device-run",
+    "fuse-opt",
+    "fuse-run",
+)
 # What belongs to the C library and must not be mixed with a host's.
-LIBC = re.compile(r"(ld-linux-.*|lib(c|m|pthread|dl|rt|resolv|stdc\+\+|gcc_s))"
-                  r"\.so\.\d+$")
+LIBC = re.compile(
+    r"(ld-linux-.*|lib(c|m|pthread|dl|rt|resolv|stdc\+\+|gcc_s))"
+    r"\.so\.\d+$"
+)
 STAND_INS = ("libedit.so.2", "libxml2.so.2", "libxml2.so.16", "libz3.so.4")
 # Libraries of their own archive, since they hardly ever change.
 LARGE = 1 << 25
@@ -109,8 +116,12 @@ touch "$to/ready"
 
 
 def call(*command: object) -> str:
-    return subprocess.run([str(part) for part in command], check=True,
-                          capture_output=True, text=True).stdout
+    return subprocess.run(
+        [str(part) for part in command],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
 
 
 def needed(path: Path) -> list[str]:
@@ -124,17 +135,20 @@ def collect(files: Iterable[Path], whole: bool) -> dict[str, Path | None]:
     queue = list(files)
     while queue:
         path = queue.pop()
-        places = dict(re.findall(r"^\s*(\S+) => (/\S+)", call("ldd", path),
-                                 re.MULTILINE))
+        places = dict(
+            re.findall(r"^\s*(\S+) => (/\S+)", call("ldd", path), re.MULTILINE)
+        )
         for name in needed(path):
             if name in found:
                 continue
             if name.startswith("ld-linux"):
-                places[name] = call("readelf", "-p", ".interp",
-                                    "/bin/sh").split()[-1]
+                places[name] = call(
+                    "readelf", "-p", ".interp", "/bin/sh"
+                ).split()[-1]
             if name not in places:
-                raise SystemExit(f"error: '{path}' needs {name}, which is not "
-                                 "installed")
+                raise SystemExit(
+                    f"error: '{path}' needs {name}, which is not installed"
+                )
             if name in STAND_INS and not whole:
                 found[name] = None
                 continue
@@ -148,41 +162,76 @@ def symbols(path: Path, undefined: bool) -> dict[str, str]:
     """Dynamic symbols and their versions."""
     found = {}
     for line in call("objdump", "-T", path).splitlines():
-        match = re.match(r"[0-9a-f]+ .{7} (\S+)\s+[0-9a-f]+\s+"
-                         r"(?:\(?([\w.]+)\)?\s+)?(\S+)$", line)
+        match = re.match(
+            r"[0-9a-f]+ .{7} (\S+)\s+[0-9a-f]+\s+"
+            r"(?:\(?([\w.]+)\)?\s+)?(\S+)$",
+            line,
+        )
         if match and (match[1] == "*UND*") == undefined:
             found[match[3]] = match[2] or "Base"
     return found
 
 
-def make_stand_in(name: str, real: Path, users: Iterable[Path],
-                  target: Path) -> None:
+def make_stand_in(
+    name: str, real: Path, users: Iterable[Path], target: Path
+) -> None:
     """A library that has what `users` take from `real` and aborts."""
     taken = {}
     for user in users:
         taken.update(symbols(user, undefined=True))
-    taken = {symbol: taken[symbol] for symbol in symbols(real, undefined=False)
-             if symbol in taken}
+    taken = {
+        symbol: taken[symbol]
+        for symbol in symbols(real, undefined=False)
+        if symbol in taken
+    }
     with tempfile.TemporaryDirectory() as folder:
         source, script = Path(folder, "source.c"), Path(folder, "versions")
-        source.write_text("void abort(void);\n" + "".join(
-            f"void {symbol}(void) {{ abort(); }}\n" for symbol in taken))
+        source.write_text(
+            "void abort(void);\n"
+            + "".join(
+                f"void {symbol}(void) {{ abort(); }}\n" for symbol in taken
+            )
+        )
         versions = sorted(set(taken.values()) - {"Base"})
-        script.write_text("".join(
-            f"{version} {{ global: " + "".join(
-                f"{symbol}; " for symbol in taken if taken[symbol] == version)
-            + "};\n" for version in versions))
+        script.write_text(
+            "".join(
+                f"{version} {{ global: "
+                + "".join(
+                    f"{symbol}; "
+                    for symbol in taken
+                    if taken[symbol] == version
+                )
+                + "};\n"
+                for version in versions
+            )
+        )
         options = [f"-Wl,--version-script={script}"] if versions else []
-        call("clang-22", "-shared", "-fPIC", "-Os", "-w", "-fno-builtin",
-             f"-Wl,-soname,{name}", *options, source, "-o", target)
+        call(
+            "clang-22",
+            "-shared",
+            "-fPIC",
+            "-Os",
+            "-w",
+            "-fno-builtin",
+            f"-Wl,-soname,{name}",
+            *options,
+            source,
+            "-o",
+            target,
+        )
 
 
 def compress(write: Callable[[IO[bytes]], None], target: Path) -> None:
     """Compresses what `write` writes; `target` is there whole or not at all."""
     partial = target.with_suffix(".partial")
-    with partial.open("wb") as file, subprocess.Popen(
+    with (
+        partial.open("wb") as file,
+        subprocess.Popen(
             ["xz", "-T1", "--x86", "--lzma2=preset=9e,dict=192MiB"],
-            stdin=subprocess.PIPE, stdout=file) as xz:
+            stdin=subprocess.PIPE,
+            stdout=file,
+        ) as xz,
+    ):
         assert xz.stdin
         with xz.stdin:
             write(xz.stdin)
@@ -193,6 +242,7 @@ def compress(write: Callable[[IO[bytes]], None], target: Path) -> None:
 
 def write_tar(file: IO[bytes], folder: Path) -> None:
     """The same bytes for the same files."""
+
     def reset(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.uid = info.gid = info.mtime = 0
         info.uname = info.gname = ""
@@ -210,29 +260,53 @@ def digest(path: Path) -> str:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("output", type=Path, help="folder for the archives")
-    parser.add_argument("--build", type=Path, default=ROOT / "build/dev",
-                        help="build to pack (default: build/dev)")
-    parser.add_argument("--tool", action="append", default=[], metavar="NAME",
-                        help="another program of BUILD, besides "
-                        + ", ".join(TOOLS))
-    parser.add_argument("--prefix", default="fuse", metavar="FOLDER",
-                        help="where unpack.sh unpacks unless it is told "
-                        "(default: fuse)")
-    parser.add_argument("--strip", action="store_true",
-                        help="leave symbols out of what BUILD made")
-    parser.add_argument("--whole", action="store_true",
-                        help="no stand-ins for libraries that are never called")
+    parser.add_argument(
+        "--build",
+        type=Path,
+        default=ROOT / "build/dev",
+        help="build to pack (default: build/dev)",
+    )
+    parser.add_argument(
+        "--tool",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="another program of BUILD, besides " + ", ".join(TOOLS),
+    )
+    parser.add_argument(
+        "--prefix",
+        default="fuse",
+        metavar="FOLDER",
+        help="where unpack.sh unpacks unless it is told (default: fuse)",
+    )
+    parser.add_argument(
+        "--strip",
+        action="store_true",
+        help="leave symbols out of what BUILD made",
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="no stand-ins for libraries that are never called",
+    )
     options = parser.parse_args(arguments)
-    options.programs = [options.build / "bin" / name
-                        for name in dict.fromkeys((*TOOLS, *options.tool))]
-    options.own = [options.build / "lib" / name
-                   for name in ("libfuse.so.0", "libfuse-rt.so.0")]
+    options.programs = [
+        options.build / "bin" / name
+        for name in dict.fromkeys((*TOOLS, *options.tool))
+    ]
+    options.own = [
+        options.build / "lib" / name
+        for name in ("libfuse.so.0", "libfuse-rt.so.0")
+    ]
     for path in (*options.programs, *options.own):
         if not path.exists():
-            parser.error(f"'{path}' does not exist: build it, or name a build "
-                         "with --build")
+            parser.error(
+                f"'{path}' does not exist: build it, or name a build "
+                "with --build"
+            )
     return options
 
 
@@ -264,8 +338,12 @@ def pack_large(path: Path, packed: Path, before: dict[str, str]) -> str:
     return now
 
 
-def copy_libraries(libraries: dict[str, Path | None], folder: Path,
-                   output: Path, before: dict[str, str]) -> dict[str, str]:
+def copy_libraries(
+    libraries: dict[str, Path | None],
+    folder: Path,
+    output: Path,
+    before: dict[str, str],
+) -> dict[str, str]:
     """Puts libraries of the system, or stand-ins, into the folder.
 
     Returns:
@@ -283,8 +361,10 @@ def copy_libraries(libraries: dict[str, Path | None], folder: Path,
             shutil.copy(path, target)
             target.chmod(0o755)
         else:
-            real = re.search(rf"{re.escape(library)} => (/\S+)",
-                             "".join(call("ldd", user) for user in users))
+            real = re.search(
+                rf"{re.escape(library)} => (/\S+)",
+                "".join(call("ldd", user) for user in users),
+            )
             if real is None:
                 raise SystemExit(f"error: ldd names no file of {library}")
             make_stand_in(library, Path(real[1]), users, target)
@@ -296,8 +376,11 @@ def main(arguments: list[str] | None = None) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     found = collect([*options.programs, *options.own], options.whole)
     # A library of the build is not one of the system.
-    libraries = {name: path for name, path in found.items()
-                 if name not in [path.name for path in options.own]}
+    libraries = {
+        name: path
+        for name, path in found.items()
+        if name not in [path.name for path in options.own]
+    }
     record = options.output / "archives.json"
     before = json.loads(record.read_text()) if record.exists() else {}
     with tempfile.TemporaryDirectory() as name:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-#===- count-report.py - What a report of a test runner counts --------------===#
+# ===- count-report.py - What a report of a test runner counts --------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 """Print how many tests of a report passed and failed, as two numbers.
 
     lit --output lit.json ... ; scripts/count-report.py lit.json
@@ -31,12 +31,15 @@ def count(report: Any) -> tuple[int, int]:
     if isinstance(tests, list):
         codes = [test["code"] for test in tests]
         passed = sum(code in PASSED for code in codes)
-        return passed, len(codes) - passed - sum(code in QUIET
-                                                 for code in codes)
+        return passed, len(codes) - passed - sum(
+            code in QUIET for code in codes
+        )
     failed = report["failures"] + report["errors"]
-    skipped = sum(case.get("result") == "SKIPPED"
-                  for suite in report.get("testsuites", [])
-                  for case in suite["testsuite"])
+    skipped = sum(
+        case.get("result") == "SKIPPED"
+        for suite in report.get("testsuites", [])
+        for case in suite["testsuite"]
+    )
     return tests - report.get("disabled", 0) - skipped - failed, failed
 
 

@@ -1,8 +1,8 @@
-#===- docs_hooks.py - Generate the references of the site -----------------===#
+# ===- docs_hooks.py - Generate the references of the site -----------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 """Fill the references of the documentation while mkdocs builds the site.
 
 A line `<!-- generated: NAME ARGUMENTS -->` of a page becomes what a function of
@@ -31,8 +31,7 @@ import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = Path(os.environ.get("FUSE_BIN", ROOT / "build/dev/bin"))
-TBLGEN = Path(os.environ.get("FUSE_TBLGEN",
-                             "/usr/lib/llvm-22/bin/mlir-tblgen"))
+TBLGEN = Path(os.environ.get("FUSE_TBLGEN", "/usr/lib/llvm-22/bin/mlir-tblgen"))
 # mkdocs counts warnings of its own loggers, and --strict fails on them.
 LOG = logging.getLogger("mkdocs.hooks.fuse")
 MARK = re.compile(r"^<!-- generated: ([\w-]+)((?: \S+)*) -->$", re.MULTILINE)
@@ -47,13 +46,24 @@ HEADERS = ("Status.h", "Runtime.h", "Compiler.h", "Kernels.h")
 
 def run(*command: str | Path) -> str:
     """What a command prints. A failure is a warning of the build."""
-    environment = {**os.environ, "COLUMNS": "80",
-                   "PYTHONPATH": str(ROOT / "python")}
-    done = subprocess.run([str(part) for part in command], text=True,
-                          capture_output=True, env=environment, check=False)
+    environment = {
+        **os.environ,
+        "COLUMNS": "80",
+        "PYTHONPATH": str(ROOT / "python"),
+    }
+    done = subprocess.run(
+        [str(part) for part in command],
+        text=True,
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
     if done.returncode:
-        LOG.warning("'%s' failed: %s", " ".join(map(str, command)),
-                    done.stderr.strip() or done.stdout.strip())
+        LOG.warning(
+            "'%s' failed: %s",
+            " ".join(map(str, command)),
+            done.stderr.strip() or done.stdout.strip(),
+        )
     return done.stdout
 
 
@@ -66,8 +76,10 @@ def read_refusals() -> Iterator[tuple[str, str, str, str]]:
     text = re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r'"\s*\n\s*"', "", text)
     string = r'"((?:[^"\\]|\\.)*)"'
-    entry = rf"FUSE_REFUSAL\(\w+,\s*{string},\s*{string},\s*{string},\s*" \
-            rf"{string}\)"
+    entry = (
+        rf"FUSE_REFUSAL\(\w+,\s*{string},\s*{string},\s*{string},\s*"
+        rf"{string}\)"
+    )
     for match in re.findall(entry, text):
         yield tuple(part.replace('\\"', '"') for part in match)
 
@@ -89,16 +101,23 @@ def refusals(*_: str) -> str:
             LOG.warning("docs/reference/refusals.toml has no [%s]", id_)
             continue
         table.append(f"| [{id_}](#{id_.lower()}) | {name} | {reason} |")
-        parts = [f"## {id_} {name} {{#{id_.lower()}}}", sentence(reason),
-                 entry.get("text", "").strip(),
-                 "\n".join((
-                     f"- Reported of {where[entry['reported']]}.",
-                     f"- Example: {entry['example']}.",
-                     f"- What to do: {entry.get('advice', suggestion)}."))]
+        parts = [
+            f"## {id_} {name} {{#{id_.lower()}}}",
+            sentence(reason),
+            entry.get("text", "").strip(),
+            "\n".join(
+                (
+                    f"- Reported of {where[entry['reported']]}.",
+                    f"- Example: {entry['example']}.",
+                    f"- What to do: {entry.get('advice', suggestion)}.",
+                )
+            ),
+        ]
         sections.append("\n\n".join(part for part in parts if part))
     for id_ in texts:
-        LOG.warning("docs/reference/refusals.toml has [%s], Refusals.def "
-                    "does not", id_)
+        LOG.warning(
+            "docs/reference/refusals.toml has [%s], Refusals.def does not", id_
+        )
     return "\n".join(table) + "\n\n" + "\n\n".join(sections)
 
 
@@ -107,15 +126,27 @@ def refusals(*_: str) -> str:
 
 def tblgen(generator: str, file: Path, *options: str) -> str:
     """Markdown of a TableGen file, without its first heading."""
-    text = run(TBLGEN, generator, *options, "-I", file.parent, "-I",
-               ROOT / "dialects", "-I", ROOT / "include", "-I",
-               TBLGEN.parent.parent / "include", file)
+    text = run(
+        TBLGEN,
+        generator,
+        *options,
+        "-I",
+        file.parent,
+        "-I",
+        ROOT / "dialects",
+        "-I",
+        ROOT / "include",
+        "-I",
+        TBLGEN.parent.parent / "include",
+        file,
+    )
     text = re.sub(r"^<!--.*?-->\n", "", text)
     text = re.sub(r"^# .*\n", "", text, count=1, flags=re.MULTILINE)
     # The generator's own contents, for hosts without any.
     text = text.replace("[TOC]\n", "")
-    return re.sub(r"^(\s*)```(mlir|tablegen)?$", r"\1```\2", text,
-                  flags=re.MULTILINE)
+    return re.sub(
+        r"^(\s*)```(mlir|tablegen)?$", r"\1```\2", text, flags=re.MULTILINE
+    )
 
 
 def dialect(name: str) -> str:
@@ -146,7 +177,7 @@ def shorten(text: str) -> str:
     if text.count("\n") < LONGEST_HELP:
         return text
     lines, depth = [], 0
-    for line in text[text.find("OPTIONS:"):].splitlines():
+    for line in text[text.find("OPTIONS:") :].splitlines():
         indent = len(line) - len(line.lstrip())
         if re.match(r"\s+--fuse-[\w-]+-pipeline\b", line):
             depth = indent
@@ -154,7 +185,7 @@ def shorten(text: str) -> str:
             depth = 0
         if depth:
             lines.append(line)
-    head = text[:text.find("OPTIONS:")]
+    head = text[: text.find("OPTIONS:")]
     return f"{head}PIPELINES OF FUSE:\n\n" + "\n".join(lines)
 
 
@@ -171,14 +202,16 @@ def command_line(heading: str, *command: str | Path) -> Iterator[str]:
     text = run(*command, "--help")
     yield f"## {heading}\n\n{fenced(shorten(text))}"
     for name in subcommands(text):
-        yield f"### {heading} {name}\n\n" \
-              + fenced(run(*command, name, "--help"))
+        yield f"### {heading} {name}\n\n" + fenced(
+            run(*command, name, "--help")
+        )
 
 
 def cli(*_: str) -> str:
     """The help of the Python commands and of every program of tools/."""
-    found = [*command_line("python -m fuse_mlir", sys.executable, "-m",
-                           "fuse_mlir")]
+    found = [
+        *command_line("python -m fuse_mlir", sys.executable, "-m", "fuse_mlir")
+    ]
     for folder in sorted((ROOT / "tools").iterdir()):
         program = BINARIES / folder.name
         if not folder.is_dir() or folder.name in NO_COMMAND_LINE:
@@ -187,8 +220,11 @@ def cli(*_: str) -> str:
             # A script of this folder, or a program that was not built.
             program = folder / folder.name
         if not program.exists():
-            LOG.warning("there is no '%s' in '%s': build it, or set FUSE_BIN",
-                        folder.name, BINARIES)
+            LOG.warning(
+                "there is no '%s' in '%s': build it, or set FUSE_BIN",
+                folder.name,
+                BINARIES,
+            )
             continue
         found += command_line(folder.name, program)
     return "\n\n".join(found)
@@ -235,22 +271,28 @@ def declarations(text: str) -> Iterator[tuple[str, str]]:
 
 def names(code: str) -> str:
     """What declarations declare, for a heading."""
-    found = re.findall(r"\b(fuse_\w+)\s*\(|^typedef \w+ \w+ (\w+);|"
-                       r"^\} (\w+);", code, re.MULTILINE)
+    found = re.findall(
+        r"\b(fuse_\w+)\s*\(|^typedef \w+ \w+ (\w+);|"
+        r"^\} (\w+);",
+        code,
+        re.MULTILINE,
+    )
     flat = [name for match in found for name in match if name]
     return ", ".join(f"`{name}`" for name in dict.fromkeys(flat))
 
 
 def header(name: str) -> Iterator[str]:
     text = (ROOT / "include/fuse-c" / name).read_text()
-    top, rest = re.split(r"^#ifndef \w+\n", text, maxsplit=1,
-                         flags=re.MULTILINE)
+    top, rest = re.split(
+        r"^#ifndef \w+\n", text, maxsplit=1, flags=re.MULTILINE
+    )
     prose = plain(top).split("\n\n")
     yield f"## fuse-c/{name}"
     yield "\n\n".join(
-        fenced(part) if re.search(r"^\s+\w+ {2,}", part, re.MULTILINE)
-        else part for part in prose
-        if "===" not in part and "SPDX" not in part)
+        fenced(part) if re.search(r"^\s+\w+ {2,}", part, re.MULTILINE) else part
+        for part in prose
+        if "===" not in part and "SPDX" not in part
+    )
     for comment, code in declarations(rest):
         # Parameters stay below each other.
         code = re.sub(r"^ {14}( +)", r"\1", code, flags=re.MULTILINE)
@@ -271,8 +313,13 @@ def c_api(*_: str) -> str:
 
 
 GENERATORS: dict[str, Callable[..., str]] = {
-    "refusals": refusals, "dialect": dialect, "attributes": attributes, "passes": passes, "cli": cli,
-    "c-api": c_api}
+    "refusals": refusals,
+    "dialect": dialect,
+    "attributes": attributes,
+    "passes": passes,
+    "cli": cli,
+    "c-api": c_api,
+}
 
 
 # What mkdocs calls.
@@ -280,27 +327,41 @@ GENERATORS: dict[str, Callable[..., str]] = {
 
 def leave_docs(text: str, page: Path) -> str:
     """Replace links to files outside of docs/, which a site does not have."""
+
     def replace(match: re.Match[str]) -> str:
         title, target = match[1], match[2].partition("#")[0]
         file = (page.parent / target).resolve()
-        if re.match(r"\w+:", target) or not target \
-                or file.is_relative_to(ROOT / "docs"):
+        if (
+            re.match(r"\w+:", target)
+            or not target
+            or file.is_relative_to(ROOT / "docs")
+        ):
             return match[0]
         if not file.exists():
-            LOG.warning("'%s' has a link to '%s', which does not exist",
-                        page.relative_to(ROOT), match[2])
+            LOG.warning(
+                "'%s' has a link to '%s', which does not exist",
+                page.relative_to(ROOT),
+                match[2],
+            )
         path = f"`{file.relative_to(ROOT)}`"
         return path if path.strip("`") in title else f"{title} ({path})"
+
     return re.sub(r"(?<!!)\[([^]]+)\]\(([^)\s]+)\)", replace, text)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Generate what a page asks for."""
+
     def replace(match: re.Match[str]) -> str:
         if match[1] not in GENERATORS:
-            LOG.warning("'%s' asks for '%s': expected one of %s",
-                        page.file.src_uri, match[1], ", ".join(GENERATORS))
+            LOG.warning(
+                "'%s' asks for '%s': expected one of %s",
+                page.file.src_uri,
+                match[1],
+                ", ".join(GENERATORS),
+            )
             return ""
         return GENERATORS[match[1]](*match[2].split())
+
     markdown = leave_docs(markdown, Path(page.file.abs_src_path))
     return MARK.sub(replace, markdown)

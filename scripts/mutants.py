@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-#===- mutants.py - Show that the tests notice wrong code -------------------===#
+# ===- mutants.py - Show that the tests notice wrong code -------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 """Mutation testing: run the tests on wrong versions of fuse.
 
     scripts/mutants.py --output build/mutants.json     # all, about half an hour
@@ -24,6 +24,7 @@ import re
 import subprocess
 import sys
 import time
+
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -60,8 +61,10 @@ def mutate_sources(mutants):
             name = edit["file"]
             if name not in texts:
                 if not (ROOT / name).exists():
-                    raise EditError(f"mutant '{mutant['name']}' edits {name}, "
-                                    "which does not exist")
+                    raise EditError(
+                        f"mutant '{mutant['name']}' edits {name}, "
+                        "which does not exist"
+                    )
                 texts[name] = (ROOT / name).read_text(encoding="utf-8")
             words = map(re.escape, edit["old"].split())
             found = list(re.finditer(r"\s*".join(words), texts[name]))
@@ -69,13 +72,16 @@ def mutate_sources(mutants):
                 raise EditError(
                     f"the text that mutant '{mutant['name']}' replaces occurs "
                     f"{len(found)} times in {name} and must occur once: "
-                    + " ".join(edit["old"].split()))
+                    + " ".join(edit["old"].split())
+                )
             start, end = found[0].span()
             new = edit["new"].strip().replace("MUTANT", switch)
             texts[name] = texts[name][:start] + new + texts[name][end:]
     include = f'#include "{HEADER.removeprefix("include/")}"\n#include'
-    return {name: text.replace("#include", include, 1)
-            for name, text in texts.items()}
+    return {
+        name: text.replace("#include", include, 1)
+        for name, text in texts.items()
+    }
 
 
 def write_tree(tree, texts):
@@ -86,7 +92,11 @@ def write_tree(tree, texts):
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     names = {name for name in listed.split("\0") if (ROOT / name).is_file()}
     for name in names | {HEADER}:
         if name == HEADER:
@@ -102,8 +112,11 @@ def write_tree(tree, texts):
         path.write_bytes(data)
     for path in sorted(tree.rglob("*")):
         name = path.relative_to(tree).as_posix()
-        if path.is_file() and not name.startswith("build/") and (
-                name not in names | {HEADER}):
+        if (
+            path.is_file()
+            and not name.startswith("build/")
+            and (name not in names | {HEADER})
+        ):
             path.unlink()
     venv = tree / ".venv"
     if not venv.is_symlink():
@@ -111,29 +124,41 @@ def write_tree(tree, texts):
 
 
 def build_tree(tree):
-    for command in (["cmake", "--preset", "dev"],
-                    ["cmake", "--build", "build/dev"]):
+    for command in (
+        ["cmake", "--preset", "dev"],
+        ["cmake", "--build", "build/dev"],
+    ):
         subprocess.run(command, cwd=tree, check=True)
     return tree / "build/dev"
 
 
 def run_test(build, test, mutant):
     """Whether tests passed, and the names of some that did not."""
-    env = {key: value for key, value in os.environ.items()
-           if key != "FUSE_MUTANT"}
+    env = {
+        key: value for key, value in os.environ.items() if key != "FUSE_MUTANT"
+    }
     if mutant:
         env["FUSE_MUTANT"] = mutant
     if ":" in test:
         program, cases = test.split(":")
-        command = [build / "bin" / program, f"--gtest_filter={cases}",
-                   "--gtest_brief=1"]
+        command = [
+            build / "bin" / program,
+            f"--gtest_filter={cases}",
+            "--gtest_brief=1",
+        ]
         pattern = r"FAILED  \] (\S+)"
     else:
-        command = [LIT, "-q", "--max-failures=1", f"--filter={test}",
-                   build / "test"]
+        command = [
+            LIT,
+            "-q",
+            "--max-failures=1",
+            f"--filter={test}",
+            build / "test",
+        ]
         pattern = r"^  fuse :: (\S+)"
-    done = subprocess.run(command, env=env, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False
+    )
     failed = re.findall(pattern, done.stdout, re.MULTILINE)
     return done.returncode == 0, sorted(set(failed))
 
@@ -142,8 +167,11 @@ def run_fuzz(build, count, mutant, *options):
     """The check of fuse-fuzz that failed, or nothing."""
     done = subprocess.run(
         [build / "bin/fuse-fuzz", f"--count={count}", *options],
-        env=dict(os.environ, FUSE_MUTANT=mutant), capture_output=True,
-        text=True, check=False)
+        env=dict(os.environ, FUSE_MUTANT=mutant),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     match = re.search(r"check '(\S+)' failed", done.stdout)
     if match:
         return match[1]
@@ -169,32 +197,55 @@ def run_mutant(build, mutant, args):
     if passed and not fuzz:
         fuzz = run_fuzz(build, args.run, name, "--run")
     test = None if passed else failed[0] if failed else mutant["tests"]
-    return {"mutant": name, "what": mutant["what"], "test": test, "fuzz": fuzz,
-            "noticed": not passed or bool(fuzz)}
+    return {
+        "mutant": name,
+        "what": mutant["what"],
+        "test": test,
+        "fuzz": fuzz,
+        "noticed": not passed or bool(fuzz),
+    }
 
 
 def parse_options(argv, names):
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true",
-                        help="only check that all edits apply")
-    parser.add_argument("--tree", type=pathlib.Path,
-                        default=ROOT / "build/mutants", metavar="DIR",
-                        help="where the changed sources are written and built")
-    parser.add_argument("--fuzz", type=int, default=500, metavar="N",
-                        help="modules that fuse-fuzz makes for each mutant")
-    parser.add_argument("--run", type=int, default=40, metavar="N",
-                        help="modules that fuse-fuzz runs where nothing else "
-                        "notices")
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only check that all edits apply"
+    )
+    parser.add_argument(
+        "--tree",
+        type=pathlib.Path,
+        default=ROOT / "build/mutants",
+        metavar="DIR",
+        help="where the changed sources are written and built",
+    )
+    parser.add_argument(
+        "--fuzz",
+        type=int,
+        default=500,
+        metavar="N",
+        help="modules that fuse-fuzz makes for each mutant",
+    )
+    parser.add_argument(
+        "--run",
+        type=int,
+        default=40,
+        metavar="N",
+        help="modules that fuse-fuzz runs where nothing else notices",
+    )
     parser.add_argument("--output", metavar="FILE", help="a report as JSON")
-    parser.add_argument("mutants", nargs="*", metavar="MUTANT",
-                        help="only these (default: all)")
+    parser.add_argument(
+        "mutants", nargs="*", metavar="MUTANT", help="only these (default: all)"
+    )
     args = parser.parse_args(argv)
     unknown = [name for name in args.mutants if name not in names]
     if unknown:
-        parser.error(f"unknown mutant '{unknown[0]}'; expected one of "
-                     + ", ".join(names))
+        parser.error(
+            f"unknown mutant '{unknown[0]}'; expected one of "
+            + ", ".join(names)
+        )
     return args
 
 
@@ -212,8 +263,11 @@ def main(argv):
     start = time.monotonic()
     write_tree(args.tree, texts)
     build = build_tree(args.tree)
-    mutants = [mutant for mutant in everyone
-               if not args.mutants or mutant["name"] in args.mutants]
+    mutants = [
+        mutant
+        for mutant in everyone
+        if not args.mutants or mutant["name"] in args.mutants
+    ]
     if failing := find_failing(build, mutants):
         print(f"error: {failing}", file=sys.stderr)
         return 1
@@ -222,13 +276,18 @@ def main(argv):
         row = run_mutant(build, mutant, args)
         rows.append(row)
         by = [row["test"], row["fuzz"] and f"fuse-fuzz ({row['fuzz']})"]
-        print(f"[{len(rows)}/{len(mutants)}] {row['mutant']}: {row['what']}: "
-              f"{' and '.join(filter(None, by)) or 'NOT NOTICED'}", flush=True)
+        print(
+            f"[{len(rows)}/{len(mutants)}] {row['mutant']}: {row['what']}: "
+            f"{' and '.join(filter(None, by)) or 'NOT NOTICED'}",
+            flush=True,
+        )
     seconds = round(time.monotonic() - start)
     noticed = sum(row["noticed"] for row in rows)
-    print(f"{noticed} of {len(rows)} mutants noticed, "
-          f"{sum(bool(row['fuzz']) for row in rows)} by random modules, "
-          f"in {seconds} s")
+    print(
+        f"{noticed} of {len(rows)} mutants noticed, "
+        f"{sum(bool(row['fuzz']) for row in rows)} by random modules, "
+        f"in {seconds} s"
+    )
     if args.output:
         with open(args.output, "w", encoding="utf-8") as file:
             json.dump({"mutants": rows, "seconds": seconds}, file, indent=2)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-#===- reliability.py - What random tests reached, and how long they took ---===#
+# ===- reliability.py - What random tests reached, and how long they took ---===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 """Keep benchmarks/results/reliability.json, and the table that shows it.
 
     scripts/reliability.py run "E, H" -- fuse-fuzz --run --seed=7 --seconds=60
@@ -29,8 +29,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path("benchmarks/results/reliability.json")
@@ -61,23 +62,38 @@ PATTERNS = (
     r"^(?P<layers>\d+) layers to \d+, by rounds",
 )
 # A unit of the file and how it is printed, where these differ.
-NAMES = {"input_sets": "sets of inputs", "exact_values": "of them to the bit",
-         "sites": "sites fused", "fused_models": "of them with fused sites",
-         "valid_texts": "valid texts",
-         "first_kib": "KiB at the start", "last_kib": "KiB at the end",
-         "bugs": "bugs noticed", "by_fuzz": "of them by random modules",
-         "covered": "lines run", "lines": "of them in all"}
+NAMES = {
+    "input_sets": "sets of inputs",
+    "exact_values": "of them to the bit",
+    "sites": "sites fused",
+    "fused_models": "of them with fused sites",
+    "valid_texts": "valid texts",
+    "first_kib": "KiB at the start",
+    "last_kib": "KiB at the end",
+    "bugs": "bugs noticed",
+    "by_fuzz": "of them by random modules",
+    "covered": "lines run",
+    "lines": "of them in all",
+}
 # These say how it is at one commit, and are added up over its commands alone.
-STATES = {"bugs", "by_fuzz", "covered", "lines", "first_kib", "last_kib",
-          "tests", "steps", "layers"}
+STATES = {
+    "bugs",
+    "by_fuzz",
+    "covered",
+    "lines",
+    "first_kib",
+    "last_kib",
+    "tests",
+    "steps",
+    "layers",
+}
 
 
 def read_reached(text: str) -> dict[str, int]:
     """How far a command came, by what it printed; seeds first."""
     reached: dict[str, int] = {}
     for first, last in re.findall(r"seeds (\d+) to (\d+):", text):
-        reached["seeds"] = (reached.get("seeds", 0)
-                            + int(last) - int(first) + 1)
+        reached["seeds"] = reached.get("seeds", 0) + int(last) - int(first) + 1
     for pattern in PATTERNS:
         for match in re.finditer(pattern, text, re.MULTILINE):
             for unit, number in match.groupdict().items():
@@ -89,26 +105,37 @@ def read_reached(text: str) -> dict[str, int]:
 
 
 def get_commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.strip() or "unknown"
 
 
 def run(options: argparse.Namespace) -> int:
     begin = time.monotonic()
-    with subprocess.Popen(options.command, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        options.command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
         assert process.stdout
         lines = []
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(line)
-    entry = {"command": " ".join(options.command),
-             "reached": read_reached("".join(lines)),
-             "seconds": round(time.monotonic() - begin, 1),
-             "machine": options.machine,
-             "commit": options.commit or get_commit(),
-             "date": datetime.date.today().isoformat()}
+    entry = {
+        "command": " ".join(options.command),
+        "reached": read_reached("".join(lines)),
+        "seconds": round(time.monotonic() - begin, 1),
+        "machine": options.machine,
+        "commit": options.commit or get_commit(),
+        "date": datetime.date.today().isoformat(),
+    }
     if process.returncode:
         entry["status"] = process.returncode
     append([(options.row, entry)], options.output)
@@ -119,48 +146,61 @@ def append(runs: list[tuple[str, dict[str, Any]]], output: Path | None) -> None:
     """Appends runs to rows of the results, or to a list in a file."""
     if output:
         before = json.loads(output.read_text()) if output.exists() else []
-        output.write_text(json.dumps(before + [list(run) for run in runs],
-                                     indent=1) + "\n")
+        output.write_text(
+            json.dumps(before + [list(run) for run in runs], indent=1) + "\n"
+        )
         return
     results = json.loads((ROOT / RESULTS).read_text())
     rows = {row["id"]: row for row in results["rows"]}
     for name, entry in runs:
         if name not in rows:
-            raise SystemExit(f"error: no row '{name}'; expected one of "
-                             + ", ".join(rows))
+            raise SystemExit(
+                f"error: no row '{name}'; expected one of " + ", ".join(rows)
+            )
         if entry["machine"] not in results["machines"]:
-            raise SystemExit(f"error: no machine '{entry['machine']}'; "
-                             "expected one of "
-                             + ", ".join(results["machines"]))
+            raise SystemExit(
+                f"error: no machine '{entry['machine']}'; "
+                "expected one of " + ", ".join(results["machines"])
+            )
         rows[name]["runs"].append(entry)
     save(results)
 
 
 def save(results: dict[str, Any]) -> None:
-    head = [f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
-            for name, value in results.items() if name != "rows"]
-    rows = [f"  {json.dumps(row, ensure_ascii=False)}"
-            for row in results["rows"]]
+    head = [
+        f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in results.items()
+        if name != "rows"
+    ]
+    rows = [
+        f"  {json.dumps(row, ensure_ascii=False)}" for row in results["rows"]
+    ]
     text = ",\n".join([*head, ' "rows": [\n' + ",\n".join(rows)])
     (ROOT / RESULTS).write_text(f"{{\n{text}\n ]\n}}\n")
 
 
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 # Tables
-#===------------------------------------------------------------------------===#
+# ===------------------------------------------------------------------------===#
 
 
 def get_reached(runs: list[dict[str, Any]]) -> str:
     """The sum of what runs reached."""
     total: dict[str, int] = {}
-    now = {entry["command"]: entry for entry in runs
-           if entry["commit"] == runs[-1]["commit"]}
+    now = {
+        entry["command"]: entry
+        for entry in runs
+        if entry["commit"] == runs[-1]["commit"]
+    }
     for entry in runs:
         for unit, number in entry["reached"].items():
             if unit not in STATES or entry is now.get(entry["command"]):
                 total[unit] = total.get(unit, 0) + number
-    return ", ".join(f"{number:,} {NAMES.get(unit, unit.replace('_', ' '))}"
-                     for unit, number in total.items() if number)
+    return ", ".join(
+        f"{number:,} {NAMES.get(unit, unit.replace('_', ' '))}"
+        for unit, number in total.items()
+        if number
+    )
 
 
 def get_time(seconds: float) -> str:
@@ -183,19 +223,28 @@ def get_row(row: dict[str, Any]) -> list[str]:
         name = entry["machine"]
         times[name] = times.get(name, 0) + entry["seconds"]
     last = (timed or untimed or [{"commit": "never", "date": ""}])[-1]
-    found = [f"{bug['what']}" + "".join(
-        f" `{name.split('#')[0]}`" for name in bug["tests"])
-             for bug in row["found"]]
-    return [row["id"], row["what"], "; ".join(reached),
-            ", ".join(f"{get_time(seconds)} {name}"
-                      for name, seconds in times.items()),
-            f"{last['commit']}, {last['date'][5:]}",
-            "; ".join(found) or "nothing"]
+    found = [
+        f"{bug['what']}"
+        + "".join(f" `{name.split('#')[0]}`" for name in bug["tests"])
+        for bug in row["found"]
+    ]
+    return [
+        row["id"],
+        row["what"],
+        "; ".join(reached),
+        ", ".join(
+            f"{get_time(seconds)} {name}" for name, seconds in times.items()
+        ),
+        f"{last['commit']}, {last['date'][5:]}",
+        "; ".join(found) or "nothing",
+    ]
 
 
 def print_table(heading: list[str], rows: Iterator[list[str]]) -> list[str]:
-    return ["| " + " | ".join(cells).replace("\n", " ") + " |"
-            for cells in (heading, ["---"] * len(heading), *rows)]
+    return [
+        "| " + " | ".join(cells).replace("\n", " ") + " |"
+        for cells in (heading, ["---"] * len(heading), *rows)
+    ]
 
 
 def get_tables(results: dict[str, Any]) -> dict[str, list[str]]:
@@ -203,10 +252,12 @@ def get_tables(results: dict[str, Any]) -> dict[str, list[str]]:
     return {
         "rows": print_table(
             ["row", "what", "reached", "wall time", "last", "found"],
-            (get_row(row) for row in results["rows"])),
+            (get_row(row) for row in results["rows"]),
+        ),
         "commands": print_table(
             ["row", "command"],
-            ([row["id"], f"`{row['replay']}`"] for row in results["rows"])),
+            ([row["id"], f"`{row['replay']}`"] for row in results["rows"]),
+        ),
     }
 
 
@@ -228,21 +279,28 @@ def check(root: Path) -> Iterator[str]:
     for name, table in get_tables(results).items():
         for line in table:
             if line not in lines:
-                yield (f"{PAGE}: table '{name}' lacks the row that "
-                       f"{RESULTS.name} gives: {line[:80]}")
+                yield (
+                    f"{PAGE}: table '{name}' lacks the row that "
+                    f"{RESULTS.name} gives: {line[:80]}"
+                )
         if place(text, name, table) != text:
-            yield (f"{PAGE}: table '{name}' is not that of {RESULTS.name}; "
-                   "scripts/reliability.py write makes it")
+            yield (
+                f"{PAGE}: table '{name}' is not that of {RESULTS.name}; "
+                "scripts/reliability.py write makes it"
+            )
     for row in results["rows"]:
         if not any(entry["seconds"] for entry in row["runs"]):
             yield f"row {row['id']} has no wall time"
         for entry in row["runs"]:
             if entry["machine"] not in results["machines"]:
-                yield (f"row {row['id']} ran on '{entry['machine']}', which "
-                       "is no machine of the file")
+                yield (
+                    f"row {row['id']} ran on '{entry['machine']}', which "
+                    "is no machine of the file"
+                )
             if entry.get("status") and "note" not in entry:
-                yield (f"row {row['id']} has a run that failed: "
-                       f"{entry['command']}")
+                yield (
+                    f"row {row['id']} has a run that failed: {entry['command']}"
+                )
         for bug in row["found"]:
             if not bug["tests"]:
                 yield f"row {row['id']}: nothing tests '{bug['what'][:60]}'"
@@ -257,12 +315,16 @@ def check(root: Path) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     runner = actions.add_parser("run", help="run a command and keep its time")
     runner.add_argument("row", help="id of a row")
-    runner.add_argument("--machine", default="shared",
-                        help="name of a machine of the file (default: shared)")
+    runner.add_argument(
+        "--machine",
+        default="shared",
+        help="name of a machine of the file (default: shared)",
+    )
     runner.add_argument("--commit", help="default: that of the repository")
     runner.add_argument("--output", type=Path, help="a file of its own")
     runner.add_argument("command", nargs="+")
@@ -276,8 +338,9 @@ def main(arguments: list[str] | None = None) -> int:
         return run(options)
     if options.action == "add":
         for path in options.files:
-            append([tuple(entry) for entry in json.loads(path.read_text())],
-                   None)
+            append(
+                [tuple(entry) for entry in json.loads(path.read_text())], None
+            )
         return 0
     if options.action == "write":
         results = json.loads((ROOT / RESULTS).read_text())

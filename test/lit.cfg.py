@@ -36,9 +36,11 @@ if os.environ.get("FUSE_CHECK_ROUNDTRIP") == "1":
     for path in pathlib.Path(config.test_source_root).rglob("*"):
         if path.suffix in config.suffixes and "Inputs" not in path.parts:
             names.setdefault(path.name, []).append(path)
-    config.excludes += [name for name, paths in names.items()
-                        if not any("fuse-opt" in path.read_text()
-                                   for path in paths)]
+    config.excludes += [
+        name
+        for name, paths in names.items()
+        if not any("fuse-opt" in path.read_text() for path in paths)
+    ]
 config.substitutions.append((r"(?<![\w/.-])fuse-opt(?![\w/.-])", fuse_opt))
 config.substitutions.append(("%fuse_src_root", config.fuse_src_root))
 config.substitutions.append(("%fuse_obj_root", config.fuse_obj_root))
@@ -64,7 +66,11 @@ python = os.environ.get("FUSE_PYTHON", venv)
 config.substitutions.append(("%python", python))
 config.environment["PYTHONPATH"] = os.path.join(config.fuse_src_root, "python")
 if os.path.exists(python) and not subprocess.call(
-    [python, "-c", "import importlib.util as u, sys;"
-     "sys.exit(not (u.find_spec('torch') and u.find_spec('transformers')))"]
+    [
+        python,
+        "-c",
+        "import importlib.util as u, sys;"
+        "sys.exit(not (u.find_spec('torch') and u.find_spec('transformers')))",
+    ]
 ):
     config.available_features.add("torch")

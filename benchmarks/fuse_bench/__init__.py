@@ -4,19 +4,25 @@
 import sys
 from types import TracebackType
 
-_FROM = {"torch": "scripts/setup.sh installs it in .venv",
-         "transformers": "scripts/setup.sh installs it in .venv",
-         "safetensors": "scripts/setup.sh installs it in .venv",
-         "numpy": "scripts/setup.sh installs it in .venv",
-         "fuse_mlir": "install it, or set PYTHONPATH=python"}
+_FROM = {
+    "torch": "scripts/setup.sh installs it in .venv",
+    "transformers": "scripts/setup.sh installs it in .venv",
+    "safetensors": "scripts/setup.sh installs it in .venv",
+    "numpy": "scripts/setup.sh installs it in .venv",
+    "fuse_mlir": "install it, or set PYTHONPATH=python",
+}
 
 
-def _say_what_is_missing(kind: type[BaseException], error: BaseException,
-                         trace: TracebackType | None) -> None:
+def _say_what_is_missing(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
     """Says which package a program lacks; all else as Python does."""
     if isinstance(error, ModuleNotFoundError) and error.name in _FROM:
-        print(f"error: there is no package '{error.name}' for "
-              f"{sys.executable}: {_FROM[error.name]}", file=sys.stderr)
+        print(
+            f"error: there is no package '{error.name}' for "
+            f"{sys.executable}: {_FROM[error.name]}",
+            file=sys.stderr,
+        )
     else:
         sys.__excepthook__(kind, error, trace)
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Small blocks that tests of the benchmarks share."""
 
-
-
 from fuse_bench.common import data
 from fuse_bench.common.problem import NORMS, Problem
 

@@ -23,15 +23,25 @@ for line in sys.stdin:
     with open(os.environ["JOURNAL"], "a", encoding="utf-8") as journal:
         journal.write(json.dumps({"name": name, **asked}) + "\n")
     for m in asked["tokens"]:
-        row = {"case": case, "tile": int(tile), "M": m, "ok": True,
-               "digest": plan["digest"], "repeats": asked["repeats"]}
-        fate = next((fate for part, fate in fates.items()
-                     if f"{name} M={m}".endswith(part) or
-                     part == f"{case} M={m}"), "")
+        row = {
+            "case": case,
+            "tile": int(tile),
+            "M": m,
+            "ok": True,
+            "digest": plan["digest"],
+            "repeats": asked["repeats"],
+        }
+        fate = next(
+            (
+                fate
+                for part, fate in fates.items()
+                if f"{name} M={m}".endswith(part) or part == f"{case} M={m}"
+            ),
+            "",
+        )
         if fate == "wrong":
             row["ok"] = False
-        elif fate == "memory" and asked["memory"] < 50 << 30 or \
-                fate == "never":
+        elif fate == "memory" and asked["memory"] < 50 << 30 or fate == "never":
             row |= {"ok": False, "note": "CUDA out of memory. Tried to"}
         elif fate == "lost":
             row |= {"ok": False, "note": "error 700, an illegal memory"}

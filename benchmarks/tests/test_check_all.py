@@ -13,6 +13,7 @@ import unittest.mock
 from pathlib import Path
 
 import torch
+
 from fuse_bench.common.cases import Case, blocks, timed_problem
 from fuse_bench.common.driver import Layers
 from fuse_bench.common.kernels import CompileError
@@ -41,10 +42,16 @@ if step == 'measure':
     with open(arguments[arguments.index('--output') + 1], 'w') as output:
         json.dump({'rows': rows}, output)
 """
-STAND_IN = (sys.executable, str(Path(__file__).with_name(
-    "stand_in_worker.py")))
-LAUNCH = {"blocks": 1, "threads": 32, "shared_bytes": 0, "dependent": False,
-          "workspace_bytes": 256, "zeroed_bytes": 0, "arguments": []}
+STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in_worker.py")))
+LAUNCH = {
+    "blocks": 1,
+    "threads": 32,
+    "shared_bytes": 0,
+    "dependent": False,
+    "workspace_bytes": 256,
+    "zeroed_bytes": 0,
+    "arguments": [],
+}
 
 
 def task(order: int, memory: int, alone: bool = False) -> Task:
@@ -54,7 +61,6 @@ def task(order: int, memory: int, alone: bool = False) -> Task:
 
 
 class Boards(unittest.TestCase):
-
     def test_what_has_room_is_taken_in_order(self):
         board = Board(10, 4)
         for order, memory in ((2, 5), (0, 6), (1, 8), (3, 4)):
@@ -109,7 +115,6 @@ class Boards(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -124,41 +129,72 @@ class Runs(unittest.TestCase):
             raise CompileError("fuse-opt: error: no")
         name = case.name()
         self.built.append(name)
-        (folder / f"{name}.json").write_text(json.dumps({
-            "problem": case.problem.to_json(), "version": 1,
-            "binary": f"{name}.ptx", "digest": self.digests.get(name, "new"),
-            "launches": [{"kernel": "k", "plan": {
-                **LAUNCH, "max_tokens": case.tokens}}]}))
+        (folder / f"{name}.json").write_text(
+            json.dumps(
+                {
+                    "problem": case.problem.to_json(),
+                    "version": 1,
+                    "binary": f"{name}.ptx",
+                    "digest": self.digests.get(name, "new"),
+                    "launches": [
+                        {
+                            "kernel": "k",
+                            "plan": {**LAUNCH, "max_tokens": case.tokens},
+                        }
+                    ],
+                }
+            )
+        )
 
-    def run_all(self, *arguments: str, fates: dict | None = None,
-                code: int = 0) -> tuple[list[dict], str]:
+    def run_all(
+        self, *arguments: str, fates: dict | None = None, code: int = 0
+    ) -> tuple[list[dict], str]:
         """The rows of a run, and the last line that it prints."""
         journal, output = self.folder / "journal", self.folder / "o.json"
         journal.write_text("")
         for name, patched in (
-                ("build", self.build), ("require_gpu", lambda: None),
-                ("require_tools", lambda *_: None),
-                ("describe_device", lambda: {"gpu": "none"}),
-                ("assemble", lambda path, _: self.assembled.append(
-                    path.stem))):
+            ("build", self.build),
+            ("require_gpu", lambda: None),
+            ("require_tools", lambda *_: None),
+            ("describe_device", lambda: {"gpu": "none"}),
+            ("assemble", lambda path, _: self.assembled.append(path.stem)),
+        ):
             patch = unittest.mock.patch.object(check_all, name, patched)
             patch.start()
             self.addCleanup(patch.stop)
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), \
-                unittest.mock.patch.object(check_all, "end_when_told"), \
-                unittest.mock.patch.dict(
-                    os.environ, FATES=json.dumps(fates or {}),
-                    JOURNAL=str(journal)):
-            self.assertEqual(check_all.main(
-                [*arguments, "--kernels", str(self.folder / "kernels"),
-                 "--output", str(output), "--processes", "2", "--ptxas", "x"],
-                STAND_IN), code, printed.getvalue())
+        with (
+            contextlib.redirect_stdout(printed),
+            unittest.mock.patch.object(check_all, "end_when_told"),
+            unittest.mock.patch.dict(
+                os.environ, FATES=json.dumps(fates or {}), JOURNAL=str(journal)
+            ),
+        ):
+            self.assertEqual(
+                check_all.main(
+                    [
+                        *arguments,
+                        "--kernels",
+                        str(self.folder / "kernels"),
+                        "--output",
+                        str(output),
+                        "--processes",
+                        "2",
+                        "--ptxas",
+                        "x",
+                    ],
+                    STAND_IN,
+                ),
+                code,
+                printed.getvalue(),
+            )
         self.printed = printed.getvalue()
-        self.asked = [json.loads(line)
-                      for line in journal.read_text().splitlines()]
-        rows = json.loads(output.read_text())["checks"] \
-            if output.exists() else []
+        self.asked = [
+            json.loads(line) for line in journal.read_text().splitlines()
+        ]
+        rows = (
+            json.loads(output.read_text())["checks"] if output.exists() else []
+        )
         return rows, self.printed.splitlines()[-1]
 
     NAME = "gated_mlp-256x768-bf16-silu-rms0"
@@ -166,10 +202,16 @@ class Runs(unittest.TestCase):
 
     def test_kernels_are_checked_with_their_tokens(self):
         rows, last = self.run_all(
-            "--set", "product", "--set", "prefill-product", "--only",
-            "^gated_mlp-256x768-bf16-silu-rms0")
-        self.assertEqual(last, "4 kernels checked by 31 checks, 0 known, 0 "
-                         "bad, 0 left")
+            "--set",
+            "product",
+            "--set",
+            "prefill-product",
+            "--only",
+            "^gated_mlp-256x768-bf16-silu-rms0",
+        )
+        self.assertEqual(
+            last, "4 kernels checked by 31 checks, 0 known, 0 bad, 0 left"
+        )
         tokens = {row["tile"]: [] for row in rows}
         for row in rows:
             tokens[row["tile"]].append(row["M"])
@@ -180,23 +222,44 @@ class Runs(unittest.TestCase):
 
     def test_good_checks_of_the_same_kernel_are_kept(self):
         known = self.folder / "known.json"
-        good = {"case": self.NAME, "tile": 128, "digest": "new", "ok": True,
-                "repeats": 200}
-        known.write_text(json.dumps({
-            "checks": [{**good, "M": 1}, {**good, "M": 7, "digest": "old"},
-                       {**good, "M": 8, "ok": False},
-                       {**good, "M": 16, "repeats": 2}],
-            "kernels": [{**good, "tokens": [100, 128]}]}))
+        good = {
+            "case": self.NAME,
+            "tile": 128,
+            "digest": "new",
+            "ok": True,
+            "repeats": 200,
+        }
+        known.write_text(
+            json.dumps(
+                {
+                    "checks": [
+                        {**good, "M": 1},
+                        {**good, "M": 7, "digest": "old"},
+                        {**good, "M": 8, "ok": False},
+                        {**good, "M": 16, "repeats": 2},
+                    ],
+                    "kernels": [{**good, "tokens": [100, 128]}],
+                }
+            )
+        )
         rows, last = self.run_all(*self.ONE, "--resume", str(known))
         self.assertEqual([row["M"] for row in rows], [7, 8, 16, 33, 50, 64])
-        known.write_text(json.dumps({"kernels": [{**good, "tokens": [
-            1, 7, 8, 16, 33, 50, 64, 100, 128]}]}))
+        known.write_text(
+            json.dumps(
+                {
+                    "kernels": [
+                        {**good, "tokens": [1, 7, 8, 16, 33, 50, 64, 100, 128]}
+                    ]
+                }
+            )
+        )
         self.assembled.clear()
         (self.folder / "o.json").unlink()
         rows, last = self.run_all(*self.ONE, "--resume", str(known))
         self.assertEqual((rows, self.assembled), ([], []))
-        self.assertEqual(last, "0 kernels checked by 0 checks, 1 known, 0 "
-                         "bad, 0 left")
+        self.assertEqual(
+            last, "0 kernels checked by 0 checks, 1 known, 0 bad, 0 left"
+        )
 
     def test_kernels_that_are_there_are_compiled_again(self):
         for option, times in (((), 1), ((), 2), (("--keep",), 2)):
@@ -205,7 +268,8 @@ class Runs(unittest.TestCase):
 
     def test_what_lacked_memory_is_repeated_alone(self):
         rows, last = self.run_all(
-            *self.ONE, fates={f"{self.NAME} M=8": "memory"})
+            *self.ONE, fates={f"{self.NAME} M=8": "memory"}
+        )
         self.assertTrue(all(row["ok"] for row in rows))
         self.assertEqual(len(rows), 9)
         first, second = self.asked
@@ -214,48 +278,80 @@ class Runs(unittest.TestCase):
         self.assertGreater(second["memory"], first["memory"])
         # Once.
         rows, last = self.run_all(
-            *self.ONE, fates={f"{self.NAME} M=8": "never"}, code=1)
+            *self.ONE, fates={f"{self.NAME} M=8": "never"}, code=1
+        )
         self.assertEqual([row["M"] for row in rows if not row["ok"]], [8])
         self.assertEqual(len(self.asked), 2)
 
     def test_a_process_that_ends_is_replaced(self):
-        for fate, note in (("dies", "the process ended with 9"),
-                           ("lost", "error 700, an illegal memory"),
-                           ("hangs", "hang")):
+        for fate, note in (
+            ("dies", "the process ended with 9"),
+            ("lost", "error 700, an illegal memory"),
+            ("hangs", "hang"),
+        ):
             with self.subTest(fate):
                 rows, last = self.run_all(
-                    *self.ONE, "--hang", "1",
-                    fates={f"{self.NAME} M=8": fate}, code=1)
-                self.assertEqual({row["M"]: row.get("note") for row in rows
-                                  if not row["ok"]}, {8: note})
+                    *self.ONE,
+                    "--hang",
+                    "1",
+                    fates={f"{self.NAME} M=8": fate},
+                    code=1,
+                )
+                self.assertEqual(
+                    {
+                        row["M"]: row.get("note")
+                        for row in rows
+                        if not row["ok"]
+                    },
+                    {8: note},
+                )
                 self.assertEqual(len(rows), 9)
-                self.assertEqual([len(asked["tokens"])
-                                  for asked in self.asked], [9, 6])
+                self.assertEqual(
+                    [len(asked["tokens"]) for asked in self.asked], [9, 6]
+                )
                 self.assertIn("1 bad, 0 left", last)
 
     def test_what_fails_is_said(self):
         self.digests[f"{self.NAME}-t128"] = "error"
         rows, last = self.run_all(*self.ONE, code=1)
-        self.assertEqual(last, "1 kernels checked by 0 checks, 0 known, 1 "
-                         "bad, 0 left")
+        self.assertEqual(
+            last, "1 kernels checked by 0 checks, 0 known, 1 bad, 0 left"
+        )
         self.assertIn("fuse-opt: error: no", self.printed)
         self.digests.clear()
         rows, last = self.run_all(*self.ONE, fates={"M=50": "wrong"}, code=1)
         self.assertIn("1 bad", last)
         rows, last = self.run_all(*self.ONE, fates={"start": "dies"}, code=1)
-        self.assertIn("process 0 does not begin: the process ended with 3",
-                      self.printed)
+        self.assertIn(
+            "process 0 does not begin: the process ended with 3", self.printed
+        )
         self.assertIn("1 left", last)
 
-    def memcheck(self, errors: str, code: int = 0,
-                 stages: tuple[str, ...] = ("check", "memcheck")) -> dict:
+    def memcheck(
+        self,
+        errors: str,
+        code: int = 0,
+        stages: tuple[str, ...] = ("check", "memcheck"),
+    ) -> dict:
         script = SANITIZER.replace("{ERRORS}", errors)
         with unittest.mock.patch.object(
-                check_all, "MEMCHECK", (sys.executable, "-c", script)):
-            self.run_all("--set", "product", "--only", "x.*-silu-rms0",
-                         "--stages", *stages, "--memcheck", "256x768-bf16",
-                         "--logs", str(self.folder / "logs"), "--commit", "c",
-                         code=code)
+            check_all, "MEMCHECK", (sys.executable, "-c", script)
+        ):
+            self.run_all(
+                "--set",
+                "product",
+                "--only",
+                "x.*-silu-rms0",
+                "--stages",
+                *stages,
+                "--memcheck",
+                "256x768-bf16",
+                "--logs",
+                str(self.folder / "logs"),
+                "--commit",
+                "c",
+                code=code,
+            )
         return json.loads((self.folder / "o.json").read_text())
 
     def test_small_kernels_run_under_compute_sanitizer(self):
@@ -265,13 +361,23 @@ class Runs(unittest.TestCase):
         # Of 20 kernels, 2 are small ones of this type; both processes end.
         self.assertEqual(len({row["case"] for row in data["checks"]}), 20)
         self.assertTrue(all(row["repeats"] == 200 for row in data["checks"]))
-        self.assertEqual(data["compute_sanitizer"], {
-            "tool": "memcheck", "commit": "c", "kernels": 2, "checks": 6,
-            "errors": 0, "names": [
-                f"{family}-256x768-bf16-silu-rms0-t128"
-                for family in ("gated_mlp", "mlp")]})
-        self.assertEqual(self.memcheck("3 errors", 1)
-                         ["compute_sanitizer"]["errors"], 6)
+        self.assertEqual(
+            data["compute_sanitizer"],
+            {
+                "tool": "memcheck",
+                "commit": "c",
+                "kernels": 2,
+                "checks": 6,
+                "errors": 0,
+                "names": [
+                    f"{family}-256x768-bf16-silu-rms0-t128"
+                    for family in ("gated_mlp", "mlp")
+                ],
+            },
+        )
+        self.assertEqual(
+            self.memcheck("3 errors", 1)["compute_sanitizer"]["errors"], 6
+        )
         (self.folder / "o.json").unlink()
         data = self.memcheck("0 errors", stages=("memcheck",))
         self.assertEqual(data["checks"], [])
@@ -291,14 +397,25 @@ class Runs(unittest.TestCase):
                 self.command = [sys.executable, "-c", OTHERS, rows]
                 self.folder.mkdir(parents=True, exist_ok=True)
 
-        with unittest.mock.patch.object(
-                check_all, "MEMCHECK", (sys.executable, "-c", script)), \
-                unittest.mock.patch.object(check_all, "OtherOps", Others):
-            self.run_all("--stages", "memcheck", "--logs",
-                         str(self.folder / "logs"), "--commit", "c",
-                         *arguments, code=code)
+        with (
+            unittest.mock.patch.object(
+                check_all, "MEMCHECK", (sys.executable, "-c", script)
+            ),
+            unittest.mock.patch.object(check_all, "OtherOps", Others),
+        ):
+            self.run_all(
+                "--stages",
+                "memcheck",
+                "--logs",
+                str(self.folder / "logs"),
+                "--commit",
+                "c",
+                *arguments,
+                code=code,
+            )
         return json.loads((self.folder / "o.json").read_text())[
-            "compute_sanitizer"]
+            "compute_sanitizer"
+        ]
 
     def test_small_kernels_of_all_forms_do(self):
         good = {"case": "norm_linear-7", "ok": True}
@@ -306,11 +423,15 @@ class Runs(unittest.TestCase):
         data = self.small(json.dumps([good, good]))
         self.assertEqual(data["names"], sorted({*names, "norm_linear-7"}))
         self.assertIn("mlp-256x768-bf16-gelu-layer-t16-given", names)
-        self.assertEqual(data["checks"], len(self.asked) and sum(
-            len(asked["tokens"]) for asked in self.asked) + 2)
+        self.assertEqual(
+            data["checks"],
+            len(self.asked)
+            and sum(len(asked["tokens"]) for asked in self.asked) + 2,
+        )
         self.small(json.dumps([good, {**good, "ok": False}]), code=1)
-        self.assertIn('BAD rows: [{"case": "norm_linear-7", "ok": false}]',
-                      self.printed)
+        self.assertIn(
+            'BAD rows: [{"case": "norm_linear-7", "ok": false}]', self.printed
+        )
         self.small("no JSON", code=1)
         self.assertIn("BAD rows: measure: no JSON", self.printed)
         data = self.small("no JSON", "--only", "^mlp-256x768-.*-t16-given")
@@ -320,19 +441,31 @@ class Runs(unittest.TestCase):
         logs = self.folder / "logs"
         data = self.small("[]")
         # Each of two processes begins again after four kernels.
-        self.assertGreaterEqual(len(list(logs.glob("memcheck-*.log"))),
-                                data["kernels"] / 4)
+        self.assertGreaterEqual(
+            len(list(logs.glob("memcheck-*.log"))), data["kernels"] / 4
+        )
 
     def test_what_lacks_memory_there_is_left(self):
         script = SANITIZER.replace("{ERRORS}", "0 errors")
         with unittest.mock.patch.object(
-                check_all, "MEMCHECK", (sys.executable, "-c", script)):
+            check_all, "MEMCHECK", (sys.executable, "-c", script)
+        ):
             rows, last = self.run_all(
-                *self.ONE, "--stages", "memcheck", "--memcheck", ".",
-                "--logs", str(self.folder / "logs"), "--commit", "c",
-                fates={f"{self.NAME} M=33": "never"}, code=1)
-        self.assertEqual(last, "0 kernels checked by 2 checks, 0 known, 0 "
-                         "bad, 1 left")
+                *self.ONE,
+                "--stages",
+                "memcheck",
+                "--memcheck",
+                ".",
+                "--logs",
+                str(self.folder / "logs"),
+                "--commit",
+                "c",
+                fates={f"{self.NAME} M=33": "never"},
+                code=1,
+            )
+        self.assertEqual(
+            last, "0 kernels checked by 2 checks, 0 known, 0 bad, 1 left"
+        )
         self.assertIn(f"{self.NAME}-t128: no memory, left", self.printed)
         data = json.loads((self.folder / "o.json").read_text())
         self.assertEqual(data["compute_sanitizer"]["errors"], 0)
@@ -342,63 +475,93 @@ class Runs(unittest.TestCase):
         self.assertEqual(check_all.spread(numbers, 3), (1, 33, 128))
         self.assertEqual(check_all.spread(numbers[:4], 3), (1, 7, 16))
         for count in (0, 1, 3):
-            self.assertEqual(check_all.spread(numbers[:count], 3),
-                             numbers[:count])
+            self.assertEqual(
+                check_all.spread(numbers[:count], 3), numbers[:count]
+            )
 
     def test_nothing_is_begun_after_the_budget(self):
         _, last = self.run_all(*self.ONE, "--budget", "0")
-        self.assertEqual(last, "0 kernels checked by 0 checks, 0 known, 0 "
-                         "bad, 1 left")
+        self.assertEqual(
+            last, "0 kernels checked by 0 checks, 0 known, 0 bad, 1 left"
+        )
 
     def test_a_name_without_kernels_is_an_error(self):
-        with self.assertRaisesRegex(SystemExit, "no kernel is called '7x7': "
-                                    "expected part of a name such as gated_"):
+        with self.assertRaisesRegex(
+            SystemExit,
+            "no kernel is called '7x7': expected part of a name such as gated_",
+        ):
             self.run_all("--set", "product", "--only", "7x7")
-        with self.assertRaisesRegex(SystemExit, "no small kernel is called "
-                                    "'7x7': expected part of a name such as "
-                                    "gated_mlp-256x768-bf16"):
-            self.run_all("--stages", "memcheck", "--only", "7x7", "--logs",
-                         str(self.folder / "logs"))
+        with self.assertRaisesRegex(
+            SystemExit,
+            "no small kernel is called "
+            "'7x7': expected part of a name such as "
+            "gated_mlp-256x768-bf16",
+        ):
+            self.run_all(
+                "--stages",
+                "memcheck",
+                "--only",
+                "7x7",
+                "--logs",
+                str(self.folder / "logs"),
+            )
 
 
 class Chains(unittest.TestCase):
     """Layers that add one, without a GPU."""
 
-    def layers(self, dependent: bool = True, launches: int = 1,
-               cooperative: bool = True) -> Layers:
+    def layers(
+        self,
+        dependent: bool = True,
+        launches: int = 1,
+        cooperative: bool = True,
+    ) -> Layers:
         def make(plan, module, weights, activations, *_):
             runner = unittest.mock.Mock(
-                results=[torch.zeros(2, 3, dtype=torch.bfloat16)])
+                results=[torch.zeros(2, 3, dtype=torch.bfloat16)]
+            )
 
             def launch(overlap: bool = False, exclusive: bool = False) -> None:
                 self.calls.append((weights, overlap, exclusive))
                 runner.results[0].copy_(activations["x"] + 1)
+
             runner.side_effect = launch
             return runner
-        setattr(make, "make_workspace", lambda plan: None)
+
+        make.make_workspace = lambda plan: None
         self.calls: list[tuple] = []
         launch = unittest.mock.Mock(cooperative=cooperative)
-        plan = unittest.mock.Mock(dependent=dependent,
-                                  launches=[launch] * launches)
+        plan = unittest.mock.Mock(
+            dependent=dependent, launches=[launch] * launches
+        )
         with unittest.mock.patch("fuse_bench.common.driver.Runner", make):
-            return Layers(plan, None, ["a", "b", "c"],
-                          torch.zeros(2, 3, dtype=torch.bfloat16), [{}] * 3)
+            return Layers(
+                plan,
+                None,
+                ["a", "b", "c"],
+                torch.zeros(2, 3, dtype=torch.bfloat16),
+                [{}] * 3,
+            )
 
     def test_each_layer_reads_the_one_before(self):
         layers = self.layers()
         layers(True, True)
-        self.assertEqual([runner.results[0][1, 2].item()
-                          for runner in layers.runners], [1, 2, 3])
-        self.assertEqual(self.calls, [("a", False, True), ("b", True, True),
-                                      ("c", True, True)])
+        self.assertEqual(
+            [runner.results[0][1, 2].item() for runner in layers.runners],
+            [1, 2, 3],
+        )
+        self.assertEqual(
+            self.calls,
+            [("a", False, True), ("b", True, True), ("c", True, True)],
+        )
 
     def test_ways_are_those_that_plans_allow(self):
-        for arguments, ways in (({}, {"": (True, False),
-                                      "-exclusive": (True, True)}),
-                                ({"dependent": False}, {"": (False, False)}),
-                                ({"launches": 3}, {"": (True, False)}),
-                                ({"cooperative": False},
-                                 {"": (True, False)})):
+        for arguments, ways in (
+            ({}, {"": (True, False), "-exclusive": (True, True)}),
+            ({"dependent": False}, {"": (False, False)}),
+            ({"launches": 3}, {"": (True, False)}),
+            ({"cooperative": False}, {"": (True, False)}),
+        ):
             layers = self.layers(**arguments)
             found = {}
             for way, call in layers.ways().items():
@@ -419,22 +582,27 @@ class Chains(unittest.TestCase):
                 if len(done) == max(wrong, default=99):
                     middle[1, 1] = 7
                 done.append(0)
-            self.assertEqual(soak.count_changes(layers, call, 15,
-                                                lambda function: function),
-                             (len(wrong), 20))
+
+            self.assertEqual(
+                soak.count_changes(layers, call, 15, lambda function: function),
+                (len(wrong), 20),
+            )
 
     def test_kernels_run_with_the_tokens_that_they_are_timed_with(self):
-        for shape, most, tokens in (((2048, 16384), 128, [128]),
-                                    ((2048, 16384), 104, [100]),
-                                    ((2048, 16384), 8, [1, 7, 8]),
-                                    ((3600, 10256), 56, [50]),
-                                    # Tiles that are multiples of 16.
-                                    ((3600, 10256), 64, [50]),
-                                    ((3600, 10256), 16, [1, 7]),
-                                    ((2048, 16384), 256, []),
-                                    ((256, 768), 128, [])):
-            problem = timed_problem(*shape, "gelu_tanh" if shape[0] == 2048
-                                    else "silu", BF16)
+        for shape, most, tokens in (
+            ((2048, 16384), 128, [128]),
+            ((2048, 16384), 104, [100]),
+            ((2048, 16384), 8, [1, 7, 8]),
+            ((3600, 10256), 56, [50]),
+            # Tiles that are multiples of 16.
+            ((3600, 10256), 64, [50]),
+            ((3600, 10256), 16, [1, 7]),
+            ((2048, 16384), 256, []),
+            ((256, 768), 128, []),
+        ):
+            problem = timed_problem(
+                *shape, "gelu_tanh" if shape[0] == 2048 else "silu", BF16
+            )
             plan = unittest.mock.Mock(problem=problem, max_tokens=most)
             self.assertEqual(soak.chosen_tokens(plan), tokens)
 

@@ -24,17 +24,18 @@ def imported(path: Path) -> Iterator[tuple[str, int]]:
 
 
 class Layers(unittest.TestCase):
-
     def test_imports_go_one_way(self):
         for place, package in enumerate(ORDER):
             for path in sorted((ROOT / package).glob("*.py")):
                 for name, line in imported(path):
                     with self.subTest(f"{package}/{path.name}:{line}"):
-                        self.assertIn(name, ORDER[:place + 1])
+                        self.assertIn(name, ORDER[: place + 1])
 
     def test_every_package_has_a_place(self):
-        self.assertEqual({path.parent.name for path
-                          in ROOT.glob("*/__init__.py")}, set(ORDER))
+        self.assertEqual(
+            {path.parent.name for path in ROOT.glob("*/__init__.py")},
+            set(ORDER),
+        )
 
     def test_imports_are_found(self):
         path = ROOT / "reports/tables.py"

@@ -4,6 +4,7 @@
 import unittest
 
 import torch
+
 from fuse_bench.suites import architectures
 from tests.models import LLAMA as TINY
 from tests.models import needs_library
@@ -12,10 +13,10 @@ torch.set_num_threads(1)
 
 
 class Routing(unittest.TestCase):
-
     def flips(self, ours, theirs):
-        return architectures.flips([[torch.tensor(ours)]],
-                                   [[torch.tensor(theirs)]], 2)
+        return architectures.flips(
+            [[torch.tensor(ours)]], [[torch.tensor(theirs)]], 2
+        )
 
     def test_same_experts(self):
         self.assertEqual(self.flips([0.0, 4.0, 3.0], [0.0, 3.0, 4.0]), [])
@@ -24,7 +25,8 @@ class Routing(unittest.TestCase):
         # The second of the first is 0.25 ahead of what the other takes.
         self.assertEqual(
             self.flips([4.0, 2.0, 3.0], [4.0, 3.0, 2.75]),
-            [{"step": 0, "layer": 0, "ahead": 0.25, "apart": 1.0}])
+            [{"step": 0, "layer": 0, "ahead": 0.25, "apart": 1.0}],
+        )
 
     def judge(self, tokens, found):
         return architectures.routed({"tokens": tokens}, [1] * 32, found)
@@ -41,11 +43,11 @@ class Routing(unittest.TestCase):
 
 @needs_library
 class Rows(unittest.TestCase):
-
     @torch.no_grad()
     def row(self, kind, **settings):
-        return architectures.fused(kind, {**TINY, "num_hidden_layers": 1,
-                                          **settings}, 1)
+        return architectures.fused(
+            kind, {**TINY, "num_hidden_layers": 1, **settings}, 1
+        )
 
     @unittest.skipIf(torch.cuda.is_available(), "replays are calls")
     def test_a_right_model(self):

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from small_blocks import operands, small
+
 from fuse_bench.common import data
 from fuse_bench.common.cases import SETS, all_cases
 from fuse_bench.common.data import activate, kernel_scalars
@@ -28,12 +30,10 @@ from fuse_bench.reference.decomposition import (
     real_output,
     relative_error,
 )
-from small_blocks import operands, small
 from tests.support import fuse_opt
 
 
 class Reference(unittest.TestCase):
-
     def test_quantize(self):
         x = torch.tensor([0.0, 447.0, 1e4, -1e4, 17.0, 0.3, float("nan")])
         q = quantize(x, 1.0).float()
@@ -49,12 +49,17 @@ class Reference(unittest.TestCase):
     def test_activations(self):
         x = torch.linspace(-12, 12, 97, dtype=torch.float64)
         f = torch.nn.functional
-        for kind, expected in (("silu", f.silu(x)), ("gelu", f.gelu(x)),
-                               ("gelu_tanh", f.gelu(x, approximate="tanh")),
-                               ("relu", f.relu(x)), ("relu2", f.relu(x)**2),
-                               ("quick_gelu", x * (1.702 * x).sigmoid())):
-            torch.testing.assert_close(activate(kind, x), expected,
-                                       rtol=1e-9, atol=1e-13)
+        for kind, expected in (
+            ("silu", f.silu(x)),
+            ("gelu", f.gelu(x)),
+            ("gelu_tanh", f.gelu(x, approximate="tanh")),
+            ("relu", f.relu(x)),
+            ("relu2", f.relu(x) ** 2),
+            ("quick_gelu", x * (1.702 * x).sigmoid()),
+        ):
+            torch.testing.assert_close(
+                activate(kind, x), expected, rtol=1e-9, atol=1e-13
+            )
 
     def test_scalars(self):
         scales = {"input": 0.02, "up": 0.5, "hidden": 0.25, "down": 2.0}
@@ -109,33 +114,49 @@ class Reference(unittest.TestCase):
 
     def test_nan_is_outside(self):
         bounds = Range.exact(torch.zeros(3))
-        self.assertEqual(bounds.outside(torch.tensor([0.0, torch.nan, 1.0])),
-                         2)
+        self.assertEqual(bounds.outside(torch.tensor([0.0, torch.nan, 1.0])), 2)
 
     def test_chain_is_near_the_real_block(self):
         for family in ("gated_mlp", "mlp"):
             for dtype, limit in ((BF16, 1.2e-2), (FP8, 0.12)):
                 for norm in NORMS:
-                    last = {"add_stream": True} if norm == "rms0" else {
-                        "then_add": True}
-                    problem = small(family, dtype, norm, residual=True,
-                                    biases=True, **last)
+                    last = (
+                        {"add_stream": True}
+                        if norm == "rms0"
+                        else {"then_add": True}
+                    )
+                    problem = small(
+                        family, dtype, norm, residual=True, biases=True, **last
+                    )
                     tensors, scales = operands(problem)
                     chain = Chain(problem, tensors, scales)
                     with self.subTest(problem.label()):
-                        self.assertLess(relative_error(
-                            chain.output().mid,
-                            real_output(problem, tensors, scales)), limit)
+                        self.assertLess(
+                            relative_error(
+                                chain.output().mid,
+                                real_output(problem, tensors, scales),
+                            ),
+                            limit,
+                        )
 
     def test_parts_of_the_tokens_make_the_same_row(self):
         for dtype in (BF16, FP8):
-            problem = small("gated_mlp", dtype, "layer", residual=True,
-                            add_stream=True, returns_stream=True)
+            problem = small(
+                "gated_mlp",
+                dtype,
+                "layer",
+                residual=True,
+                add_stream=True,
+                returns_stream=True,
+            )
             tensors, scales = operands(problem)
             chain = Chain(problem, tensors, scales)
-            values = {"input": chain.input.mid, "hidden": chain.hidden.mid,
-                      "out": chain.output().mid.clone(),
-                      "stream": chain.stream.mid}
+            values = {
+                "input": chain.input.mid,
+                "hidden": chain.hidden.mid,
+                "out": chain.output().mid.clone(),
+                "stream": chain.stream.mid,
+            }
             values["out"][3, 2] += 1
             rows = []
             for size in (2, 5):
@@ -143,23 +164,35 @@ class Reference(unittest.TestCase):
                 for first in range(0, 5, size):
                     part = slice(first, first + size)
                     checks.compare(
-                        problem, scales, steps,
-                        {role: tensor[part] if role in ROW_OPERANDS
-                         else tensor for role, tensor in tensors.items()},
-                        {name: value[part]
-                         for name, value in values.items()})
-                rows.append({name: tally.row(name)
-                             for name, tally in steps.items()})
+                        problem,
+                        scales,
+                        steps,
+                        {
+                            role: tensor[part]
+                            if role in ROW_OPERANDS
+                            else tensor
+                            for role, tensor in tensors.items()
+                        },
+                        {name: value[part] for name, value in values.items()},
+                    )
+                rows.append(
+                    {name: tally.row(name) for name, tally in steps.items()}
+                )
             self.assertEqual(rows[0], rows[1])
             row = rows[0]["out"]
-            self.assertEqual((row["out_equal"], row["out_outside"]),
-                             (round(1 - 1 / (5 * 48), 6), 1))
+            self.assertEqual(
+                (row["out_equal"], row["out_outside"]),
+                (round(1 - 1 / (5 * 48), 6), 1),
+            )
             # The largest values saturate alike in both.
-            self.assertEqual(rows[0]["input"], {
-                "input_equal": 1.0, "input_rel_err": 0.0,
-                "input_outside": 0})
-            self.assertEqual(row["out_rel_err"], checks.short(relative_error(
-                values["out"], chain.output().mid)))
+            self.assertEqual(
+                rows[0]["input"],
+                {"input_equal": 1.0, "input_rel_err": 0.0, "input_outside": 0},
+            )
+            self.assertEqual(
+                row["out_rel_err"],
+                checks.short(relative_error(values["out"], chain.output().mid)),
+            )
 
     def test_values_that_are_no_numbers_are_far_away(self):
         tally = checks.Tally()
@@ -171,29 +204,38 @@ class Reference(unittest.TestCase):
 
     def test_nominal_values_need_no_bounds(self):
         for dtype in (BF16, FP8):
-            problem = small("gated_mlp", dtype, "layer", biases=True,
-                            then_add=True)
+            problem = small(
+                "gated_mlp", dtype, "layer", biases=True, then_add=True
+            )
             tensors, scales = operands(problem)
-            whole, nominal = (Chain(problem, tensors, scales, bounds)
-                              for bounds in (True, False))
+            whole, nominal = (
+                Chain(problem, tensors, scales, bounds)
+                for bounds in (True, False)
+            )
             for step in ("input", "hidden"):
-                self.assertTrue(torch.equal(getattr(whole, step).mid,
-                                            getattr(nominal, step).mid))
-            self.assertTrue(torch.equal(whole.output().mid,
-                                        nominal.output().mid))
+                self.assertTrue(
+                    torch.equal(
+                        getattr(whole, step).mid, getattr(nominal, step).mid
+                    )
+                )
+            self.assertTrue(
+                torch.equal(whole.output().mid, nominal.output().mid)
+            )
 
     def test_infinite_error(self):
-        self.assertEqual(relative_error(torch.tensor([torch.nan]),
-                                        torch.ones(1)), float("inf"))
+        self.assertEqual(
+            relative_error(torch.tensor([torch.nan]), torch.ones(1)),
+            float("inf"),
+        )
 
 
 class Problems(unittest.TestCase):
-
     def test_text_is_valid(self):
-        problems = {replace(case.problem, width=64, hidden=128)
-                    for case in all_cases(list(SETS))}
-        text = "\n// -----\n".join(problem.to_mlir(8)
-                                   for problem in problems)
+        problems = {
+            replace(case.problem, width=64, hidden=128)
+            for case in all_cases(list(SETS))
+        }
+        text = "\n// -----\n".join(problem.to_mlir(8) for problem in problems)
         fuse_opt(text, "--split-input-file")
 
     def test_json(self):
@@ -208,59 +250,73 @@ class Problems(unittest.TestCase):
     def test_kernels_are_checked_with_what_they_serve(self):
         few = (1, 7, 8, 16, 33, 50, 64, 100, 128)
         for most, every, expected in (
-                (56, False, [16, 33, 50]), (128, False, list(few)),
-                (192, False, [33, 129, 137, 192]),
-                (256, True, [129, 200, 256]),
-                (512, True, [129, 200, 256, 300, 384, 511, 512]),
-                (4096, False, list(PREFILL_CHECKED_TOKENS))):
-            self.assertEqual(choose_tokens(most, "mlp", few, every),
-                             expected)
+            (56, False, [16, 33, 50]),
+            (128, False, list(few)),
+            (192, False, [33, 129, 137, 192]),
+            (256, True, [129, 200, 256]),
+            (512, True, [129, 200, 256, 300, 384, 511, 512]),
+            (4096, False, list(PREFILL_CHECKED_TOKENS)),
+        ):
+            self.assertEqual(choose_tokens(most, "mlp", few, every), expected)
         some = choose_tokens(512, "mlp", few)
         self.assertIn(512, some)
         self.assertIn(len(some), (3, 4))
 
     def test_lone_blocks_have_kernels_of_their_own(self):
         names = {case.name() for case in all_cases(["timed"])}
-        for shape, tokens in (("2064x8208", 40), ("1024x3072", 104),
-                              ("3600x10256", 56), ("5120x13824", 128)):
+        for shape, tokens in (
+            ("2064x8208", 40),
+            ("1024x3072", 104),
+            ("3600x10256", 56),
+            ("5120x13824", 128),
+        ):
             self.assertIn(f"gated_mlp-{shape}-fp8-silu-rms0-t{tokens}", names)
 
     def test_product_has_every_combination_at_every_width(self):
-        found = {(case.problem.family, case.problem.dtype, case.problem.act,
-                  case.problem.norm, case.problem.width)
-                 for case in all_cases(["product"])}
+        found = {
+            (
+                case.problem.family,
+                case.problem.dtype,
+                case.problem.act,
+                case.problem.norm,
+                case.problem.width,
+            )
+            for case in all_cases(["product"])
+        }
         self.assertEqual(len(found), 2 * 2 * 6 * 4 * 5)
 
     def test_every_combination_meets_tiles_in_turn(self):
         tiles: dict[Problem, set[int]] = {}
         for case in all_cases(["product-tiles"]):
             self.assertLess(case.tokens, 128)
-            tiles.setdefault(replace(case.problem, width=16, hidden=16),
-                             set()).add(case.tokens)
+            tiles.setdefault(
+                replace(case.problem, width=16, hidden=16), set()
+            ).add(case.tokens)
         self.assertEqual(len(tiles), 96)
         self.assertEqual({len(found) for found in tiles.values()}, {5})
-        self.assertEqual(set.union(*tiles.values()),
-                         {8, 16, 40, 56, 64, 104})
+        self.assertEqual(set.union(*tiles.values()), {8, 16, 40, 56, 64, 104})
 
     def test_unknown_activation(self):
-        with self.assertRaisesRegex(ValueError, "act is 'mish': expected one "
-                                    "of silu, gelu"):
+        with self.assertRaisesRegex(
+            ValueError, "act is 'mish': expected one of silu, gelu"
+        ):
             Problem("mlp", 16, 16, BF16, "mish", None)
 
 
 class Repeats(unittest.TestCase):
-
     def count(self, wrong: set[int], repeats: int, results: int = 1) -> int:
         """What is counted where launches of these numbers are wrong."""
         runner = unittest.mock.Mock()
-        runner.results = [torch.empty(3, 4, dtype=torch.bfloat16)
-                          for _ in range(results)]
+        runner.results = [
+            torch.empty(3, 4, dtype=torch.bfloat16) for _ in range(results)
+        ]
 
         def launch(programmatic: bool = False) -> None:
             for result in runner.results:
                 result.fill_(1)
             if runner.call_count - 1 in wrong:
                 runner.results[-1][1, 2] = 2
+
         runner.side_effect = launch
         found = count_differences(runner, repeats)
         self.assertEqual(runner.call_count, repeats)
@@ -269,15 +325,20 @@ class Repeats(unittest.TestCase):
     def test_every_launch_counts_once(self):
         some = KEPT_RESULTS
         for results in (1, 2):
-            for wrong in (set(), {1}, {some - 1, some, some + 1, 3 * some},
-                          {199}, set(range(1, 200))):
+            for wrong in (
+                set(),
+                {1},
+                {some - 1, some, some + 1, 3 * some},
+                {199},
+                set(range(1, 200)),
+            ):
                 self.assertEqual(self.count(wrong, 200, results), len(wrong))
                 # Each result is 24 bytes large.
                 for most in (1, 24, 100):
-                    with unittest.mock.patch.object(checks, "KEPT_BYTES",
-                                                    most):
-                        self.assertEqual(self.count(wrong, 200, results),
-                                         len(wrong))
+                    with unittest.mock.patch.object(checks, "KEPT_BYTES", most):
+                        self.assertEqual(
+                            self.count(wrong, 200, results), len(wrong)
+                        )
         self.assertEqual(self.count({0}, 5), 4)
         self.assertEqual(self.count(set(), 1), 0)
 
@@ -291,8 +352,12 @@ class Repeats(unittest.TestCase):
 class Checks(unittest.TestCase):
     """Checks of kernels that are the reference itself, without a GPU."""
 
-    def rows(self, problem: Problem, change=lambda runner: None,
-             fail=lambda tokens: None) -> list[dict]:
+    def rows(
+        self,
+        problem: Problem,
+        change=lambda runner: None,
+        fail=lambda tokens: None,
+    ) -> list[dict]:
         test = self
 
         class Runner:
@@ -306,12 +371,16 @@ class Checks(unittest.TestCase):
                 scales = test.scales[-1]
                 chain = Chain(problem, tensors, scales)
                 kind = torch.float8_e4m3fn if problem.fp8 else torch.bfloat16
-                self.stored = [step.mid.to(kind)
-                               for step in (chain.input, chain.hidden)]
-                self.nominal = [chain.output().mid.bfloat16(),
-                                chain.stream.mid.bfloat16()]
-                self.results = [torch.empty_like(value)
-                                for value in self.nominal]
+                self.stored = [
+                    step.mid.to(kind) for step in (chain.input, chain.hidden)
+                ]
+                self.nominal = [
+                    chain.output().mid.bfloat16(),
+                    chain.stream.mid.bfloat16(),
+                ]
+                self.results = [
+                    torch.empty_like(value) for value in self.nominal
+                ]
                 self.intermediate = self.stored.__getitem__
 
             def __call__(self, programmatic: bool = False) -> None:
@@ -327,31 +396,47 @@ class Checks(unittest.TestCase):
         stub = unittest.mock.Mock(
             calibrate=calibrate,
             make_weights=lambda *some: data.make_weights(*some, "cpu"),
-            make_activations=lambda *some: data.make_activations(
-                *some, "cpu"))
+            make_activations=lambda *some: data.make_activations(*some, "cpu"),
+        )
         launch = unittest.mock.Mock(
-            max_tokens=8, workspace_bytes=256, shares_workspace=False)
+            max_tokens=8, workspace_bytes=256, shares_workspace=False
+        )
         plan = Plan(problem, Path("k.cubin"), [launch], "c", "d")
         self.assertGreater(checks.memory_bytes(plan, (1, 8)), 2**20)
-        with unittest.mock.patch.multiple(
-                checks, data=stub, Runner=Runner, PART_TOKENS=3,
-                Module=unittest.mock.Mock()), \
-                unittest.mock.patch("torch.cuda.synchronize"):
+        with (
+            unittest.mock.patch.multiple(
+                checks,
+                data=stub,
+                Runner=Runner,
+                PART_TOKENS=3,
+                Module=unittest.mock.Mock(),
+            ),
+            unittest.mock.patch("torch.cuda.synchronize"),
+        ):
             return list(checks.check_tokens(plan, (1, 8), 5, 3))
 
     def test_the_reference_passes(self):
         for dtype in (BF16, FP8):
-            problem = small("gated_mlp", dtype, "rms0", residual=True,
-                            returns_stream=True)
+            problem = small(
+                "gated_mlp", dtype, "rms0", residual=True, returns_stream=True
+            )
             rows = self.rows(problem)
-            self.assertEqual([(row["M"], row["tile"], row["ok"])
-                              for row in rows], [(1, 8, True), (8, 8, True)])
+            self.assertEqual(
+                [(row["M"], row["tile"], row["ok"]) for row in rows],
+                [(1, 8, True), (8, 8, True)],
+            )
             for row in rows:
                 self.assertEqual(
-                    [row[f"{step}_equal"] for step in
-                     ("input", "hidden", "out", "stream")], [1.0] * 4)
-                self.assertEqual((row["commit"], row["digest"],
-                                  row["repeats"]), ("c", "d", 3))
+                    [
+                        row[f"{step}_equal"]
+                        for step in ("input", "hidden", "out", "stream")
+                    ],
+                    [1.0] * 4,
+                )
+                self.assertEqual(
+                    (row["commit"], row["digest"], row["repeats"]),
+                    ("c", "d", 3),
+                )
                 self.assertLess(row["chain_rel_err"], 1e-2)
 
     def test_what_is_wrong_fails(self):
@@ -359,9 +444,13 @@ class Checks(unittest.TestCase):
             runner.results[0][-1, 3] += 1
 
         problem = small("mlp", BF16, "layer")
-        self.assertEqual([(row["ok"], row["out_outside"]) for row in
-                          self.rows(problem, change)],
-                         [(False, 1), (False, 1)])
+        self.assertEqual(
+            [
+                (row["ok"], row["out_outside"])
+                for row in self.rows(problem, change)
+            ],
+            [(False, 1), (False, 1)],
+        )
 
     def test_what_keeps_a_check_from_its_end_is_its_note(self):
         def fail(tokens: int) -> None:
@@ -369,20 +458,31 @@ class Checks(unittest.TestCase):
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried\nto")
 
         first, second = self.rows(small("mlp", BF16, "layer"), fail=fail)
-        self.assertEqual(first, {
-            "case": "mlp-48x96-bf16-silu-layer", "tile": 8, "M": 1,
-            "commit": "c", "digest": "d", "ok": False,
-            "note": "CUDA out of memory. Tried to"})
+        self.assertEqual(
+            first,
+            {
+                "case": "mlp-48x96-bf16-silu-layer",
+                "tile": 8,
+                "M": 1,
+                "commit": "c",
+                "digest": "d",
+                "ok": False,
+                "note": "CUDA out of memory. Tried to",
+            },
+        )
         self.assertTrue(second["ok"])
         for note, memory, device in (
-                ("CUDA error: out of memory", True, False),
-                ("cuMemAlloc: error 2, CUDA_ERROR_OUT_OF_MEMORY", True, False),
-                ("error 700, an illegal memory access", False, True),
-                ("CUDA error: unspecified", False, True),
-                ("hang", False, False)):
+            ("CUDA error: out of memory", True, False),
+            ("cuMemAlloc: error 2, CUDA_ERROR_OUT_OF_MEMORY", True, False),
+            ("error 700, an illegal memory access", False, True),
+            ("CUDA error: unspecified", False, True),
+            ("hang", False, False),
+        ):
             row = {"note": note}
-            self.assertEqual((checks.lacks_memory(row),
-                              checks.loses_device(row)), (memory, device))
+            self.assertEqual(
+                (checks.lacks_memory(row), checks.loses_device(row)),
+                (memory, device),
+            )
         self.assertFalse(checks.loses_device(second))
 
 

@@ -4,6 +4,7 @@
 import unittest
 
 import torch
+
 from fuse_bench.common.problem import BF16, FP8
 from fuse_bench.common.row_cases import Case, cases
 from fuse_bench.reference.row_checks import Operands, count_outside
@@ -27,13 +28,13 @@ def normed(tensors: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
 
 
 class Rows(unittest.TestCase):
-
     def judge(self, case: Case, results, stored=None) -> None:
         """The results are right, and each stops being so with one change."""
         operands = self.operands
 
         def outside() -> int:
             return count_outside(case, operands, lambda _: stored)
+
         for result, value in zip(operands.results, results, strict=True):
             result.copy_(value)
         self.assertEqual(outside(), 0)
@@ -48,41 +49,67 @@ class Rows(unittest.TestCase):
         return self.operands.tensors
 
     def test_act_quantize(self):
-        case = Case("", "act_quantize", WIDTH, ("x", "factor"),
-                    extras=("product",))
+        case = Case(
+            "", "act_quantize", WIDTH, ("x", "factor"), extras=("product",)
+        )
         tensors = self.take(case)
-        value = torch.nn.functional.silu(tensors["x"].float()).bfloat16() \
+        value = (
+            torch.nn.functional.silu(tensors["x"].float()).bfloat16()
             * tensors["factor"]
-        self.judge(case, [quantized(value, self.operands.scalars["hidden"]),
-                          value])
+        )
+        self.judge(
+            case, [quantized(value, self.operands.scalars["hidden"]), value]
+        )
 
     def test_norm_quantize(self):
-        case = Case("", "norm_quantize", WIDTH,
-                    ("x", "residual", "norm_weight"), extras=("stream",))
+        case = Case(
+            "",
+            "norm_quantize",
+            WIDTH,
+            ("x", "residual", "norm_weight"),
+            extras=("stream",),
+        )
         stream, value = normed(self.take(case))
-        self.judge(case, [quantized(value, self.operands.scalars["input"]),
-                          stream])
+        self.judge(
+            case, [quantized(value, self.operands.scalars["input"]), stream]
+        )
 
     def test_norm_linear(self):
         for dtype, extras in ((FP8, ()), (BF16, ("normed",))):
-            case = Case("", "norm_linear", WIDTH,
-                        ("x", "norm_weight", "weight0", "weight1"),
-                        rows=(32, 16), dtype=dtype, extras=extras)
+            case = Case(
+                "",
+                "norm_linear",
+                WIDTH,
+                ("x", "norm_weight", "weight0", "weight1"),
+                rows=(32, 16),
+                dtype=dtype,
+                extras=extras,
+            )
             with self.subTest(dtype=dtype):
                 tensors = self.take(case)
                 scalars = self.operands.scalars
                 _, value = normed(tensors)
-                stored = quantized(value, scalars["input"]) \
-                    if dtype == FP8 else value
+                stored = (
+                    quantized(value, scalars["input"])
+                    if dtype == FP8
+                    else value
+                )
                 linears = [
-                    (stored.float() @ tensors[name].float().t() *
-                     scalars.get(name, 1.0)).bfloat16()
-                    for name in ("weight0", "weight1")]
+                    (
+                        stored.float()
+                        @ tensors[name].float().t()
+                        * scalars.get(name, 1.0)
+                    ).bfloat16()
+                    for name in ("weight0", "weight1")
+                ]
                 self.judge(case, linears + [value] * len(extras), stored)
                 stored[1] = -stored[1].float()
-                self.assertGreater(count_outside(case, self.operands,
-                                                 lambda _: stored), 0)
+                self.assertGreater(
+                    count_outside(case, self.operands, lambda _: stored), 0
+                )
 
     def test_text_is_valid(self):
-        fuse_opt("\n// -----\n".join(case.to_mlir() for case in cases()),
-                 "--split-input-file")
+        fuse_opt(
+            "\n// -----\n".join(case.to_mlir() for case in cases()),
+            "--split-input-file",
+        )

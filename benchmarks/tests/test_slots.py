@@ -21,11 +21,18 @@ TOKENS = (0, 1, 19)
 
 def registered():
     """Names of kernels by op and variant, as the compiler lists them."""
-    done = subprocess.run([tool("fuse-opt"), "--list-kernels=json"],
-                          capture_output=True, text=True, check=True)
-    return {(entry["op"], entry["variant"]):
-            [kernel["name"] for kernel in entry["kernels"]]
-            for entry in json.loads(done.stdout)}
+    done = subprocess.run(
+        [tool("fuse-opt"), "--list-kernels=json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {
+        (entry["op"], entry["variant"]): [
+            kernel["name"] for kernel in entry["kernels"]
+        ]
+        for entry in json.loads(done.stdout)
+    }
 
 
 def run(case, kernel, inputs):
@@ -33,12 +40,12 @@ def run(case, kernel, inputs):
     bin_dir = Path(tool("fuse-run")).parent
     with tempfile.TemporaryDirectory() as name:
         program = bind(case, kernel, Path(name), bin_dir)
-        return [run_on_cpu(program, case, tensors, bin_dir)
-                for tensors in inputs]
+        return [
+            run_on_cpu(program, case, tensors, bin_dir) for tensors in inputs
+        ]
 
 
 class Kernels(unittest.TestCase):
-
     def test_tolerances_separate_the_wrong_variant(self):
         for case in all_cases():
             with self.subTest(case.name()):
@@ -62,18 +69,25 @@ class Kernels(unittest.TestCase):
 
 
 class Cases(unittest.TestCase):
-
     def test_every_registered_kernel_has_a_case(self):
         # The list of the compiler, not one of this file.
         listed = registered()
         self.assertEqual(
-            {(case.op, case.variant) for case in all_cases()
-             if case.has_kernel},
-            {key for key, kernels in listed.items() if kernels})
+            {
+                (case.op, case.variant)
+                for case in all_cases()
+                if case.has_kernel
+            },
+            {key for key, kernels in listed.items() if kernels},
+        )
         self.assertEqual(
-            {(case.op, case.variant) for case in all_cases()
-             if not case.has_kernel},
-            {key for key, kernels in listed.items() if not kernels})
+            {
+                (case.op, case.variant)
+                for case in all_cases()
+                if not case.has_kernel
+            },
+            {key for key, kernels in listed.items() if not kernels},
+        )
 
 
 if __name__ == "__main__":

@@ -15,13 +15,25 @@ import fuse_mlir
 
 if len(sys.argv) > 1:
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        sys.argv[1], dtype=torch.bfloat16).eval()
+        sys.argv[1], dtype=torch.bfloat16
+    ).eval()
 else:
     torch.manual_seed(0)
-    model = transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
-        hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=16,
-        vocab_size=96)).bfloat16().eval()
+    model = (
+        transformers.Qwen3ForCausalLM(
+            transformers.Qwen3Config(
+                hidden_size=64,
+                intermediate_size=128,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                head_dim=16,
+                vocab_size=96,
+            )
+        )
+        .bfloat16()
+        .eval()
+    )
 ids = torch.arange(1, 9).view(1, 8)
 with torch.inference_mode():
     before = model(ids).logits

@@ -14,21 +14,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # What `__getattr__` finds, for type checkers and editors.
-    from fuse_mlir.checkpoint.model_source import (load_model)
-    from fuse_mlir.compiler.weight_versions import (refresh)
-    from fuse_mlir.deploy.hub import (export_hub_kernel)
-    from fuse_mlir.deploy.inductor import (inductor_options)
-    from fuse_mlir.errors import (FlowError, FuseError, FuseMlirError, FusionWarning, GlobError, KernelError, NativeError, PatternError)
-    from fuse_mlir.fusion.at_load import (fusion_at_load, fusion_result)
-    from fuse_mlir.fusion.calibrate import (calibrate)
-    from fuse_mlir.fusion.compiled_module import (compile_module, decompile_module, export, load)
-    from fuse_mlir.fusion.fused_module import (FusedModule)
-    from fuse_mlir.fusion.kernel_config import (KernelConfig)
-    from fuse_mlir.fusion.modules import (fuse_modules, fused, unfuse_modules)
-    from fuse_mlir.matching.patterns import (ModuleSpec, register_fusion_patterns)
-    from fuse_mlir.matching.ptx_kernel import (PtxKernel)
-    from fuse_mlir.reports.ir_report import (explain_ir)
-    from fuse_mlir.reports.report import (bench, explain, verify)
+    from fuse_mlir.checkpoint.model_source import load_model
+    from fuse_mlir.compiler.weight_versions import refresh
+    from fuse_mlir.deploy.hub import export_hub_kernel
+    from fuse_mlir.deploy.inductor import inductor_options
+    from fuse_mlir.errors import (
+        FlowError,
+        FuseError,
+        FuseMlirError,
+        FusionWarning,
+        GlobError,
+        KernelError,
+        NativeError,
+        PatternError,
+    )
+    from fuse_mlir.fusion.at_load import fusion_at_load, fusion_result
+    from fuse_mlir.fusion.calibrate import calibrate
+    from fuse_mlir.fusion.compiled_module import (
+        compile_module,
+        decompile_module,
+        export,
+        load,
+    )
+    from fuse_mlir.fusion.fused_module import FusedModule
+    from fuse_mlir.fusion.kernel_config import KernelConfig
+    from fuse_mlir.fusion.modules import fuse_modules, fused, unfuse_modules
+    from fuse_mlir.matching.patterns import ModuleSpec, register_fusion_patterns
+    from fuse_mlir.matching.ptx_kernel import PtxKernel
+    from fuse_mlir.reports.ir_report import explain_ir
+    from fuse_mlir.reports.report import bench, explain, verify
 
 __version__ = "0.1.0"
 
@@ -68,14 +82,45 @@ _EXPORTS = {
 }
 
 # Written out, because checkers read it too.
-__all__ = ["FlowError", "FuseError", "FuseMlirError", "FusedModule", "FusionWarning", "GlobError", "KernelConfig", "KernelError", "ModuleSpec", "NativeError", "PatternError", "PtxKernel", "bench", "calibrate", "compile_module", "decompile_module", "explain", "explain_ir", "export", "export_hub_kernel", "fuse_modules", "fused", "fusion_at_load", "fusion_result", "inductor_options", "load", "load_model", "refresh", "register_fusion_patterns", "unfuse_modules", "verify"]
+__all__ = [
+    "FlowError",
+    "FuseError",
+    "FuseMlirError",
+    "FusedModule",
+    "FusionWarning",
+    "GlobError",
+    "KernelConfig",
+    "KernelError",
+    "ModuleSpec",
+    "NativeError",
+    "PatternError",
+    "PtxKernel",
+    "bench",
+    "calibrate",
+    "compile_module",
+    "decompile_module",
+    "explain",
+    "explain_ir",
+    "export",
+    "export_hub_kernel",
+    "fuse_modules",
+    "fused",
+    "fusion_at_load",
+    "fusion_result",
+    "inductor_options",
+    "load",
+    "load_model",
+    "refresh",
+    "register_fusion_patterns",
+    "unfuse_modules",
+    "verify",
+]
 
 
 def _find(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'fuse_mlir' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"fuse_mlir.{_EXPORTS[name]}"),
-                   name)
+    return getattr(importlib.import_module(f"fuse_mlir.{_EXPORTS[name]}"), name)
 
 
 if not TYPE_CHECKING:

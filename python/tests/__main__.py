@@ -15,12 +15,13 @@ def main() -> int:
     folder, top = here, here.parent
     if len(sys.argv) > 2:
         folder = top = Path(sys.argv[2])
-    suite = unittest.TestLoader().discover(str(folder),
-                                           top_level_dir=str(top))
+    suite = unittest.TestLoader().discover(str(folder), top_level_dir=str(top))
     result = unittest.TextTestRunner(buffer=True).run(suite)
     # A test whose subtests fail appears once for each of them.
-    broken = {getattr(test, "test_case", test).id()
-              for test, _ in result.failures + result.errors}
+    broken = {
+        getattr(test, "test_case", test).id()
+        for test, _ in result.failures + result.errors
+    }
     broken |= {test.id() for test in result.unexpectedSuccesses}
     if len(sys.argv) > 1:
         passed = result.testsRun - len(broken) - len(result.skipped)

@@ -12,11 +12,20 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import native
 
-SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
-         "num_attention_heads": 2, "vocab_size": 64}
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "vocab_size": 64,
+}
 LLAMA = {**SIZES, "num_key_value_heads": 1, "head_dim": 16}
-NORM_MLP = {(("RMSNorm", "model.layers.*.post_attention_layernorm"),
-             ("MLP", "model.layers.*.mlp")): "fuse"}
+NORM_MLP = {
+    (
+        ("RMSNorm", "model.layers.*.post_attention_layernorm"),
+        ("MLP", "model.layers.*.mlp"),
+    ): "fuse"
+}
 
 
 def needs_library(test):
@@ -26,20 +35,34 @@ def needs_library(test):
 
 def snapshot(model):
     """Everything of a module tree that undoing must bring back."""
-    return [(path, id(module), type(module), module.training,
-             [(n, id(p), p.data_ptr()) for n, p in
-              module._parameters.items() if p is not None],
-             [(n, id(b)) for n, b in module._buffers.items()],
-             list(module._modules), list(module._forward_pre_hooks),
-             list(module._forward_hooks))
-            for path, module in model.named_modules()]
+    return [
+        (
+            path,
+            id(module),
+            type(module),
+            module.training,
+            [
+                (n, id(p), p.data_ptr())
+                for n, p in module._parameters.items()
+                if p is not None
+            ],
+            [(n, id(b)) for n, b in module._buffers.items()],
+            list(module._modules),
+            list(module._forward_pre_hooks),
+            list(module._forward_hooks),
+        )
+        for path, module in model.named_modules()
+    ]
 
 
 def fuse(model, x, patterns=None, **options):
     """Fuses a model in place, by default where it has CHAIN."""
     return fuse_mlir.fuse_modules(
-        model, {CHAIN: "fuse"} if patterns is None else patterns, inputs=x,
-        **options)
+        model,
+        {CHAIN: "fuse"} if patterns is None else patterns,
+        inputs=x,
+        **options,
+    )
 
 
 def transformer(kind: str, dtype=torch.bfloat16, **settings) -> Any:
@@ -51,8 +74,10 @@ def transformer(kind: str, dtype=torch.bfloat16, **settings) -> Any:
     transformers.logging.set_verbosity_error()
     config = transformers.AutoConfig.for_model(kind, **settings)
     # Encoders are decoders for that mapping too.
-    if type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING \
-            and kind != "bert":
+    if (
+        type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+        and kind != "bert"
+    ):
         model = transformers.AutoModelForCausalLM.from_config(config)
     else:
         model = transformers.AutoModel.from_config(config)
@@ -67,8 +92,9 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(1 + 0.1 * torch.randn(size))
 
     def forward(self, x):
-        return torch.nn.functional.rms_norm(x, self.weight.shape, self.weight,
-                                            1e-6)
+        return torch.nn.functional.rms_norm(
+            x, self.weight.shape, self.weight, 1e-6
+        )
 
 
 class MLP(nn.Module):
@@ -120,15 +146,17 @@ class Net(nn.Module):
 CHAIN = (("Norm", "layers.*.norm"), ("MLP", "layers.*.mlp"))
 
 
-def net(count: int = 2, block: type = Block, seed: int = 0) \
-        -> tuple[Any, torch.Tensor]:
+def net(
+    count: int = 2, block: type = Block, seed: int = 0
+) -> tuple[Any, torch.Tensor]:
     """A model and an input."""
     torch.manual_seed(seed)
     return Net(count, block).eval().requires_grad_(False), torch.randn(3, 8)
 
 
-def fp8_transformer(kind: str, input_scale: float = 0.02,
-                    everywhere: bool = False, **settings) -> Any:
+def fp8_transformer(
+    kind: str, input_scale: float = 0.02, everywhere: bool = False, **settings
+) -> Any:
     """A model of transformers in the fine-grained fp8 layout: one scale per
     weight, static scales of inputs.
 
@@ -136,30 +164,41 @@ def fp8_transformer(kind: str, input_scale: float = 0.02,
     FP8Linear has no kernel.
     """
     from transformers import FineGrainedFP8Config
-    from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
+    from transformers.integrations.finegrained_fp8 import (
+        replace_with_fp8_linear,
+    )
 
     from fuse_mlir.quantized.value_range import quantize
 
     model = transformer(kind, **settings)
-    weights = {path: module.weight.detach()
-               for path, module in model.named_modules()
-               if isinstance(module, nn.Linear)}
+    weights = {
+        path: module.weight.detach()
+        for path, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+    }
     kept = ["lm_head"] + ([] if everywhere else ["attn", "attention"])
     skip = [p for p in weights if any(k in p for k in kept)]
-    config = FineGrainedFP8Config(activation_scheme="static",
-                                  weight_block_size=None,
-                                  modules_to_not_convert=skip)
-    biases = {path: module.bias for path, module in model.named_modules()
-              if isinstance(module, nn.Linear)}
+    config = FineGrainedFP8Config(
+        activation_scheme="static",
+        weight_block_size=None,
+        modules_to_not_convert=skip,
+    )
+    biases = {
+        path: module.bias
+        for path, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+    }
     replace_with_fp8_linear(model, skip, config)
     model.config.quantization_config = config
     for path, module in model.named_modules():
         if type(module).__name__ != "FP8Linear":
             continue
         scale = weights[path].float().abs().max() / 448.0
-        parts = {"weight": quantize(weights[path], scale, "f8E4M3FN"),
-                 "weight_scale_inv": scale,
-                 "activation_scale": torch.tensor(input_scale)}
+        parts = {
+            "weight": quantize(weights[path], scale, "f8E4M3FN"),
+            "weight_scale_inv": scale,
+            "activation_scale": torch.tensor(input_scale),
+        }
         if biases[path] is not None:
             parts["bias"] = biases[path].detach()
         for name, tensor in parts.items():

@@ -20,8 +20,9 @@ class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.norm = torch.nn.LayerNorm(8)
-        self.mlp = torch.nn.Sequential(torch.nn.Linear(8, 16),
-                                       torch.nn.GELU(), torch.nn.Linear(16, 8))
+        self.mlp = torch.nn.Sequential(
+            torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 8)
+        )
 
     def forward(self, x):
         return x + self.mlp(self.norm(x))

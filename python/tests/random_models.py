@@ -18,7 +18,8 @@ import random
 import sys
 import time
 import traceback
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,10 +29,15 @@ import fuse_mlir
 from tests.models import MLP, Norm, snapshot
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "silu": nn.SiLU, "gelu": nn.GELU, "relu": nn.ReLU,
+    "silu": nn.SiLU,
+    "gelu": nn.GELU,
+    "relu": nn.ReLU,
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
     "relu_inplace": lambda: nn.ReLU(inplace=True),
-    "sigmoid": nn.Sigmoid, "identity": nn.Identity, "tanh": nn.Tanh}
+    "sigmoid": nn.Sigmoid,
+    "identity": nn.Identity,
+    "tanh": nn.Tanh,
+}
 
 
 class CastNorm(nn.Module):
@@ -46,8 +52,9 @@ class CastNorm(nn.Module):
         wide = x.float() if x.dtype != torch.float64 else x
         scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
         if self.offset:
-            return ((wide * scale) * (self.offset + self.weight.to(wide.dtype))
-                    ).to(x.dtype)
+            return (
+                (wide * scale) * (self.offset + self.weight.to(wide.dtype))
+            ).to(x.dtype)
         return self.weight * (wide * scale).to(x.dtype)
 
 
@@ -69,13 +76,17 @@ class GatedMlp(nn.Module):
         self.down = nn.Linear(hidden, size, bias=draw.random() < 0.4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        gate, up = (self.gate_up(x).chunk(2, dim=-1) if self.one
-                    else (self.gate(x), self.up(x)))
+        gate, up = (
+            self.gate_up(x).chunk(2, dim=-1)
+            if self.one
+            else (self.gate(x), self.up(x))
+        )
         if self.exchanged:
             gate, up = up, gate
         hidden = self.act(gate) * up
-        return self.down(hidden if self.dropout is None
-                         else self.dropout(hidden))
+        return self.down(
+            hidden if self.dropout is None else self.dropout(hidden)
+        )
 
 
 class RandomBlock(nn.Module):
@@ -84,23 +95,45 @@ class RandomBlock(nn.Module):
     def __init__(self, draw: random.Random, size: int) -> None:
         super().__init__()
         hidden = draw.choice((1, 8, 16, 24, 40, 64))
-        self.norm = draw.choice((
-            lambda: Norm(size), lambda: CastNorm(size),
-            lambda: CastNorm(size, 1.0), lambda: nn.LayerNorm(size),
-            lambda: nn.LayerNorm(size, bias=False), lambda: nn.RMSNorm(size),
-            lambda: nn.LayerNorm(size, elementwise_affine=False),
-            lambda: nn.RMSNorm(size, eps=1e-5), nn.Identity))()
-        self.mlp = draw.choice((
-            lambda: MLP(size, hidden), lambda: GatedMlp(draw, size, hidden),
-            lambda: GatedMlp(draw, size, hidden),
-            lambda: nn.Sequential(
-                nn.Linear(size, hidden, bias=draw.random() < 0.6),
-                ACTIVATIONS[draw.choice(list(ACTIVATIONS))](),
-                nn.Dropout(0.2) if draw.random() < 0.3 else nn.Identity(),
-                nn.Linear(hidden, size, bias=draw.random() < 0.6)),
-            lambda: nn.Linear(size, size)))()
-        self.form = draw.choice(("residual", "residual", "residual", "plain",
-                                 "scaled", "kept", "after", "twice"))
+        self.norm = draw.choice(
+            (
+                lambda: Norm(size),
+                lambda: CastNorm(size),
+                lambda: CastNorm(size, 1.0),
+                lambda: nn.LayerNorm(size),
+                lambda: nn.LayerNorm(size, bias=False),
+                lambda: nn.RMSNorm(size),
+                lambda: nn.LayerNorm(size, elementwise_affine=False),
+                lambda: nn.RMSNorm(size, eps=1e-5),
+                nn.Identity,
+            )
+        )()
+        self.mlp = draw.choice(
+            (
+                lambda: MLP(size, hidden),
+                lambda: GatedMlp(draw, size, hidden),
+                lambda: GatedMlp(draw, size, hidden),
+                lambda: nn.Sequential(
+                    nn.Linear(size, hidden, bias=draw.random() < 0.6),
+                    ACTIVATIONS[draw.choice(list(ACTIVATIONS))](),
+                    nn.Dropout(0.2) if draw.random() < 0.3 else nn.Identity(),
+                    nn.Linear(hidden, size, bias=draw.random() < 0.6),
+                ),
+                lambda: nn.Linear(size, size),
+            )
+        )()
+        self.form = draw.choice(
+            (
+                "residual",
+                "residual",
+                "residual",
+                "plain",
+                "scaled",
+                "kept",
+                "after",
+                "twice",
+            )
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.form == "after":
@@ -128,10 +161,16 @@ class RandomNet(nn.Module):
         self.size = draw.choice((1, 8, 16, 31, 32, 48))
         blocks = [RandomBlock(draw, self.size)]
         for _ in range(draw.randint(0, 3)):
-            blocks.append(draw.choice((
-                lambda: blocks[-1], lambda: copy.deepcopy(blocks[0]),
-                lambda: copy.deepcopy(blocks[0]),
-                lambda: RandomBlock(draw, self.size)))())
+            blocks.append(
+                draw.choice(
+                    (
+                        lambda: blocks[-1],
+                        lambda: copy.deepcopy(blocks[0]),
+                        lambda: copy.deepcopy(blocks[0]),
+                        lambda: RandomBlock(draw, self.size),
+                    )
+                )()
+            )
         self.layers = nn.ModuleList(blocks)
         self.skipped = draw.randrange(8)
         self.keywords = draw.random() < 0.2
@@ -173,12 +212,19 @@ def treat(model: RandomNet, draw: random.Random) -> list[str]:
         linear = draw.choice(linears)
         wide = torch.randn(linear.out_features, 2 * linear.in_features)
         wide = (0.2 * wide).to(linear.weight.dtype)
-        view = (wide[:, ::2] if draw.random() < 0.5
-                else wide[:, :linear.in_features].t().contiguous().t())
+        view = (
+            wide[:, ::2]
+            if draw.random() < 0.5
+            else wide[:, : linear.in_features].t().contiguous().t()
+        )
         linear.weight = nn.Parameter(view, requires_grad=False)
         done.append("weight is a view")
-    pairs = [(a, b) for a in linears for b in linears
-             if a is not b and a.weight.shape == b.weight.shape]
+    pairs = [
+        (a, b)
+        for a in linears
+        for b in linears
+        if a is not b and a.weight.shape == b.weight.shape
+    ]
     if pairs and draw.random() < 0.2:
         a, b = draw.choice(pairs)
         b.weight = a.weight
@@ -186,8 +232,9 @@ def treat(model: RandomNet, draw: random.Random) -> list[str]:
     return done
 
 
-def draw_input(draw: random.Random, size: int, rank: int, dtype: torch.dtype
-               ) -> torch.Tensor:
+def draw_input(
+    draw: random.Random, size: int, rank: int, dtype: torch.dtype
+) -> torch.Tensor:
     """Values of an input of some shape, now and then a view."""
     shape = [draw.choice((0, 1, 2, 3, 7, 17)) for _ in range(rank - 1)]
     x = torch.randn(*shape, size).to(dtype)
@@ -213,9 +260,10 @@ def check_close(model: nn.Module, plain: nn.Module, x: torch.Tensor) -> None:
         fused, eager = model(x), plain(x.clone())
         exact = copy.deepcopy(plain).double()(x.double())
     assert torch.equal(x, given), "the input has changed"
-    assert fused.shape == eager.shape and fused.dtype == eager.dtype, \
-        f"{fused.dtype} {tuple(fused.shape)}, not " \
+    assert fused.shape == eager.shape and fused.dtype == eager.dtype, (
+        f"{fused.dtype} {tuple(fused.shape)}, not "
         f"{eager.dtype} {tuple(eager.shape)}"
+    )
     limit = 1.5 * distance(eager, exact) + 4 * torch.finfo(x.dtype).eps
     far = distance(fused, exact)
     assert far <= limit, f"{far:.3g} from double precision, limit {limit:.3g}"
@@ -227,8 +275,12 @@ def draw_patterns(draw: random.Random, model: RandomNet) -> Any:
         return None
     block = draw.choice(list(model.layers))
     where = draw.choice(("*", "0", "[0-1]", "{0,2}"))
-    return {((type(block.norm).__name__, f"layers.{where}.norm"),
-             (type(block.mlp).__name__, f"layers.{where}.mlp")): "fuse"}
+    return {
+        (
+            (type(block.norm).__name__, f"layers.{where}.norm"),
+            (type(block.mlp).__name__, f"layers.{where}.mlp"),
+        ): "fuse"
+    }
 
 
 def run(seed: int) -> str:
@@ -238,8 +290,9 @@ def run(seed: int) -> str:
         AssertionError: something is not as it should be.
     """
     draw = random.Random(f"model {seed}")
-    dtype = draw.choice((torch.float32, torch.float32, torch.bfloat16,
-                         torch.float16))
+    dtype = draw.choice(
+        (torch.float32, torch.float32, torch.bfloat16, torch.float16)
+    )
     model = RandomNet(seed).to(dtype).eval().requires_grad_(False)
     done = treat(model, draw)
     plain = copy.deepcopy(model)
@@ -250,9 +303,13 @@ def run(seed: int) -> str:
     with torch.inference_mode():
         expected = model(x.clone())
     try:
-        result = fuse_mlir.fuse_modules(model, draw_patterns(draw, model),
-                                        inputs=x, only_faster=False,
-                                        strict=draw.choice((None, False)))
+        result = fuse_mlir.fuse_modules(
+            model,
+            draw_patterns(draw, model),
+            inputs=x,
+            only_faster=False,
+            strict=draw.choice((None, False)),
+        )
     except (fuse_mlir.FuseError, fuse_mlir.PatternError) as error:
         assert snapshot(model) == before, f"refused, and changed: {error}"
         return f"refused: {str(error)[:60]}"
@@ -285,8 +342,9 @@ def run(seed: int) -> str:
     with torch.inference_mode():
         if change not in ("scale", "load"):
             assert torch.equal(model(x.clone()), expected), "other bits"
-    return (f"{len(sites)} of {len(result)} fused"
-            + "".join(f", {what}" for what in [*done, change] if what))
+    return f"{len(sites)} of {len(result)} fused" + "".join(
+        f", {what}" for what in [*done, change] if what
+    )
 
 
 def main() -> int:
@@ -310,8 +368,11 @@ def main() -> int:
                 print(f"seed {seed}: {outcome}", flush=True)
         except Exception:
             wrong += 1
-            print(f"seed {seed}: python -m tests.random_models --seed {seed} "
-                  f"--count 1\n{traceback.format_exc()}", flush=True)
+            print(
+                f"seed {seed}: python -m tests.random_models --seed {seed} "
+                f"--count 1\n{traceback.format_exc()}",
+                flush=True,
+            )
     print(f"{done} models, {fused} with fused sites, {wrong} wrong")
     return int(wrong > 0)
 

@@ -29,8 +29,13 @@ def tool(name: str) -> str:
 
 def fuse_opt(text: str, *options: str) -> str:
     """What fuse-opt makes of `text`; its errors fail the test."""
-    done = subprocess.run([tool("fuse-opt"), *options], input=text,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool("fuse-opt"), *options],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise AssertionError(f"{done.stderr}\n{text}")
     return done.stdout
@@ -49,9 +54,9 @@ class Function(nn.Module):
 
 def import_function(function, *inputs, dynamic=None) -> ImportedFunction:
     """Exports a function or module and imports it."""
-    module = function if isinstance(function, nn.Module) \
-        else Function(function)
+    module = function if isinstance(function, nn.Module) else Function(function)
     with torch.no_grad():
-        program = torch.export.export(module.eval(), inputs,
-                                      dynamic_shapes=dynamic)
+        program = torch.export.export(
+            module.eval(), inputs, dynamic_shapes=dynamic
+        )
     return import_program(program)

@@ -10,8 +10,9 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import slots
-from fuse_mlir.quantized.fp8_reference import emulated
 from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.quantized.fp8_reference import emulated
+from tests.deploy.test_hub import load
 from tests.models import (
     CHAIN,
     LLAMA,
@@ -22,7 +23,6 @@ from tests.models import (
     needs_library,
     transformer,
 )
-from tests.deploy.test_hub import load
 
 #: One thread for each row.
 NORM = """.version 7.0
@@ -59,8 +59,12 @@ class Slotted(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.rand(96) + 0.5)
         self.norm = slots.OpSlot(
-            "rms_norm", params={"eps": 1e-6}, eager=lambda x, w: x * (
-                x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w)
+            "rms_norm",
+            params={"eps": 1e-6},
+            eager=lambda x, w: (
+                x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w
+            ),
+        )
 
     def forward(self, x):
         return self.norm(x, self.weight)
@@ -82,7 +86,6 @@ def capture(step):
 @unittest.skipUnless(torch.cuda.is_available(), "no GPU")
 @needs_library
 class Cuda(unittest.TestCase):
-
     def setUp(self):
         torch.manual_seed(0)
         before = torch.is_grad_enabled()
@@ -91,8 +94,9 @@ class Cuda(unittest.TestCase):
 
     def net(self, dtype=torch.float32):
         model = Net(2, lambda: Block(64, 128)).eval().requires_grad_(False)
-        return model.to("cuda", dtype), torch.randn(5, 64, device="cuda",
-                                                    dtype=dtype)
+        return model.to("cuda", dtype), torch.randn(
+            5, 64, device="cuda", dtype=dtype
+        )
 
     def replays(self, step, x):
         """A graph of `step` computes what it computes, on other data."""
@@ -106,16 +110,18 @@ class Cuda(unittest.TestCase):
         slots.bind(model, {"bind": {"rms_norm": "fuse"}}, slots.Context())
         for rows in (2, 5, 0, 300, 1):
             x = torch.randn(rows, 96, device="cuda")
-            torch.testing.assert_close(model(x),
-                                       model.norm.eager(x, model.weight))
+            torch.testing.assert_close(
+                model(x), model.norm.eager(x, model.weight)
+            )
         # One program for any number of rows, and one for a single row.
         self.assertEqual(len(model.norm._programs), 2)
         x = torch.randn(5, 96, device="cuda")
         self.replays(lambda: model(x), x)
         compiled = torch.compile(model, fullgraph=True)
         self.assertTrue(torch.equal(compiled(x), model(x)))
-        with self.assertRaisesRegex(slots.SlotError, "is bound for sm_.*, and "
-                                    "an input is on cpu"):
+        with self.assertRaisesRegex(
+            slots.SlotError, "is bound for sm_.*, and an input is on cpu"
+        ):
             model(torch.randn(3, 96))
 
     def test_kernel_directory(self):
@@ -128,12 +134,15 @@ class Cuda(unittest.TestCase):
         fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
-        variant = fuse_mlir.export_hub_kernel(model, directory.name,
-                                              name="my-mlp")
+        variant = fuse_mlir.export_hub_kernel(
+            model, directory.name, name="my-mlp"
+        )
         # The same code as here, with the runtime of fuse and without.
         block = model.layers[0]
-        examples = [torch.randn(rows, 64, device="cuda", dtype=dtype)
-                    for rows in (1, 5, 16, 40, 128, 129, 700, 3000, 16500)]
+        examples = [
+            torch.randn(rows, 64, device="cuda", dtype=dtype)
+            for rows in (1, 5, 16, 40, 128, 129, 700, 3000, 16500)
+        ]
         fused = [block.mlp(block.norm(x)) for x in examples]
         fuse_mlir.unfuse_modules(model)
         layers = load(variant).layers
@@ -149,14 +158,19 @@ class Cuda(unittest.TestCase):
         tolerance = 1e-5 if dtype is torch.float32 else 2e-2
         for shape in ((5, 64), (1, 64), (2, 7, 64), (300, 64), (0, 64)):
             x = torch.randn(shape, device="cuda", dtype=dtype)
-            torch.testing.assert_close(layer(x), block.mlp(block.norm(x)),
-                                       atol=tolerance, rtol=tolerance)
+            torch.testing.assert_close(
+                layer(x),
+                block.mlp(block.norm(x)),
+                atol=tolerance,
+                rtol=tolerance,
+            )
         x = torch.randn(5, 64, device="cuda", dtype=dtype)
         self.replays(lambda: layer(x), x)
         compiled = torch.compile(layer, fullgraph=True)
         self.assertTrue(torch.equal(compiled(x), layer(x)))
-        with self.assertRaisesRegex(RuntimeError, "an input is torch.float64 "
-                                    ".*; the kernel is for"):
+        with self.assertRaisesRegex(
+            RuntimeError, "an input is torch.float64 .*; the kernel is for"
+        ):
             layer(x.double())
 
     def test_artifact(self):
@@ -168,7 +182,8 @@ class Cuda(unittest.TestCase):
             fuse_mlir.unfuse_modules(model)
             fuse_mlir.fuse_modules(model, {CHAIN: path}, inputs=x)
             self.assertIsNotNone(
-                fused_sites(model)[0][1]._kernel.compiled.given)
+                fused_sites(model)[0][1]._kernel.compiled.given
+            )
             self.assertTrue(torch.equal(model(x), expected))
         # Another rank is another kernel, of the file that was read.
         x = torch.randn(2, 150, 64, device="cuda", dtype=torch.bfloat16)
@@ -197,10 +212,16 @@ class Cuda(unittest.TestCase):
             ids = torch.tensor([[3, 14, 15, 9]], device="cuda")
             with emulated(model, always=True):
                 before = model(ids).logits
-                result = fuse_mlir.fuse_modules(model, fusion_config={
-                    "static_quantized_mlp": {
-                        "input_quant": "fuse", "gated_mlp": "fuse",
-                        "any_mlp": "fuse"}})
+                result = fuse_mlir.fuse_modules(
+                    model,
+                    fusion_config={
+                        "static_quantized_mlp": {
+                            "input_quant": "fuse",
+                            "gated_mlp": "fuse",
+                            "any_mlp": "fuse",
+                        }
+                    },
+                )
                 self.assertEqual(len(result.fused), 4)
                 checks = fuse_mlir.verify(model)
                 self.assertTrue(checks, str(checks))
@@ -208,10 +229,16 @@ class Cuda(unittest.TestCase):
                 self.assertTrue(torch.equal(model(ids).logits, before))
 
     def test_calibrated(self):
-        data = [torch.arange(1 + i, 13 + i, device="cuda").view(2, 6)
-                for i in range(3)]
-        for options in ({}, {"per_channel": True}, {"storage": "i8"},
-                        {"storage": "i8", "per_channel": True}):
+        data = [
+            torch.arange(1 + i, 13 + i, device="cuda").view(2, 6)
+            for i in range(3)
+        ]
+        for options in (
+            {},
+            {"per_channel": True},
+            {"storage": "i8"},
+            {"storage": "i8", "per_channel": True},
+        ):
             with self.subTest(options):
                 model = transformer("qwen3", **LLAMA).cuda()
                 before = model(data[0]).logits
@@ -224,23 +251,33 @@ class Cuda(unittest.TestCase):
 
     def test_experts(self):
         from transformers import Qwen3MoeConfig
-        from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeExperts
+        from transformers.models.qwen3_moe.modeling_qwen3_moe import (
+            Qwen3MoeExperts,
+        )
 
         model = nn.Module()
-        model.experts = Qwen3MoeExperts(Qwen3MoeConfig(
-            hidden_size=64, moe_intermediate_size=96, num_experts=12,
-            num_experts_per_tok=3))
+        model.experts = Qwen3MoeExperts(
+            Qwen3MoeConfig(
+                hidden_size=64,
+                moe_intermediate_size=96,
+                num_experts=12,
+                num_experts_per_tok=3,
+            )
+        )
         for i, weight in enumerate(model.parameters()):
             # Off 16 bytes, where no vector can be read.
             room = torch.randn(weight.numel() + 1 + i, device="cuda") / 8
-            weight.data = room.bfloat16()[1 + i:].view(weight.shape)
+            weight.data = room.bfloat16()[1 + i :].view(weight.shape)
         model.forward = lambda *inputs: model.experts(*inputs)
         model.eval()
 
         def inputs(rows):
             scores = torch.rand(rows, 12, device="cuda").topk(3)
-            return (torch.randn(rows, 64, device="cuda").bfloat16(),
-                    scores.indices, scores.values.bfloat16())
+            return (
+                torch.randn(rows, 64, device="cuda").bfloat16(),
+                scores.indices,
+                scores.values.bfloat16(),
+            )
 
         for shift in (True, False):
             if not shift:
@@ -248,16 +285,19 @@ class Cuda(unittest.TestCase):
                     weight.data = weight.data.clone()
             examples = [inputs(rows) for rows in (1, 4, 5, 30)]
             before = [model(*x) for x in examples]
-            fuse_mlir.fuse_modules(model, inputs=examples[1],
-                                   only_faster=False)
+            fuse_mlir.fuse_modules(model, inputs=examples[1], only_faster=False)
             kernel = model.experts._kernel
             self.assertEqual(kernel.most_rows, 4)
             for x, expected in zip(examples, before):
-                torch.testing.assert_close(model(*x), expected, atol=3e-2,
-                                           rtol=3e-2)
                 torch.testing.assert_close(
-                    kernel.run(x, kernel.weights()), expected, atol=3e-2,
-                    rtol=3e-2)
+                    model(*x), expected, atol=3e-2, rtol=3e-2
+                )
+                torch.testing.assert_close(
+                    kernel.run(x, kernel.weights()),
+                    expected,
+                    atol=3e-2,
+                    rtol=3e-2,
+                )
             self.assertTrue(torch.equal(model(*examples[3]), before[3]))
             fuse_mlir.unfuse_modules(model)
 
@@ -267,11 +307,16 @@ class Cuda(unittest.TestCase):
             path = Path(directory) / "norm.ptx"
             path.write_text(NORM)
             kernel = fuse_mlir.PtxKernel(
-                path, entry="norm", grid=("rows",), block=(1,),
+                path,
+                entry="norm",
+                grid=("rows",),
+                block=(1,),
                 sizes={"rows": ("input0", 0), "columns": ("norm.weight", 0)},
-                args=["input0", "norm.weight", "result0", 1e-6, "columns"])
+                args=["input0", "norm.weight", "result0", 1e-6, "columns"],
+            )
             fuse_mlir.fuse_modules(
-                model, {(("Norm", "layers.*.norm"),): kernel}, inputs=x)
+                model, {(("Norm", "layers.*.norm"),): kernel}, inputs=x
+            )
             checks = fuse_mlir.verify(model, x)
         self.assertTrue(checks, str(checks))
 
@@ -282,8 +327,9 @@ class Cuda(unittest.TestCase):
         room = torch.empty(x.numel() + 1, device="cuda", dtype=x.dtype)
         x = room[1:].view(x.shape).copy_(x)
         for rows, before in ((x, expected[0]), (x[:1], expected[1])):
-            torch.testing.assert_close(model(rows), before, atol=5e-2,
-                                       rtol=2e-2)
+            torch.testing.assert_close(
+                model(rows), before, atol=5e-2, rtol=2e-2
+            )
 
     def test_modules_of_torch_jit(self):
         model, x = self.net()
@@ -291,8 +337,11 @@ class Cuda(unittest.TestCase):
         # What torch.jit has fused reads memory that fake tensors do not have.
         expected = [model(x) for _ in range(4)][-1]
         fuse_mlir.fuse_modules(
-            model, {(("*", "layers.*.norm"), ("*", "layers.*.mlp")): "fuse"},
-            inputs=x, strict=False)
+            model,
+            {(("*", "layers.*.norm"), ("*", "layers.*.mlp")): "fuse"},
+            inputs=x,
+            strict=False,
+        )
         torch.cuda.synchronize()
         torch.testing.assert_close(model(x), expected)
 
@@ -307,8 +356,9 @@ class Cuda(unittest.TestCase):
             fuse_mlir.unfuse_modules(model)
             model(x).square().sum().backward()
         for gradient, parameter in zip(ours, model.parameters()):
-            torch.testing.assert_close(gradient, parameter.grad, atol=1e-3,
-                                       rtol=1e-3)
+            torch.testing.assert_close(
+                gradient, parameter.grad, atol=1e-3, rtol=1e-3
+            )
 
     def test_exported_program(self):
         model, x = self.net(torch.bfloat16)

@@ -18,12 +18,13 @@ torch.set_num_threads(1)
 
 @needs_library
 class Examples(unittest.TestCase):
-
     def run_example(self, name):
         path = str(ROOT / "examples/pytorch" / name)
         out = io.StringIO()
-        with mock.patch.object(sys, "argv", [path]), \
-                contextlib.redirect_stdout(out):
+        with (
+            mock.patch.object(sys, "argv", [path]),
+            contextlib.redirect_stdout(out),
+        ):
             runpy.run_path(path, run_name="__main__")
         return out.getvalue()
 
@@ -37,8 +38,11 @@ class Examples(unittest.TestCase):
         self.assertIn("model.layers.1.mlp.down_proj.input", out)
         self.assertIn("7 of 7 checks passed", out)
         self.assertRegex(out, r"mlp#0 could fuse")
-        self.assertRegex(out, r"mlp#1 refused FUSE-N307 unusable-scale: "
-                         r"linear 'mlp.up_proj'")
+        self.assertRegex(
+            out,
+            r"mlp#1 refused FUSE-N307 unusable-scale: "
+            r"linear 'mlp.up_proj'",
+        )
 
 
 if __name__ == "__main__":

@@ -22,18 +22,25 @@ from tests.support import ROOT
 CHECK = ROOT / "python/tests/package_check.py"
 
 
-@unittest.skipUnless(os.environ.get("FUSE_TEST_PACKAGE"),
-                     "slow; FUSE_TEST_PACKAGE=1 runs it")
+@unittest.skipUnless(
+    os.environ.get("FUSE_TEST_PACKAGE"), "slow; FUSE_TEST_PACKAGE=1 runs it"
+)
 @needs_library
 class Package(unittest.TestCase):
-
     def run_in(self, directory, *command, **environment):
         done = subprocess.run(
-            [str(c) for c in command], cwd=directory, text=True,
-            capture_output=True, check=False,
-            env={k: v for k, v in os.environ.items()
-                 if k not in ("PYTHONPATH", native.LIBRARY_VARIABLE)}
-            | environment)
+            [str(c) for c in command],
+            cwd=directory,
+            text=True,
+            capture_output=True,
+            check=False,
+            env={
+                k: v
+                for k, v in os.environ.items()
+                if k not in ("PYTHONPATH", native.LIBRARY_VARIABLE)
+            }
+            | environment,
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
@@ -51,16 +58,34 @@ class Package(unittest.TestCase):
             venv.create(here / "venv", with_pip=True)
             python = here / "venv/bin/python"
             self.run_in(here, python, "-m", "pip", "install", "build")
-            self.run_in(here, python, "-m", "build", "--sdist", "-o",
-                        here / "dist", here / "clone")
+            self.run_in(
+                here,
+                python,
+                "-m",
+                "build",
+                "--sdist",
+                "-o",
+                here / "dist",
+                here / "clone",
+            )
             sdist = next((here / "dist").glob("fuse_mlir-*.tar.gz"))
             # Dependencies come from where the tests run.
-            self.run_in(here, python, "-m", "pip", "install", "--no-deps",
-                        sdist, FUSE_PREBUILT=str(libraries))
+            self.run_in(
+                here,
+                python,
+                "-m",
+                "pip",
+                "install",
+                "--no-deps",
+                sdist,
+                FUSE_PREBUILT=str(libraries),
+            )
             packages = subprocess.run(
-                [python, "-c", "import site; "
-                 "print(site.getsitepackages()[0])"], text=True,
-                capture_output=True, check=True).stdout.strip()
+                [python, "-c", "import site; print(site.getsitepackages()[0])"],
+                text=True,
+                capture_output=True,
+                check=True,
+            ).stdout.strip()
             ours = [p for p in sys.path if p.endswith("-packages")]
             Path(packages, "tests.pth").write_text("\n".join(ours))
             out = self.run_in(here, python, CHECK)

@@ -11,24 +11,29 @@ import fuse_mlir
 
 
 class Names(unittest.TestCase):
-
     def test_lists_agree(self):
         self.assertEqual(fuse_mlir.__all__, sorted(fuse_mlir._EXPORTS))
         found = {}
         for node in ast.walk(ast.parse(Path(fuse_mlir.__file__).read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level == 0 \
-                    and node.module.startswith("fuse_mlir."):
-                found.update((alias.name, node.module.partition(".")[2])
-                             for alias in node.names)
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.level == 0
+                and node.module.startswith("fuse_mlir.")
+            ):
+                found.update(
+                    (alias.name, node.module.partition(".")[2])
+                    for alias in node.names
+                )
         self.assertEqual(found, fuse_mlir._EXPORTS)
 
     def test_each_is_there_and_documented(self):
         for name in fuse_mlir.__all__:
             self.assertTrue(getattr(fuse_mlir, name).__doc__, name)
             self.assertIn(name, dir(fuse_mlir))
-        with self.assertRaisesRegex(AttributeError, "'fuse_mlir' has no "
-                                    "attribute 'fuse_module'"):
-            getattr(fuse_mlir, "fuse_module")
+        with self.assertRaisesRegex(
+            AttributeError, "'fuse_mlir' has no attribute 'fuse_module'"
+        ):
+            fuse_mlir.fuse_module
 
     def test_importing_changes_nothing(self):
         script = """
@@ -42,11 +47,16 @@ loaded = {"torch", "numpy", "transformers"} & set(sys.modules)
 assert not loaded, loaded
 assert {m for m in sys.modules if m.startswith("fuse_mlir")} == {"fuse_mlir"}
 """
-        done = subprocess.run([sys.executable, "-W", "error", "-c", script],
-                              cwd=Path(fuse_mlir.__file__).parents[1],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (0, "", ""))
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", script],
+            cwd=Path(fuse_mlir.__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(
+            (done.returncode, done.stdout, done.stderr), (0, "", "")
+        )
 
 
 if __name__ == "__main__":

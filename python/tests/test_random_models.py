@@ -17,22 +17,25 @@ SEEDS = range(3, 9)
 
 @needs_library
 class RandomModels(unittest.TestCase):
-
     def test_models(self):
         outcomes = [random_models.run(seed) for seed in SEEDS]
         self.assertTrue(any(o[0] in "123456789" for o in outcomes), outcomes)
-        self.assertTrue(any(o.startswith("refused") for o in outcomes),
-                        outcomes)
+        self.assertTrue(
+            any(o.startswith("refused") for o in outcomes), outcomes
+        )
 
     def test_a_wrong_kernel_is_noticed(self):
         def fuse_wrongly(model, *args, **options):
-            result = fuse_mlir.fusion.modules.fuse_modules(model, *args, **options)
+            result = fuse_mlir.fusion.modules.fuse_modules(
+                model, *args, **options
+            )
             next(model.parameters()).mul_(1.25)
             return result
 
-        with mock.patch.object(fuse_mlir, "fuse_modules", fuse_wrongly), \
-                self.assertRaisesRegex(AssertionError,
-                                       "from double precision"):
+        with (
+            mock.patch.object(fuse_mlir, "fuse_modules", fuse_wrongly),
+            self.assertRaisesRegex(AssertionError, "from double precision"),
+        ):
             random_models.run(7)
 
     def test_what_undoing_leaves_is_noticed(self):
@@ -40,8 +43,10 @@ class RandomModels(unittest.TestCase):
             del model.layers[0].mlp
             return []
 
-        with mock.patch.object(fuse_mlir, "unfuse_modules", undo_half), \
-                self.assertRaisesRegex(AssertionError, "not as it was"):
+        with (
+            mock.patch.object(fuse_mlir, "unfuse_modules", undo_half),
+            self.assertRaisesRegex(AssertionError, "not as it was"),
+        ):
             random_models.run(7)
 
 

@@ -93,10 +93,26 @@ def site() -> Path:
     folder = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(folder.cleanup)
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d",
-         folder.name], cwd=ROOT, text=True, capture_output=True, check=False,
-        env={**os.environ, "FUSE_BIN": str(Path(tool("fuse-opt")).parent),
-             "NO_MKDOCS_2_WARNING": "1"})
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--quiet",
+            "-d",
+            folder.name,
+        ],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+        env={
+            **os.environ,
+            "FUSE_BIN": str(Path(tool("fuse-opt")).parent),
+            "NO_MKDOCS_2_WARNING": "1",
+        },
+    )
     if done.returncode:
         raise AssertionError(done.stderr + done.stdout)
     return Path(folder.name)
@@ -104,8 +120,10 @@ def site() -> Path:
 
 @functools.cache
 def pages() -> dict[Path, Reader]:
-    return {path: Reader(path.read_text(encoding="utf-8"))
-            for path in sorted(site().rglob("*.html"))}
+    return {
+        path: Reader(path.read_text(encoding="utf-8"))
+        for path in sorted(site().rglob("*.html"))
+    }
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -136,7 +154,6 @@ class Server(http.server.SimpleHTTPRequestHandler):
 
 
 class Links(unittest.TestCase):
-
     def dead(self) -> Iterator[str]:
         for page, read in pages().items():
             name = page.relative_to(site())
@@ -145,22 +162,33 @@ class Links(unittest.TestCase):
                 if parts.scheme in ("http", "https", "mailto", "data"):
                     continue
                 path, anchor = urldefrag(link)
-                target = (site() / path.lstrip("/") if path.startswith("/")
-                          else page.parent / unquote(path)).resolve() \
-                    if path else page
+                target = (
+                    (
+                        site() / path.lstrip("/")
+                        if path.startswith("/")
+                        else page.parent / unquote(path)
+                    ).resolve()
+                    if path
+                    else page
+                )
                 if target.is_dir():
                     target /= "index.html"
                 if not target.exists():
                     yield f"{name}: '{link}' does not exist"
-                elif anchor and target in pages() \
-                        and unquote(anchor) not in pages()[target].ids:
+                elif (
+                    anchor
+                    and target in pages()
+                    and unquote(anchor) not in pages()[target].ids
+                ):
                     yield f"{name}: '{link}' has no such anchor"
 
     def test_every_link_leads_somewhere(self):
         self.assertGreater(len(pages()), 40)
         # The page for what is not found is served at any path.
-        self.assertEqual([line for line in self.dead()
-                          if not line.startswith("404.html")], [])
+        self.assertEqual(
+            [line for line in self.dead() if not line.startswith("404.html")],
+            [],
+        )
 
     def test_nothing_is_loaded_from_a_network(self):
         for page, read in pages().items():
@@ -175,18 +203,20 @@ class Links(unittest.TestCase):
         self.assertEqual({i.lower() for i in ids} - read.ids, set())
 
     def test_references_are_filled(self):
-        for name, text in (("python-api", "fuse_modules"),
-                           ("c-api", "fuse_launch"), ("cli", "fuse-opt"),
-                           ("dialects/fuse", "fuse.gated_mlp"),
-                           ("passes/transforms", "fuse-form-kernels"),
-                           ("schedule-attributes", "tile.schedule")):
+        for name, text in (
+            ("python-api", "fuse_modules"),
+            ("c-api", "fuse_launch"),
+            ("cli", "fuse-opt"),
+            ("dialects/fuse", "fuse.gated_mlp"),
+            ("passes/transforms", "fuse-form-kernels"),
+            ("schedule-attributes", "tile.schedule"),
+        ):
             with self.subTest(name):
                 page = site() / f"reference/{name}.html"
                 self.assertIn(text, page.read_text(encoding="utf-8"))
 
 
 class Sources(unittest.TestCase):
-
     def test_pages_to_read_are_short(self):
         for folder in ("tutorials", "how-to", "explanation", "contributing"):
             for page in (ROOT / "docs" / folder).glob("*.md"):
@@ -195,22 +225,33 @@ class Sources(unittest.TestCase):
 
 
 class Browser(unittest.TestCase):
-
     def test_navigation_search_and_picture(self):
         problem = browser_problem()
         if problem is not None:
             self.skipTest(problem)
         server = http.server.ThreadingHTTPServer(
-            ("127.0.0.1", 0), functools.partial(Server, directory=str(site())))
+            ("127.0.0.1", 0), functools.partial(Server, directory=str(site()))
+        )
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
-                [str(BROWSER), "--headless=new", "--no-sandbox",
-                 "--disable-gpu", f"--user-data-dir={directory}/profile",
-                 "--remote-debugging-port=0", "--window-size=1280,900",
-                 f"http://127.0.0.1:{server.server_port}/probe.html"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            subprocess.Popen(
+                [
+                    str(BROWSER),
+                    "--headless=new",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    f"--user-data-dir={directory}/profile",
+                    "--remote-debugging-port=0",
+                    "--window-size=1280,900",
+                    f"http://127.0.0.1:{server.server_port}/probe.html",
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            ) as child,
+        ):
             try:
                 found = json.loads(Server.found.get(timeout=120))
             except queue.Empty:
@@ -219,16 +260,27 @@ class Browser(unittest.TestCase):
                 child.terminate()
                 child.wait(timeout=30)
         self.assertEqual(found["title"], "fuse")
-        self.assertEqual(found["tabs"], [
-            "Home", "Tutorials", "How-to", "Reference", "Explanation",
-            "Performance", "Contributing"])
+        self.assertEqual(
+            found["tabs"],
+            [
+                "Home",
+                "Tutorials",
+                "How-to",
+                "Reference",
+                "Explanation",
+                "Performance",
+                "Contributing",
+            ],
+        )
         complete, width, text = found["picture"]
         self.assertTrue(complete)
         self.assertGreater(width, 100)
         self.assertEqual(text, "Architecture of fuse")
         self.assertLessEqual(found["overflow"], 0)
-        self.assertTrue(any("glossary.html" in link
-                            for link in found["results"]), found["results"])
+        self.assertTrue(
+            any("glossary.html" in link for link in found["results"]),
+            found["results"],
+        )
         self.assertIn("Architecture", found["target"])
         self.assertIn("The decode kernel", found["sections"])
 

@@ -10,18 +10,25 @@ import pathlib
 import re
 import sys
 
-CALLERS = ("test/**/*.c", "test/**/*.cpp", "unittests/**/*.cpp",
-           "include/fuse-c/*.hpp", "python/fuse_mlir/*.py")
+CALLERS = (
+    "test/**/*.c",
+    "test/**/*.cpp",
+    "unittests/**/*.cpp",
+    "include/fuse-c/*.hpp",
+    "python/fuse_mlir/*.py",
+)
 # libfuse calls it when it is loaded.
 OWN = {"fuse_set_object_linker"}
 
 
 def main(root):
     root = pathlib.Path(root)
-    headers = "".join(path.read_text()
-                      for path in (root / "include/fuse-c").glob("*.h"))
-    names = set(re.findall(r"\bFUSE_C_EXPORT\b[^;(]*?\b(fuse_\w+)\s*\(",
-                           headers))
+    headers = "".join(
+        path.read_text() for path in (root / "include/fuse-c").glob("*.h")
+    )
+    names = set(
+        re.findall(r"\bFUSE_C_EXPORT\b[^;(]*?\b(fuse_\w+)\s*\(", headers)
+    )
     calls = set()
     for pattern in CALLERS:
         for path in root.glob(pattern):

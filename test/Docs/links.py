@@ -14,8 +14,9 @@ import sys
 def read(page):
     """The text of a page without code."""
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.S | re.M)
-    return re.sub(r"`[^`\n]*`", lambda code: re.sub(r"[][()#]", "", code[0]),
-                  text)
+    return re.sub(
+        r"`[^`\n]*`", lambda code: re.sub(r"[][()#]", "", code[0]), text
+    )
 
 
 def anchors(page):
@@ -53,12 +54,17 @@ def dead_files(root):
     """Files of the tree that code names from its root, `test/lit.cfg.py`."""
     folders = {path.name for path in root.iterdir() if path.is_dir()}
     # Notebooks name the files of their day.
-    pages = [page for page in root.glob("docs/**/*.md")
-             if page.parent.name != "appendix"]
+    pages = [
+        page
+        for page in root.glob("docs/**/*.md")
+        if page.parent.name != "appendix"
+    ]
     for page in sorted([*pages_of(root), *pages]):
         for name in re.findall(r"`(\w+/[\w./-]+\.\w+)`", page.read_text()):
-            if name.split("/")[0] in folders - {"out", "build"} \
-                    and not (root / name).exists():
+            if (
+                name.split("/")[0] in folders - {"out", "build"}
+                and not (root / name).exists()
+            ):
                 yield f"{page.relative_to(root)}: there is no `{name}`"
 
 

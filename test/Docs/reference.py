@@ -34,8 +34,11 @@ def records(file, *include):
         return {"!instanceof": {}}
     command = ["llvm-tblgen", "--dump-json", f"-I{file.parent}", file]
     command += [f"-I{folder}" for folder in include]
-    return json.loads(subprocess.run(command, capture_output=True, text=True,
-                                     check=True).stdout)
+    return json.loads(
+        subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def check_pass(record):
@@ -60,10 +63,15 @@ def examples(text, form):
     """The ops of the examples in a description, one by one."""
     for code in re.findall(form, text, re.DOTALL):
         code = code[0] or code[1]
-        indent = min(len(line) - len(line.lstrip())
-                     for line in code.splitlines() if line.strip())
-        yield from filter(str.strip, re.split(
-            rf"^ {{{indent}}}(?=[%\w])", code, flags=re.MULTILINE))
+        indent = min(
+            len(line) - len(line.lstrip())
+            for line in code.splitlines()
+            if line.strip()
+        )
+        yield from filter(
+            str.strip,
+            re.split(rf"^ {{{indent}}}(?=[%\w])", code, flags=re.MULTILINE),
+        )
 
 
 class Example:
@@ -79,16 +87,19 @@ class Example:
         self.types = {value: "none" for value, _ in used if value not in own}
         self.counts = {}
         for value, number in used:
-            self.counts[value] = max(self.counts.get(value, 1),
-                                     int(number or 0) + 1)
+            self.counts[value] = max(
+                self.counts.get(value, 1), int(number or 0) + 1
+            )
 
     def __str__(self):
         defs = "".join(
-            f"{value}:{self.counts[value]} = \"test.def\"() : () -> "
+            f'{value}:{self.counts[value]} = "test.def"() : () -> '
             f"({', '.join([kind] * self.counts[value])})\n"
-            for value, kind in self.types.items())
-        return (f"\"test.graph\"() ({{\n{self.code}\n{defs}}}) : () -> ()\n"
-                "// -----\n")
+            for value, kind in self.types.items()
+        )
+        return (
+            f'"test.graph"() ({{\n{self.code}\n{defs}}}) : () -> ()\n// -----\n'
+        )
 
     def learn(self, errors):
         """Take a type from an error. Returns whether to try again."""
@@ -97,9 +108,12 @@ class Example:
             return False
         self.error = re.sub(r".*?error: ", "", errors.splitlines()[0])
         value = re.search(r"value '(%\w+)", self.error)
-        wanted = re.search(r"than prior uses: '(.*?)' vs|"
-                           r"previously used here with type '(.*)'$",
-                           errors, re.MULTILINE)
+        wanted = re.search(
+            r"than prior uses: '(.*?)' vs|"
+            r"previously used here with type '(.*)'$",
+            errors,
+            re.MULTILINE,
+        )
         if not value or not wanted or self.types.get(value[1]) != "none":
             return False
         self.types[value[1]] = wanted[1] or wanted[2]
@@ -114,17 +128,30 @@ def parse_all(found):
             starts.append(text.count("\n"))
             text += str(example)
         result = subprocess.run(
-            ["fuse-opt", "-split-input-file", "-allow-unregistered-dialect",
-             "--mlir-very-unsafe-disable-verifier-on-parsing", "-"],
-            input=text, capture_output=True, text=True, check=False)
+            [
+                "fuse-opt",
+                "-split-input-file",
+                "-allow-unregistered-dialect",
+                "--mlir-very-unsafe-disable-verifier-on-parsing",
+                "-",
+            ],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         said = ["" for _ in found]
-        for message in re.split(r"^(?=<stdin>:\d+:\d+: error)", result.stderr,
-                                flags=re.MULTILINE)[1:]:
+        for message in re.split(
+            r"^(?=<stdin>:\d+:\d+: error)", result.stderr, flags=re.MULTILINE
+        )[1:]:
             line = int(message.split(":")[1])
             index = max(i for i, start in enumerate(starts) if start < line)
             said[index] = said[index] or message
-        found = [example for example, errors in zip(found, said)
-                 if example.learn(errors)]
+        found = [
+            example
+            for example, errors in zip(found, said)
+            if example.learn(errors)
+        ]
 
 
 def check_ops(ops, found):
@@ -136,8 +163,9 @@ def check_ops(ops, found):
         if not text:
             yield f"{name}: has no description"
         own = [Example(name, code) for code in examples(text, BLOCK_OR_LINE)]
-        if not any(re.search(rf"\b{re.escape(name)}\b", one.code)
-                   for one in own):
+        if not any(
+            re.search(rf"\b{re.escape(name)}\b", one.code) for one in own
+        ):
             yield f"{name}: is in no example"
         found += own
 
@@ -147,8 +175,10 @@ def check_examples(found):
     parse_all(found)
     for example in found:
         if example.error:
-            yield (f"{example.name}: example does not parse: {example.error}: "
-                   f"{example.code.splitlines()[0]}")
+            yield (
+                f"{example.name}: example does not parse: {example.error}: "
+                f"{example.code.splitlines()[0]}"
+            )
 
 
 def main(root, include):
@@ -160,12 +190,18 @@ def main(root, include):
             passes += 1
             record = known[name]
             problems += check_pass(record)
-            found += [Example(record["argument"], code)
-                      for code in examples(record["description"], BLOCK)
-                      if "..." not in code]
+            found += [
+                Example(record["argument"], code)
+                for code in examples(record["description"], BLOCK)
+                if "..." not in code
+            ]
     for name, file in DIALECTS.items():
-        known = records(root / "dialects" / name / "IR" / f"{file}Ops.td",
-                        include, root / "dialects", root / "include")
+        known = records(
+            root / "dialects" / name / "IR" / f"{file}Ops.td",
+            include,
+            root / "dialects",
+            root / "include",
+        )
         for op in known["!instanceof"].get("Op", []):
             dialect = known[known[op]["opDialect"]["def"]]["name"]
             if dialect == name:

@@ -45,8 +45,14 @@ ORDER = (
 )
 RANK = {layer: i for i, layers in enumerate(ORDER) for layer in layers}
 # The runtime is also a library of its own, for hosts without MLIR.
-WITHOUT_MLIR = ("include/fuse/Runtime/", "lib/Runtime/", "include/fuse/Measure/",
-                "lib/Measure/", "include/fuse-c/", "emulator/")
+WITHOUT_MLIR = (
+    "include/fuse/Runtime/",
+    "lib/Runtime/",
+    "include/fuse/Measure/",
+    "lib/Measure/",
+    "include/fuse-c/",
+    "emulator/",
+)
 # All that the emulator has of fuse: the declarations of what it stands in for.
 EMULATED = "fuse/Runtime/CUDA/CudaDriverApi.h"
 
@@ -80,8 +86,9 @@ def look_at_includes(root):
                 continue
             name = path.relative_to(root).as_posix()
             own = layer_of_file(name)
-            for found in re.finditer(r'^#?include "([^"]+)"', path.read_text(),
-                                     re.MULTILINE):
+            for found in re.finditer(
+                r'^#?include "([^"]+)"', path.read_text(), re.MULTILINE
+            ):
                 other = layer_of_relative(root, path, found[1])
                 if own == "emulator":
                     if other in RANK and found[1] != EMULATED:
@@ -96,8 +103,10 @@ def look_at_passes(root):
     for path in sorted(root.glob("include/fuse/*/*.td")):
         layer = path.parent.name
         for name, argument in re.findall(
-                r'^def (\w+)Pass\s*:\s*\w*Pass<\s*"([\w-]+)"', path.read_text(),
-                re.MULTILINE):
+            r'^def (\w+)Pass\s*:\s*\w*Pass<\s*"([\w-]+)"',
+            path.read_text(),
+            re.MULTILINE,
+        ):
             if layer == "Conversion":
                 name = name.removeprefix("Convert")
                 source, tests = f"{name}/{name}.cpp", f"{name}/*"

@@ -19,15 +19,18 @@ import sys
 
 OPEN = re.compile(r"(?:inline )?namespace ?([\w:]*) \{$")
 CLOSE = re.compile(r"\} ?// (?:end )?(?:anonymous )?namespace\b")
-CLASS = re.compile(r"(?:class|struct) (?:\w+_API )?(\w+)(?: final)?(?: :.*|) ?\{$")
+CLASS = re.compile(
+    r"(?:class|struct) (?:\w+_API )?(\w+)(?: final)?(?: :.*|) ?\{$"
+)
 
 
 def get_classes(path):
     """Names of the classes of a file that others see, with their namespaces."""
     spaces = []
     # What is indented is in something else; a list of bases may take two lines.
-    text = re.sub(r"\n +(: [^\n]*\{)$", r" \1", path.read_text(),
-                  flags=re.MULTILINE)
+    text = re.sub(
+        r"\n +(: [^\n]*\{)$", r" \1", path.read_text(), flags=re.MULTILINE
+    )
     for line in text.splitlines():
         if opened := OPEN.match(line):
             spaces.append(opened[1])

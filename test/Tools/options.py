@@ -17,8 +17,9 @@ COMMON = {"help", "version"}
 
 
 def read_help(*program):
-    return subprocess.run([*program, "--help"], capture_output=True, text=True,
-                          check=False).stdout
+    return subprocess.run(
+        [*program, "--help"], capture_output=True, text=True, check=False
+    ).stdout
 
 
 def main(root, programs):
@@ -27,7 +28,8 @@ def main(root, programs):
         path.read_text(errors="replace")
         for folder in ("test", "python/tests")
         for path in (root / folder).rglob("*")
-        if path.suffix in (".c", ".mlir", ".py", ".test", ".txt"))
+        if path.suffix in (".c", ".mlir", ".py", ".test", ".txt")
+    )
     number = tools = 0
     for folder in sorted((root / "tools").iterdir()):
         program = pathlib.Path(programs) / folder.name
@@ -37,13 +39,26 @@ def main(root, programs):
         help_text = read_help(program)
         if "<command>" in help_text:
             help_text = "".join(
-                read_help(program, command) for command
-                in re.findall(r"^  (\w+) ", help_text, re.MULTILINE))
-        options = set(re.findall(r"(?:^|[\s[])--?([a-z][\w-]*)", help_text,
-                                 re.MULTILINE)) - COMMON
-        options = {name for name in options if re.search(
-            r"(?:cl::(?:opt|list|bits)<[^;]*?[({]\s*\"|--)"
-            rf"{re.escape(name)}(?![\w-])", sources)}
+                read_help(program, command)
+                for command in re.findall(r"^  (\w+) ", help_text, re.MULTILINE)
+            )
+        options = (
+            set(
+                re.findall(
+                    r"(?:^|[\s[])--?([a-z][\w-]*)", help_text, re.MULTILINE
+                )
+            )
+            - COMMON
+        )
+        options = {
+            name
+            for name in options
+            if re.search(
+                r"(?:cl::(?:opt|list|bits)<[^;]*?[({]\s*\"|--)"
+                rf"{re.escape(name)}(?![\w-])",
+                sources,
+            )
+        }
         tools += 1
         number += len(options)
         for name in sorted(options):

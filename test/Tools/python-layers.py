@@ -23,9 +23,23 @@ import ast
 import pathlib
 import sys
 
-ORDER = ("errors", "support", "ir", "native", "quantized", "calibration",
-         "frontend", "matching", "compiler", "checkpoint", "fusion", "slots",
-         "deploy", "reports", "cli")
+ORDER = (
+    "errors",
+    "support",
+    "ir",
+    "native",
+    "quantized",
+    "calibration",
+    "frontend",
+    "matching",
+    "compiler",
+    "checkpoint",
+    "fusion",
+    "slots",
+    "deploy",
+    "reports",
+    "cli",
+)
 RANK = {name: i for i, name in enumerate(ORDER)}
 
 
@@ -90,12 +104,17 @@ def look_at_imports(root):
         for other in sorted(imports[name]):
             package = other.split(".")[0]
             if package not in RANK:
-                yield (f"{where} imports the public fuse_mlir; import the "
-                       "module that defines the name")
+                yield (
+                    f"{where} imports the public fuse_mlir; import the "
+                    "module that defines the name"
+                )
             elif RANK[package] > RANK.get(own, len(ORDER)):
                 yield f"{where} imports fuse_mlir.{package} of a later package"
-    circles = {tuple(circle) for name in modules
-               if (circle := find_circle(name, imports))}
+    circles = {
+        tuple(circle)
+        for name in modules
+        if (circle := find_circle(name, imports))
+    }
     for circle in sorted(circles):
         yield f"{', '.join(circle)} import each other"
 

@@ -10,22 +10,37 @@ from .problem import ACTIVATIONS, BF16, FP8, NORMS, Problem
 
 #: Widths, activation. The first two have numbers to reach; the others range
 #: from small to large and take an odd multiple of 16.
-TIMED_SHAPES = ((2048, 16384, "gelu_tanh"), (4096, 12288, "silu"),
-                (1024, 3072, "silu"), (2064, 8208, "silu"),
-                (8192, 28672, "silu"))
+TIMED_SHAPES = (
+    (2048, 16384, "gelu_tanh"),
+    (4096, 12288, "silu"),
+    (1024, 3072, "silu"),
+    (2064, 8208, "silu"),
+    (8192, 28672, "silu"),
+)
 TIMED_TOKENS = (1, 8, 16, 32, 50, 64, 96, 128)
 #: What is timed beside the floor alone: all of those with these numbers of
 #: tokens, and other widths with these and the least, middle and most.
 LONE_TOKENS = (7, 33, 100)
-LONE_SHAPES = ((1536, 8960, "silu"), (1552, 8976, "silu"),
-               (2048, 5632, "silu"), (2048, 10256, "silu"),
-               (3072, 8192, "silu"), (3584, 18944, "silu"),
-               (3600, 10256, "silu"), (5120, 13824, "silu"))
+LONE_SHAPES = (
+    (1536, 8960, "silu"),
+    (1552, 8976, "silu"),
+    (2048, 5632, "silu"),
+    (2048, 10256, "silu"),
+    (3072, 8192, "silu"),
+    (3584, 18944, "silu"),
+    (3600, 10256, "silu"),
+    (5120, 13824, "silu"),
+)
 CHECKED_TOKENS = (1, 7, 8, 16, 33, 50, 64, 100, 128)
 #: Tiles of one launch for more tokens than that.
 MIDDLE_TILES = (192, 256)
-CHECKED_WIDTHS = ((256, 768), (784, 2000), (1024, 3072), (2064, 4112),
-                  (4096, 12288))
+CHECKED_WIDTHS = (
+    (256, 768),
+    (784, 2000),
+    (1024, 3072),
+    (2064, 4112),
+    (4096, 12288),
+)
 DTYPES = (BF16, FP8)
 
 
@@ -43,8 +58,9 @@ class Case:
         return f"{self.problem.label()}-t{self.tokens}{given}"
 
     def to_mlir(self, scales: Mapping[str, float]) -> str:
-        attributes = f"{{tile.schedule = {self.schedule}}}" \
-            if self.schedule else ""
+        attributes = (
+            f"{{tile.schedule = {self.schedule}}}" if self.schedule else ""
+        )
         return self.problem.to_mlir(self.tokens, attributes, scales)
 
 
@@ -53,24 +69,35 @@ def tile(tokens: int) -> int:
     return -(-tokens // 8) * 8
 
 
-def timed_problem(width: int, hidden: int, act: str, dtype: str,
-                  relaxed: bool = False) -> Problem:
+def timed_problem(
+    width: int, hidden: int, act: str, dtype: str, relaxed: bool = False
+) -> Problem:
     """The block of a Llama-like model."""
-    return Problem("gated_mlp", width, hidden, dtype, act, NORMS["rms0"],
-                   mode="relaxed" if relaxed else "exact",
-                   skip=("gate", "up", "act", "product") if relaxed else ())
+    return Problem(
+        "gated_mlp",
+        width,
+        hidden,
+        dtype,
+        act,
+        NORMS["rms0"],
+        mode="relaxed" if relaxed else "exact",
+        skip=("gate", "up", "act", "product") if relaxed else (),
+    )
 
 
 def is_lone(width: int, hidden: int, tokens: int) -> bool:
     """Whether a block is timed beside the floor alone, without peers."""
-    return tokens in LONE_TOKENS or \
-        (width, hidden) in (shape[:2] for shape in LONE_SHAPES)
+    return tokens in LONE_TOKENS or (width, hidden) in (
+        shape[:2] for shape in LONE_SHAPES
+    )
 
 
 def timed_tokens(shape: tuple[int, int, str]) -> tuple[int, ...]:
     """Up to 128 tokens with which a block is timed."""
-    return (*((1, 50, 128) if shape in LONE_SHAPES else TIMED_TOKENS),
-            *LONE_TOKENS)
+    return (
+        *((1, 50, 128) if shape in LONE_SHAPES else TIMED_TOKENS),
+        *LONE_TOKENS,
+    )
 
 
 def timed_cases() -> Iterator[Case]:
@@ -84,14 +111,17 @@ def relaxed_cases() -> Iterator[Case]:
     for width, hidden, act in TIMED_SHAPES[:2]:
         for dtype in DTYPES:
             for tokens in (1, 16, 50, 128):
-                yield Case(timed_problem(width, hidden, act, dtype, True),
-                           tile(tokens))
+                yield Case(
+                    timed_problem(width, hidden, act, dtype, True), tile(tokens)
+                )
 
 
 def blocks() -> Iterator[Problem]:
     """The plain block of each family and type."""
-    for family, act, norm in (("gated_mlp", "silu", "rms0"),
-                              ("mlp", "gelu", "layer")):
+    for family, act, norm in (
+        ("gated_mlp", "silu", "rms0"),
+        ("mlp", "gelu", "layer"),
+    ):
         for dtype in DTYPES:
             yield Problem(family, *CHECKED_WIDTHS[0], dtype, act, NORMS[norm])
 
@@ -111,13 +141,18 @@ def checked_cases() -> Iterator[Case]:
         for act in ACTIVATIONS:
             for norm in NORMS.values():
                 width, hidden = CHECKED_WIDTHS[index % 4]
-                yield Case(replace(base, width=width, hidden=hidden, act=act,
-                                   norm=norm), widest)
+                yield Case(
+                    replace(
+                        base, width=width, hidden=hidden, act=act, norm=norm
+                    ),
+                    widest,
+                )
                 index += 1
             # Activations and norms meet all widths over the families.
             index += 1
-        yield from in_all_widths(base, [*map(tile, CHECKED_TOKENS),
-                                        *MIDDLE_TILES])
+        yield from in_all_widths(
+            base, [*map(tile, CHECKED_TOKENS), *MIDDLE_TILES]
+        )
         for variant in variants(base):
             for tokens in (16, widest):
                 yield Case(variant, tokens)
@@ -132,8 +167,9 @@ def product_cases() -> Iterator[Case]:
     for base in blocks():
         for act in ACTIVATIONS:
             for norm in NORMS.values():
-                yield from in_all_widths(replace(base, act=act, norm=norm),
-                                         (max(CHECKED_TOKENS),))
+                yield from in_all_widths(
+                    replace(base, act=act, norm=norm), (max(CHECKED_TOKENS),)
+                )
 
 
 def product_tiles_cases() -> Iterator[Case]:
@@ -144,8 +180,9 @@ def product_tiles_cases() -> Iterator[Case]:
         yield replace(case, tokens=tiles[index % len(tiles)])
 
 
-def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
-             ) -> Iterator[Problem]:
+def variants(
+    base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
+) -> Iterator[Problem]:
     """Optional parts of a fused op, alone and together."""
     width, hidden = widths
     base = replace(base, width=width, hidden=hidden)
@@ -154,22 +191,30 @@ def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
     yield replace(base, then_add=True)
     yield replace(base, residual=True, add_stream=True)
     yield replace(base, residual=True, returns_stream=True)
-    yield replace(base, residual=True, add_stream=True, biases=True,
-                  returns_stream=True)
-    yield replace(base, mode="relaxed", skip=("act", "product")
-                  if base.gated else ("act",))
+    yield replace(
+        base, residual=True, add_stream=True, biases=True, returns_stream=True
+    )
+    yield replace(
+        base,
+        mode="relaxed",
+        skip=("act", "product") if base.gated else ("act",),
+    )
     if base.fp8:
         yield replace(base, order="divide")
 
 
-SETS = {"timed": timed_cases, "relaxed": relaxed_cases,
-        "checked": checked_cases, "product": product_cases,
-        "product-tiles": product_tiles_cases}
+SETS = {
+    "timed": timed_cases,
+    "relaxed": relaxed_cases,
+    "checked": checked_cases,
+    "product": product_cases,
+    "product-tiles": product_tiles_cases,
+}
 
 
-def all_cases(names: list[str],
-              sets: Mapping[str, Callable[[], Iterator[Case]]] = SETS
-              ) -> list[Case]:
+def all_cases(
+    names: list[str], sets: Mapping[str, Callable[[], Iterator[Case]]] = SETS
+) -> list[Case]:
     """The cases of some sets, each once."""
     cases: dict[str, Case] = {}
     for name in names:

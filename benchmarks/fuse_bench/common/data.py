@@ -15,9 +15,15 @@ from .problem import ROW_OPERANDS, Problem
 E4M3_MAX = 448.0
 #: By the names of element types in IR.
 TORCH_TYPES = {
-    "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-    "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2,
-    "i8": torch.int8, "i32": torch.int32, "i64": torch.int64}
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
+    "i8": torch.int8,
+    "i32": torch.int32,
+    "i64": torch.int64,
+}
 
 _MATRICES = ("gate", "up", "down")
 
@@ -38,23 +44,28 @@ def activate(kind: str, x: Tensor) -> Tensor:
     if kind == "relu":
         return torch.relu(x)
     if kind == "relu2":
-        return torch.relu(x)**2
+        return torch.relu(x) ** 2
     raise ValueError(f"unknown activation '{kind}'")
 
 
-def kernel_scalars(problem: Problem,
-                   scales: Mapping[str, float]) -> dict[str, float]:
+def kernel_scalars(
+    problem: Problem, scales: Mapping[str, float]
+) -> dict[str, float]:
     """The f32 arguments of a kernel: quantization factors and products."""
     if not problem.fp8:
         return {}
-    s = {name: torch.tensor(scales[name], dtype=torch.float32)
-         for name in problem.scales()}
+    s = {
+        name: torch.tensor(scales[name], dtype=torch.float32)
+        for name in problem.scales()
+    }
     one = torch.tensor(1.0, dtype=torch.float32)
     divide = problem.order == "divide"
-    result = {"input": s["input"] if divide else one / s["input"],
-              "up": s["input"] * s["up"],
-              "hidden": s["hidden"] if divide else one / s["hidden"],
-              "down": s["hidden"] * s["down"]}
+    result = {
+        "input": s["input"] if divide else one / s["input"],
+        "up": s["input"] * s["up"],
+        "hidden": s["hidden"] if divide else one / s["hidden"],
+        "down": s["hidden"] * s["down"],
+    }
     if problem.gated:
         result["gate"] = s["input"] * s["gate"]
     return {name: value.item() for name, value in result.items()}
@@ -64,9 +75,9 @@ def _generator(seed: int, device: str) -> torch.Generator:
     return torch.Generator(device=device).manual_seed(seed)
 
 
-def make_weights(problem: Problem, seed: int, device: str = "cuda",
-                 one_scale: bool = False
-                 ) -> tuple[dict[str, Tensor], dict[str, float]]:
+def make_weights(
+    problem: Problem, seed: int, device: str = "cuda", one_scale: bool = False
+) -> tuple[dict[str, Tensor], dict[str, float]]:
     """Weights, norm parameters and biases by role, and the weights' scales.
 
     With `one_scale`, gate and up share theirs, which libraries need to run
@@ -89,42 +100,52 @@ def make_weights(problem: Problem, seed: int, device: str = "cuda",
         elif len(shape) == 1:
             value = 0.1 * normal(*shape)
         else:
-            value = normal(*shape) / shape[1]**0.5
+            value = normal(*shape) / shape[1] ** 0.5
         tensors[role] = value.bfloat16()
     if not problem.fp8:
         return tensors, {}
     roles = [role for role in _MATRICES if role in tensors]
-    scales = {role: tensors[role].float().abs().max().item() / E4M3_MAX
-              for role in roles}
+    scales = {
+        role: tensors[role].float().abs().max().item() / E4M3_MAX
+        for role in roles
+    }
     if one_scale and problem.gated:
         scales["gate"] = scales["up"] = max(scales["gate"], scales["up"])
     for role in roles:
         stored = tensors[role].float() / scales[role]
         tensors[role] = stored.clamp(-E4M3_MAX, E4M3_MAX).to(
-            torch.float8_e4m3fn)
+            torch.float8_e4m3fn
+        )
     return tensors, scales
 
 
-def make_activations(problem: Problem, tokens: int, seed: int,
-                     device: str = "cuda") -> dict[str, Tensor]:
+def make_activations(
+    problem: Problem, tokens: int, seed: int, device: str = "cuda"
+) -> dict[str, Tensor]:
     """Operands with a row for each token, which differ in size by up to 16."""
     generator = _generator(seed, device)
     result = {}
     for role in ROW_OPERANDS:
         if role in problem.operands():
-            spread = 2 ** (4 * torch.rand(tokens, 1, generator=generator,
-                                          device=device) - 2)
+            spread = 2 ** (
+                4 * torch.rand(tokens, 1, generator=generator, device=device)
+                - 2
+            )
             if problem.norm is None:
                 spread = spread.clamp(max=1)
-            value = spread * torch.randn(tokens, problem.width,
-                                         generator=generator, device=device)
+            value = spread * torch.randn(
+                tokens, problem.width, generator=generator, device=device
+            )
             result[role] = value.bfloat16()
     return result
 
 
-def calibrate(problem: Problem, tensors: dict[str, Tensor],
-              scales: dict[str, float], headroom: float = 1.0
-              ) -> dict[str, float]:
+def calibrate(
+    problem: Problem,
+    tensors: dict[str, Tensor],
+    scales: dict[str, float],
+    headroom: float = 1.0,
+) -> dict[str, float]:
     """Adds the scales of the activations, from their largest values.
 
     A headroom below 1 makes the largest values saturate.
@@ -137,8 +158,9 @@ def calibrate(problem: Problem, tensors: dict[str, Tensor],
     if problem.norm is not None:
         if problem.norm.kind == "layer":
             x = x - x.mean(-1, keepdim=True)
-        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) +
-                            problem.norm.eps)
+        x = x * torch.rsqrt(
+            x.square().mean(-1, keepdim=True) + problem.norm.eps
+        )
         x = x * (tensors["norm_weight"].float() + problem.norm.offset)
         if problem.norm.has_bias:
             x = x + tensors["norm_bias"].float()
@@ -152,6 +174,8 @@ def calibrate(problem: Problem, tensors: dict[str, Tensor],
     hidden = activate(problem.act, linear("gate" if problem.gated else "up"))
     if problem.gated:
         hidden = hidden * linear("up")
-    return {**scales,
-            "input": headroom * x.abs().max().item() / E4M3_MAX,
-            "hidden": headroom * hidden.abs().max().item() / E4M3_MAX}
+    return {
+        **scales,
+        "input": headroom * x.abs().max().item() / E4M3_MAX,
+        "hidden": headroom * hidden.abs().max().item() / E4M3_MAX,
+    }

@@ -31,10 +31,15 @@ def short_uuid() -> str:
 class _FieldValue(ctypes.Structure):
     """nvmlFieldValue_t."""
 
-    _fields_ = [("field", ctypes.c_uint), ("scope", ctypes.c_uint),
-                ("timestamp", ctypes.c_longlong),
-                ("latency_us", ctypes.c_longlong), ("kind", ctypes.c_uint),
-                ("status", ctypes.c_uint), ("value", ctypes.c_ulonglong)]
+    _fields_ = [
+        ("field", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("timestamp", ctypes.c_longlong),
+        ("latency_us", ctypes.c_longlong),
+        ("kind", ctypes.c_uint),
+        ("status", ctypes.c_uint),
+        ("value", ctypes.c_ulonglong),
+    ]
 
 
 class DeviceReader:
@@ -54,40 +59,65 @@ class DeviceReader:
             self._library = ctypes.CDLL("libnvidia-ml.so.1")
         except OSError:
             return
-        if self._library.nvmlInit_v2() or \
-                self._library.nvmlDeviceGetHandleByUUID(
-                    gpu_uuid().encode(), ctypes.byref(self._device)):
+        if (
+            self._library.nvmlInit_v2()
+            or self._library.nvmlDeviceGetHandleByUUID(
+                gpu_uuid().encode(), ctypes.byref(self._device)
+            )
+        ):
             self._device = ctypes.c_void_p()
 
     def clock(self) -> float | None:
         """The clock of the multiprocessors in MHz."""
         value = ctypes.c_uint()
         if not self._device or self._library.nvmlDeviceGetClockInfo(
-                self._device, self._SM_CLOCK, ctypes.byref(value)):
+            self._device, self._SM_CLOCK, ctypes.byref(value)
+        ):
             return None
         return float(value.value)
 
     def power(self) -> float | None:
         """The power in W."""
         field = _FieldValue(field=self._POWER_INSTANT)
-        if not self._device or self._library.nvmlDeviceGetFieldValues(
-                self._device, 1, ctypes.byref(field)) or field.status or \
-                field.kind != self._UNSIGNED:
+        if (
+            not self._device
+            or self._library.nvmlDeviceGetFieldValues(
+                self._device, 1, ctypes.byref(field)
+            )
+            or field.status
+            or field.kind != self._UNSIGNED
+        ):
             return None
-        return (field.value & 0xffffffff) / 1000
+        return (field.value & 0xFFFFFFFF) / 1000
 
 
-_QUERY = ("name", "uuid", "driver_version", "clocks.sm", "clocks.mem",
-          "power.draw", "temperature.gpu", "clocks_event_reasons.active")
+_QUERY = (
+    "name",
+    "uuid",
+    "driver_version",
+    "clocks.sm",
+    "clocks.mem",
+    "power.draw",
+    "temperature.gpu",
+    "clocks_event_reasons.active",
+)
 
 
 def read_device() -> dict[str, str]:
     """What nvidia-smi reports of the GPU in use; empty where it is absent."""
     try:
         done = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={','.join(_QUERY)}",
-             "--format=csv,noheader,nounits", f"--id={gpu_uuid()}"],
-            capture_output=True, text=True, timeout=20, check=True)
+            [
+                "nvidia-smi",
+                f"--query-gpu={','.join(_QUERY)}",
+                "--format=csv,noheader,nounits",
+                f"--id={gpu_uuid()}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return {}
     values = [value.strip() for value in done.stdout.strip().split(",")]
@@ -96,16 +126,21 @@ def read_device() -> dict[str, str]:
 
 def describe_device() -> dict[str, Any]:
     """What numbers were read on, for the head of a results file."""
+
     def version(package: str) -> str:
         try:
             return metadata.version(package)
         except metadata.PackageNotFoundError:
             return "not installed"
 
-    return {"gpu": torch.cuda.get_device_name(0),
-            "driver": read_device().get("driver_version", ""),
-            "versions": {"torch": torch.__version__,
-                         "cuda": torch.version.cuda,
-                         "triton": version("triton"),
-                         "transformers": version("transformers"),
-                         "python": platform.python_version()}}
+    return {
+        "gpu": torch.cuda.get_device_name(0),
+        "driver": read_device().get("driver_version", ""),
+        "versions": {
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "triton": version("triton"),
+            "transformers": version("transformers"),
+            "python": platform.python_version(),
+        },
+    }

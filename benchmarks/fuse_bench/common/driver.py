@@ -54,8 +54,9 @@ def call(name: str, *arguments: Any, note: str = "") -> None:
         text = ctypes.c_char_p()
         library.cuGetErrorString(code, ctypes.byref(text))
         reason = text.value.decode() if text.value else "unknown error"
-        raise CudaError(f"{name}: error {code}, {reason}"
-                        f"{': ' + note if note else ''}")
+        raise CudaError(
+            f"{name}: error {code}, {reason}{': ' + note if note else ''}"
+        )
 
 
 class Module:
@@ -68,45 +69,75 @@ class Module:
         log = ctypes.create_string_buffer(8192)
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (ctypes.c_void_p * 2)(
-            ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(len(log)))
+            ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(len(log))
+        )
         self.handle = ctypes.c_void_p()
         try:
-            call("cuModuleLoadDataEx", ctypes.byref(self.handle), image,
-                 ctypes.c_uint(2), options, values, note=str(path))
+            call(
+                "cuModuleLoadDataEx",
+                ctypes.byref(self.handle),
+                image,
+                ctypes.c_uint(2),
+                options,
+                values,
+                note=str(path),
+            )
         except CudaError as error:
             details = log.value.decode(errors="replace").strip()
             raise CudaError(f"{error} {details}".strip()) from None
 
-    def function(self, name: str, shared_bytes: int,
-                 carveout: int | None = None) -> ctypes.c_void_p:
+    def function(
+        self, name: str, shared_bytes: int, carveout: int | None = None
+    ) -> ctypes.c_void_p:
         """A kernel; `carveout` is the shared memory that it prefers to L1, in
         per cent of the most."""
         handle = ctypes.c_void_p()
-        call("cuModuleGetFunction", ctypes.byref(handle), self.handle,
-             name.encode(), note=name)
+        call(
+            "cuModuleGetFunction",
+            ctypes.byref(handle),
+            self.handle,
+            name.encode(),
+            note=name,
+        )
         if shared_bytes:
-            call("cuFuncSetAttribute", handle,
-                 ctypes.c_int(_MAX_DYNAMIC_SHARED),
-                 ctypes.c_int(shared_bytes),
-                 note=f"{name} with {shared_bytes} bytes of shared memory")
+            call(
+                "cuFuncSetAttribute",
+                handle,
+                ctypes.c_int(_MAX_DYNAMIC_SHARED),
+                ctypes.c_int(shared_bytes),
+                note=f"{name} with {shared_bytes} bytes of shared memory",
+            )
         if carveout is not None:
-            call("cuFuncSetAttribute", handle,
-                 ctypes.c_int(_PREFERRED_CARVEOUT), ctypes.c_int(carveout),
-                 note=f"{name}, shared memory instead of L1")
+            call(
+                "cuFuncSetAttribute",
+                handle,
+                ctypes.c_int(_PREFERRED_CARVEOUT),
+                ctypes.c_int(carveout),
+                note=f"{name}, shared memory instead of L1",
+            )
         return handle
 
     def kernels(self, plan: Plan) -> list[ctypes.c_void_p]:
         """The functions of all launches of a plan."""
-        return [self.function(item.kernel, item.shared_bytes, item.carveout)
-                for item in plan.launches]
+        return [
+            self.function(item.kernel, item.shared_bytes, item.carveout)
+            for item in plan.launches
+        ]
 
     def unload(self) -> None:
         call("cuModuleUnload", self.handle)
 
 
-def launch(function: ctypes.c_void_p, blocks: int, threads: int,
-           shared_bytes: int, arguments: Sequence[Any], *,
-           cooperative: bool = False, programmatic: bool = False) -> None:
+def launch(
+    function: ctypes.c_void_p,
+    blocks: int,
+    threads: int,
+    shared_bytes: int,
+    arguments: Sequence[Any],
+    *,
+    cooperative: bool = False,
+    programmatic: bool = False,
+) -> None:
     """Launches on PyTorch's current stream; arguments are copied.
 
     With `cooperative`, all blocks are resident at the same time. With
@@ -115,30 +146,53 @@ def launch(function: ctypes.c_void_p, blocks: int, threads: int,
     """
     _driver()
     try:
-        _HUB.launch(function, {"block": [threads, 1, 1],
-                               "shared_bytes": shared_bytes,
-                               "cooperative": cooperative},
-                    (blocks, 1, 1), arguments,
-                    torch.cuda.current_stream().cuda_stream, programmatic)
+        _HUB.launch(
+            function,
+            {
+                "block": [threads, 1, 1],
+                "shared_bytes": shared_bytes,
+                "cooperative": cooperative,
+            },
+            (blocks, 1, 1),
+            arguments,
+            torch.cuda.current_stream().cuda_stream,
+            programmatic,
+        )
     except RuntimeError as error:
         raise CudaError(str(error)) from None
 
 
-def tensor_map(address: int, rows: int, columns: int, box_rows: int,
-               box_columns: int, element: str, swizzle: int) -> Any:
+def tensor_map(
+    address: int,
+    rows: int,
+    columns: int,
+    box_rows: int,
+    box_columns: int,
+    element: str,
+    swizzle: int,
+) -> Any:
     """A tensor map of a row-major matrix; rows past its end read as zero."""
     if element not in _HUB.MAP_TYPES or swizzle not in _HUB.MAP_SWIZZLES:
-        raise PlanError(f"no tensor map of {element} with a swizzle of "
-                        f"{swizzle} bytes")
+        raise PlanError(
+            f"no tensor map of {element} with a swizzle of {swizzle} bytes"
+        )
     _driver()
     try:
-        return _HUB.tensor_map(address, {
-            "element": element, "swizzle": swizzle, "rows": rows,
-            "columns": columns, "box_rows": box_rows,
-            "box_columns": box_columns})
+        return _HUB.tensor_map(
+            address,
+            {
+                "element": element,
+                "swizzle": swizzle,
+                "rows": rows,
+                "columns": columns,
+                "box_rows": box_rows,
+                "box_columns": box_columns,
+            },
+        )
     except RuntimeError as error:
-        raise CudaError(f"{error}: {rows}x{columns} {element}, box "
-                        f"{box_rows}x{box_columns}") from None
+        raise CudaError(
+            f"{error}: {rows}x{columns} {element}, box {box_rows}x{box_columns}"
+        ) from None
 
 
 class Weights:
@@ -151,31 +205,52 @@ class Weights:
     def packed(self, recipe: str, roles: Sequence[str]) -> Tensor:
         key = (recipe, *roles)
         if key not in self._packed:
-            self._packed[key] = pack(recipe,
-                                     [self.tensors[role] for role in roles])
+            self._packed[key] = pack(
+                recipe, [self.tensors[role] for role in roles]
+            )
         return self._packed[key]
 
 
 class Runner:
     """A plan bound to weights, activations and results."""
 
-    def __init__(self, plan: Plan, module: Module, weights: Weights,
-                 activations: Mapping[str, Tensor],
-                 scalars: Mapping[str, float], workspace: Tensor,
-                 results: Sequence[Tensor] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        module: Module,
+        weights: Weights,
+        activations: Mapping[str, Tensor],
+        scalars: Mapping[str, float],
+        workspace: Tensor,
+        results: Sequence[Tensor] | None = None,
+    ) -> None:
         self.plan = plan
         self.tokens = activations["x"].shape[0]
         if self.tokens > plan.max_tokens:
-            raise PlanError(f"{self.tokens} tokens are more than the "
-                            f"{plan.max_tokens} of {plan.binary}")
+            raise PlanError(
+                f"{self.tokens} tokens are more than the "
+                f"{plan.max_tokens} of {plan.binary}"
+            )
         if workspace.numel() < plan.workspace_bytes:
-            raise PlanError(f"a workspace of {workspace.numel()} bytes is "
-                            f"less than {plan.workspace_bytes}")
+            raise PlanError(
+                f"a workspace of {workspace.numel()} bytes is "
+                f"less than {plan.workspace_bytes}"
+            )
         self.workspace = workspace
         count = 2 if plan.problem.returns_stream else 1
-        self.results = list(results) if results is not None else [
-            torch.empty(self.tokens, plan.problem.width, device="cuda",
-                        dtype=torch.bfloat16) for _ in range(count)]
+        self.results = (
+            list(results)
+            if results is not None
+            else [
+                torch.empty(
+                    self.tokens,
+                    plan.problem.width,
+                    device="cuda",
+                    dtype=torch.bfloat16,
+                )
+                for _ in range(count)
+            ]
+        )
         self._roles = plan.problem.operands()
         self._tensors = {**weights.tensors, **activations}
         self._weights = weights
@@ -183,19 +258,25 @@ class Runner:
         #: What must outlive the launches.
         self._kept: list[Any] = []
         self._launches = [
-            (item, kernel,
-             [self._argument(argument, base) for argument in item.arguments])
-            for item, kernel, base in zip(plan.launches, module.kernels(plan),
-                                          plan.bases)]
+            (
+                item,
+                kernel,
+                [self._argument(argument, base) for argument in item.arguments],
+            )
+            for item, kernel, base in zip(
+                plan.launches, module.kernels(plan), plan.bases
+            )
+        ]
 
     @staticmethod
     def make_workspace(plan: Plan) -> Tensor:
         """A workspace of random bytes, zero where the plan wants zeros."""
-        workspace = torch.empty(max(256, plan.workspace_bytes),
-                                dtype=torch.uint8, device="cuda")
+        workspace = torch.empty(
+            max(256, plan.workspace_bytes), dtype=torch.uint8, device="cuda"
+        )
         workspace.random_(0, 255)
         for base, item in zip(plan.bases, plan.launches):
-            workspace[base:base + item.zeroed_bytes].zero_()
+            workspace[base : base + item.zeroed_bytes].zero_()
         return workspace
 
     def _pointer(self, tensor: Tensor) -> ctypes.c_void_p:
@@ -210,7 +291,8 @@ class Runner:
         if packed.numel() != argument["bytes"]:
             raise PlanError(
                 f"{' and '.join(roles)} packed by {argument['recipe']} have "
-                f"{packed.numel()} bytes, the plan has {argument['bytes']}")
+                f"{packed.numel()} bytes, the plan has {argument['bytes']}"
+            )
         return packed
 
     def _argument(self, argument: Mapping[str, Any], base: int) -> Any:
@@ -222,18 +304,24 @@ class Runner:
         if kind == "packed":
             return self._pointer(self._packed(argument))
         if kind == "workspace":
-            return ctypes.c_void_p(self.workspace.data_ptr() + base +
-                                   argument["offset"])
+            return ctypes.c_void_p(
+                self.workspace.data_ptr() + base + argument["offset"]
+            )
         if kind == "tensor_map":
             if "operand" in argument:
                 role = self._roles[argument["operand"]]
                 address = self._pointer(self._tensors[role]).value or 0
             else:
-                address = (self.workspace.data_ptr() + base +
-                           argument["offset"])
-            return tensor_map(address, argument["rows"], argument["columns"],
-                              argument["box_rows"], argument["box_columns"],
-                              argument["element"], argument["swizzle"])
+                address = self.workspace.data_ptr() + base + argument["offset"]
+            return tensor_map(
+                address,
+                argument["rows"],
+                argument["columns"],
+                argument["box_rows"],
+                argument["box_columns"],
+                argument["element"],
+                argument["swizzle"],
+            )
         if kind == "tokens":
             return ctypes.c_int32(self.tokens)
         if kind == "i32":
@@ -248,41 +336,56 @@ class Runner:
         0 is the (quantized) input of the first product, 1 the hidden layer:
         `tokens` x `columns` of the type that products read.
         """
-        matrices = [(base, argument)
-                    for base, item in zip(self.plan.bases, self.plan.launches)
-                    for argument in item.arguments
-                    if "offset" in argument and "columns" in argument]
+        matrices = [
+            (base, argument)
+            for base, item in zip(self.plan.bases, self.plan.launches)
+            for argument in item.arguments
+            if "offset" in argument and "columns" in argument
+        ]
         if index >= len(matrices):
             return None
         base, argument = matrices[index]
         element, columns = argument["element"], argument["columns"]
         first = base + argument["offset"]
-        dtype = {"bf16": torch.bfloat16,
-                 "f8E4M3FN": torch.float8_e4m3fn}[element]
+        dtype = {"bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn}[
+            element
+        ]
         row_bytes = _HUB.MAP_TYPES[element][1] * columns
         if argument["kind"] == "tensor_map":
             size = row_bytes * self.tokens
-            return self.workspace[first:first + size].view(dtype).view(
-                self.tokens, columns)
+            return (
+                self.workspace[first : first + size]
+                .view(dtype)
+                .view(self.tokens, columns)
+            )
         rows, steps = argument["rows"], -(-row_bytes // STEP_BYTES)
-        packed = self.workspace[first:first + rows * steps * STEP_BYTES]
-        return unpack_tokens(packed, rows)[:self.tokens, :row_bytes] \
-            .contiguous().view(dtype)
+        packed = self.workspace[first : first + rows * steps * STEP_BYTES]
+        return (
+            unpack_tokens(packed, rows)[: self.tokens, :row_bytes]
+            .contiguous()
+            .view(dtype)
+        )
 
-    def __call__(self, programmatic: bool = False,
-                 exclusive: bool = False) -> list[Tensor]:
+    def __call__(
+        self, programmatic: bool = False, exclusive: bool = False
+    ) -> list[Tensor]:
         """Launches; `programmatic` lets the start overlap the predecessor.
 
         With `exclusive` such a launch may begin a block at a time, as runtimes
         let it where nothing else runs whose blocks wait for each other.
         """
         for item, function, arguments in self._launches:
-            overlap = item.dependent and (programmatic or
-                                          item.shares_workspace)
-            launch(function, item.blocks, item.threads, item.shared_bytes,
-                   arguments, cooperative=item.cooperative and
-                   not (exclusive and overlap and item.cluster == 1),
-                   programmatic=overlap)
+            overlap = item.dependent and (programmatic or item.shares_workspace)
+            launch(
+                function,
+                item.blocks,
+                item.threads,
+                item.shared_bytes,
+                arguments,
+                cooperative=item.cooperative
+                and not (exclusive and overlap and item.cluster == 1),
+                programmatic=overlap,
+            )
         return self.results
 
 
@@ -290,19 +393,24 @@ class Layers:
     """A block several times with different weights, the result of one the
     input of the next."""
 
-    def __init__(self, plan: Plan, module: Module,
-                 weights: Sequence[Weights], x: Tensor,
-                 scalars: Sequence[Mapping[str, float]]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        module: Module,
+        weights: Sequence[Weights],
+        x: Tensor,
+        scalars: Sequence[Mapping[str, float]],
+    ) -> None:
         self.plan = plan
         workspace = Runner.make_workspace(plan)
         self.runners: list[Runner] = []
         for operands, own in zip(weights, scalars):
-            self.runners.append(Runner(plan, module, operands, {"x": x}, own,
-                                       workspace))
+            self.runners.append(
+                Runner(plan, module, operands, {"x": x}, own, workspace)
+            )
             x = self.runners[-1].results[0]
 
-    def __call__(self, overlap: bool = False, exclusive: bool = False
-                 ) -> None:
+    def __call__(self, overlap: bool = False, exclusive: bool = False) -> None:
         """Launches all; with `overlap`, each begins before the one before it
         has ended."""
         for index, runner in enumerate(self.runners):
@@ -311,8 +419,12 @@ class Layers:
     def ways(self) -> dict[str, Callable[[], None]]:
         """What a host with one stream may do, by what it is called."""
         ways: dict[str, Callable[[], None]] = {
-            "": partial(self, self.plan.dependent)}
-        if self.plan.dependent and len(self.plan.launches) == 1 and \
-                self.plan.launches[0].cooperative:
+            "": partial(self, self.plan.dependent)
+        }
+        if (
+            self.plan.dependent
+            and len(self.plan.launches) == 1
+            and self.plan.launches[0].cooperative
+        ):
             ways["-exclusive"] = partial(self, True, exclusive=True)
         return ways

@@ -32,17 +32,21 @@ def gpu_problem() -> str:
     import torch
 
     if torch.version.cuda is None:
-        return (f"torch {torch.__version__} is built without CUDA: expected a "
-                "build for CUDA 13")
+        return (
+            f"torch {torch.__version__} is built without CUDA: expected a "
+            "build for CUDA 13"
+        )
     try:
         torch.cuda.init()
     except (AssertionError, RuntimeError) as error:
         return f"no GPU: {str(error).strip().splitlines()[0].rstrip('.')}"
     found = torch.cuda.get_device_capability()
     if found != CAPABILITY:
-        return (f"{torch.cuda.get_device_name()} has compute capability "
-                f"{'.'.join(map(str, found))}: expected "
-                f"{'.'.join(map(str, CAPABILITY))}, which Hopper GPUs have")
+        return (
+            f"{torch.cuda.get_device_name()} has compute capability "
+            f"{'.'.join(map(str, found))}: expected "
+            f"{'.'.join(map(str, CAPABILITY))}, which Hopper GPUs have"
+        )
     return ""
 
 
@@ -57,17 +61,21 @@ def require_tools(folder: Path, *names: str) -> None:
     """Ends the program where the compiler is not built."""
     for name in names:
         if not (folder / name).exists():
-            sys.exit(f"error: {name} is not in {folder}: expected the "
-                     "programs of a build")
+            sys.exit(
+                f"error: {name} is not in {folder}: expected the "
+                "programs of a build"
+            )
 
 
 def end_when_told() -> None:
     """Has SIGTERM end this program by an exception, so that it ends what it
     has started; once: a time limit may tell a whole group and each of its
     programs."""
+
     def end(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         sys.exit(1)
+
     signal.signal(signal.SIGTERM, end)
 
 
@@ -79,9 +87,19 @@ def read_commit() -> str:
         return named
     try:
         return subprocess.run(
-            ["git", "-C", str(ROOT), "describe", "--always",
-             "--dirty", "--abbrev=12"], capture_output=True, text=True,
-            check=True).stdout.strip()
+            [
+                "git",
+                "-C",
+                str(ROOT),
+                "describe",
+                "--always",
+                "--dirty",
+                "--abbrev=12",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 
@@ -117,31 +135,43 @@ def pattern(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not a regular expression: {error}") from None
+            f"'{text}' is not a regular expression: {error}"
+        ) from None
     return text
 
 
 def add_only_option(parser: argparse.ArgumentParser, what: str) -> None:
     """The option that takes some of the cases, by `what` of theirs."""
-    parser.add_argument("--only", default="", type=pattern,
-                        help=f"regular expression that {what} must contain")
+    parser.add_argument(
+        "--only",
+        default="",
+        type=pattern,
+        help=f"regular expression that {what} must contain",
+    )
 
 
-def add_budget_option(parser: argparse.ArgumentParser,
-                      then: str = "nothing new is begun") -> None:
+def add_budget_option(
+    parser: argparse.ArgumentParser, then: str = "nothing new is begun"
+) -> None:
     """The option of programs that end by themselves."""
-    parser.add_argument("--budget", type=float, default=540,
-                        help=f"seconds after which {then}")
+    parser.add_argument(
+        "--budget", type=float, default=540, help=f"seconds after which {then}"
+    )
 
 
 def add_run_options(parser: argparse.ArgumentParser, step: str) -> None:
     """Options of programs that launch kernels, one step after the other. What
     is drawn follows from the seed, which `choose_seed` fills in."""
     add_budget_option(parser)
-    parser.add_argument("--hang", type=float, default=30,
-                        help=f"seconds after which a {step} counts as hanging")
-    parser.add_argument("--seed", type=int,
-                        help="default: from the clock, printed")
+    parser.add_argument(
+        "--hang",
+        type=float,
+        default=30,
+        help=f"seconds after which a {step} counts as hanging",
+    )
+    parser.add_argument(
+        "--seed", type=int, help="default: from the clock, printed"
+    )
 
 
 def choose_seed(options: argparse.Namespace) -> None:
@@ -151,19 +181,33 @@ def choose_seed(options: argparse.Namespace) -> None:
         print(f"seed {options.seed}", flush=True)
 
 
-def run_models(main: Callable[..., int], description: str, names: str = "",
-               arguments: Sequence[str] | None = None) -> int:
+def run_models(
+    main: Callable[..., int],
+    description: str,
+    names: str = "",
+    arguments: Sequence[str] | None = None,
+) -> int:
     """Calls the main function of a benchmark of models with its options.
 
     With `names`, the word for what is measured, some may be chosen.
     """
     parser = argparse.ArgumentParser(
         prog=f"fuse_bench.suites.{Path(sys.argv[0]).stem}",
-        description=" ".join(description.split("\n\n")[1].split()))
+        description=" ".join(description.split("\n\n")[1].split()),
+    )
     parser.add_argument("output", help="JSON, written after every step")
-    parser.add_argument("seconds", type=float, nargs="?", default=600.0,
-                        help="no step starts later (default: %(default)s)")
+    parser.add_argument(
+        "seconds",
+        type=float,
+        nargs="?",
+        default=600.0,
+        help="no step starts later (default: %(default)s)",
+    )
     if names:
-        parser.add_argument("only", nargs="?", default="",
-                            help=f"{names}, with commas (default: all)")
+        parser.add_argument(
+            "only",
+            nargs="?",
+            default="",
+            help=f"{names}, with commas (default: all)",
+        )
     return main(*vars(parser.parse_args(arguments)).values())

@@ -14,11 +14,36 @@ from collections.abc import Iterable
 
 Form = tuple[str, ...]
 #: Fields of schedules that make forms, and those that do not.
-_FIELDS = {"gemm1_tile_m", "gemm2_tile_m", "launches", "swap_ab", "deferred_epilogue", "smem_epilogue",
-           "tagged_partials", "partials", "reducers", "publish_throttle_stages", "publish_in_flight", "stream_k",
-           "straggler_in_flight", "uneven_split_k", "cluster"}
-_NUMBERS = {"tokens", "blocks", "split_k", "weight_stages", "token_stages",
-            "max_in_flight", "l2_prefetch_stages", "hint", "dependent", "stages", "group"}
+_FIELDS = {
+    "gemm1_tile_m",
+    "gemm2_tile_m",
+    "launches",
+    "swap_ab",
+    "deferred_epilogue",
+    "smem_epilogue",
+    "tagged_partials",
+    "partials",
+    "reducers",
+    "publish_throttle_stages",
+    "publish_in_flight",
+    "stream_k",
+    "straggler_in_flight",
+    "uneven_split_k",
+    "cluster",
+}
+_NUMBERS = {
+    "tokens",
+    "blocks",
+    "split_k",
+    "weight_stages",
+    "token_stages",
+    "max_in_flight",
+    "l2_prefetch_stages",
+    "hint",
+    "dependent",
+    "stages",
+    "group",
+}
 
 
 def read_schedules(text: str) -> list[str]:
@@ -30,46 +55,71 @@ def _present(traits: Iterable[tuple[str, bool]]) -> list[str]:
     return [name for name, holds in traits if holds]
 
 
-def list_forms(schedule: str, family: str, fp8: bool,
-               rows: int = 0) -> set[Form]:
+def list_forms(
+    schedule: str, family: str, fp8: bool, rows: int = 0
+) -> set[Form]:
     """What a schedule makes of an op in 8 bits or bf16, alone and with each
     trait. `rows` are those of the first product, 0 where there is none."""
     kind, _, body = schedule.removeprefix("#tile.").partition("<")
     fields = dict(re.findall(r"(\w+) = (\w+)", body))
     unknown = sorted(fields.keys() - _FIELDS - _NUMBERS)
     if unknown:
-        raise ValueError(f"{', '.join(unknown)} of a schedule: expected "
-                         f"one of {', '.join(sorted(_FIELDS | _NUMBERS))}")
+        raise ValueError(
+            f"{', '.join(unknown)} of a schedule: expected "
+            f"one of {', '.join(sorted(_FIELDS | _NUMBERS))}"
+        )
 
     def number(name: str, otherwise: int = 0) -> int:
         return int(fields.get(name, otherwise))
+
     what: Form = (family,)
     element = "fp8" if fp8 else "bf16"
     if kind == "prefill_schedule":
-        what += ("many tokens", f"rows = {number('rows', 256)}",
-                 f"launches = {number('launches', 2)}")
-        traits = _present((("stream_k", "stream_k" in fields),
-                           ("cluster", "cluster" in fields),
-                           ("uneven_split_k", "uneven_split_k" in fields),
-                           ("ranges", number("split_k") > 1)))
+        what += (
+            "many tokens",
+            f"rows = {number('rows', 256)}",
+            f"launches = {number('launches', 2)}",
+        )
+        traits = _present(
+            (
+                ("stream_k", "stream_k" in fields),
+                ("cluster", "cluster" in fields),
+                ("uneven_split_k", "uneven_split_k" in fields),
+                ("ranges", number("split_k") > 1),
+            )
+        )
     else:
         first = number("gemm1_tile_m", 256)
         if rows:
-            what += (*_present((("swap_ab", "swap_ab" in fields),
-                                ("deferred_epilogue", "deferred_epilogue" in fields))),
-                     f"first_rows = {first}")
-        what += (f"rows = {number('rows', 256)}",
-                 f"launches = {number('launches', 1)}")
+            what += (
+                *_present(
+                    (
+                        ("swap_ab", "swap_ab" in fields),
+                        ("deferred_epilogue", "deferred_epilogue" in fields),
+                    )
+                ),
+                f"first_rows = {first}",
+            )
+        what += (
+            f"rows = {number('rows', 256)}",
+            f"launches = {number('launches', 1)}",
+        )
         count = -(-rows // first)
-        traits = _present((
-            ("unstaged", bool(rows) and "smem_epilogue" not in fields),
-            ("announced", "tagged_partials" not in fields),
-            ("rounded", fields["partials"] == "bf16"),
-            ("reducers", "reducers" in fields),
-            ("publish_throttle_stages", "publish_throttle_stages" in fields),
-            ("publish_in_flight", "publish_in_flight" in fields),
-            ("straggler_in_flight", "straggler_in_flight" in fields),
-            ("above 128 tokens", number("tokens") > 128),
-            ("idle blocks", 0 < count < number("blocks")),
-            ("several tiles", count > number("blocks"))))
+        traits = _present(
+            (
+                ("unstaged", bool(rows) and "smem_epilogue" not in fields),
+                ("announced", "tagged_partials" not in fields),
+                ("rounded", fields["partials"] == "bf16"),
+                ("reducers", "reducers" in fields),
+                (
+                    "publish_throttle_stages",
+                    "publish_throttle_stages" in fields,
+                ),
+                ("publish_in_flight", "publish_in_flight" in fields),
+                ("straggler_in_flight", "straggler_in_flight" in fields),
+                ("above 128 tokens", number("tokens") > 128),
+                ("idle blocks", 0 < count < number("blocks")),
+                ("several tiles", count > number("blocks")),
+            )
+        )
     return {what, (*what, element), *((*what, trait) for trait in traits)}

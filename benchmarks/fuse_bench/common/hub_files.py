@@ -25,8 +25,9 @@ def load(name: str) -> ModuleType:
     """
     path = _FOLDER / f"{name}.py"
     if not path.exists():
-        raise ModuleNotFoundError(f"no file '{name}.py' in {_FOLDER}",
-                                  name=name)
+        raise ModuleNotFoundError(
+            f"no file '{name}.py' in {_FOLDER}", name=name
+        )
     spec = importlib.util.spec_from_file_location(f"fuse_hub{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

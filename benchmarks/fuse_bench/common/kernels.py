@@ -34,8 +34,13 @@ from .prefill_cases import PREFILL_SETS
 
 SETS = {**DECODE_SETS, **PREFILL_SETS}
 #: Scales in the text of a problem; a plan must have the values that follow.
-NOMINAL = {"input": 0.021, "gate": 0.0013, "up": 0.0011, "hidden": 0.04,
-           "down": 0.0009}
+NOMINAL = {
+    "input": 0.021,
+    "gate": 0.0013,
+    "up": 0.0011,
+    "hidden": 0.04,
+    "down": 0.0009,
+}
 
 
 class CompileError(RuntimeError):
@@ -43,11 +48,14 @@ class CompileError(RuntimeError):
 
 
 def _run(command: Sequence[str], text: str = "") -> str:
-    done = subprocess.run(command, input=text, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        first = next((line for line in done.stderr.splitlines()
-                      if "error" in line), done.stderr.strip()[-300:])
+        first = next(
+            (line for line in done.stderr.splitlines() if "error" in line),
+            done.stderr.strip()[-300:],
+        )
         raise CompileError(f"{Path(command[0]).name}: {first}")
     return done.stdout
 
@@ -55,9 +63,12 @@ def _run(command: Sequence[str], text: str = "") -> str:
 def _assemble(ptx: Path, ptxas: str) -> Path:
     """The cubin of a PTX file; spills and serialized wgmma are errors."""
     cubin = ptx.with_suffix(".cubin")
-    done = subprocess.run([ptxas, "-arch=sm_90a", "-v", str(ptx), "-o",
-                           str(cubin)], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        [ptxas, "-arch=sm_90a", "-v", str(ptx), "-o", str(cubin)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     log = done.stdout + done.stderr
     if done.returncode:
         raise CompileError(f"ptxas: {log.strip()[:300]}")
@@ -78,34 +89,47 @@ def _check_scalars(case: Case, launches: list[dict[str, Any]]) -> None:
                 continue
             name = argument["name"]
             if abs(argument["value"] - expected[name]) > 1e-6 * expected[name]:
-                raise CompileError(f"scalar {name} is {argument['value']}, "
-                                   f"expected {expected[name]}")
+                raise CompileError(
+                    f"scalar {name} is {argument['value']}, "
+                    f"expected {expected[name]}"
+                )
 
 
-def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
-          ptxas: str | None, commit: str) -> None:
+def build(
+    case: Case,
+    folder: Path,
+    binaries: Path,
+    pipeline: Sequence[str],
+    ptxas: str | None,
+    commit: str,
+) -> None:
     """Compiles one case into `folder`, under its own name."""
     name = case.name()
     source = case.to_mlir(NOMINAL)
     lowered = _run([str(binaries / "fuse-opt"), *pipeline], source)
-    text = _run([str(binaries / "fuse-translate"), "--mlir-to-launch-plan"],
-                lowered)
+    text = _run(
+        [str(binaries / "fuse-translate"), "--mlir-to-launch-plan"], lowered
+    )
     compiled = json.loads(text)
     if not read_launches(compiled):
         raise CompileError("no launch: the scheduled path has no kernel")
     _check_scalars(case, compiled["launches"])
-    module, = compiled["modules"].values()
+    (module,) = compiled["modules"].values()
     binary = folder / f"{name}.ptx"
     binary.write_text(module["ptx"])
     if ptxas:
         assembled = _assemble(binary, ptxas)
         binary.unlink()
         binary = assembled
-    data = {"problem": case.problem.to_json(), "tokens": case.tokens,
-            "commit": commit, "binary": binary.name,
-            "digest": digest(module["ptx"], compiled["launches"]),
-            "version": compiled["version"],
-            "launches": compiled["launches"]}
+    data = {
+        "problem": case.problem.to_json(),
+        "tokens": case.tokens,
+        "commit": commit,
+        "binary": binary.name,
+        "digest": digest(module["ptx"], compiled["launches"]),
+        "version": compiled["version"],
+        "launches": compiled["launches"],
+    }
     # Whole or not at all: others may be waiting for it.
     partial_plan = folder / f"{name}.partial"
     partial_plan.write_text(json.dumps(data, indent=1) + "\n")
@@ -125,10 +149,14 @@ def assemble(plan: Path, ptxas: str) -> None:
 def read_part(text: str) -> tuple[int, int]:
     """Reads I/N."""
     part, _, parts = text.partition("/")
-    if not part.isdigit() or not parts.isdigit() or \
-            not 1 <= int(part) <= int(parts):
+    if (
+        not part.isdigit()
+        or not parts.isdigit()
+        or not 1 <= int(part) <= int(parts)
+    ):
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not a part: expected I/N with I from 1 to N")
+            f"'{text}' is not a part: expected I/N with I from 1 to N"
+        )
     return int(part), int(parts)
 
 
@@ -138,15 +166,22 @@ def choose_cases(sets: list[str], only: str) -> list[Case]:
     cases = all_cases(sets, SETS)
     chosen = [case for case in cases if re.search(only, case.name())]
     if not chosen:
-        sys.exit(f"error: no kernel is called '{only}': expected part of a "
-                 f"name such as {cases[0].name()}")
+        sys.exit(
+            f"error: no kernel is called '{only}': expected part of a "
+            f"name such as {cases[0].name()}"
+        )
     return chosen
 
 
 def add_set_option(parser: argparse.ArgumentParser) -> None:
     """The option of what takes kernels of some sets only."""
-    parser.add_argument("--set", action="append", choices=list(SETS),
-                        dest="sets", help="kernels to take (default: all)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        choices=list(SETS),
+        dest="sets",
+        help="kernels to take (default: all)",
+    )
 
 
 def kernel_names(sets: list[str] | None) -> set[str] | None:
@@ -168,20 +203,32 @@ def case_name(label: str, tile: int) -> str:
 
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options of everything that compiles kernels."""
-    parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin",
-                        help="directory of fuse-opt and fuse-translate")
-    parser.add_argument("--pipeline", nargs="+",
-                        default=["--fuse-hopper-pipeline"],
-                        help="options of fuse-opt")
-    parser.add_argument("--ptxas", default=shutil.which("ptxas"),
-                        help="'' keeps PTX, which the driver assembles")
+    parser.add_argument(
+        "--bin",
+        type=Path,
+        default=ROOT / "build/dev/bin",
+        help="directory of fuse-opt and fuse-translate",
+    )
+    parser.add_argument(
+        "--pipeline",
+        nargs="+",
+        default=["--fuse-hopper-pipeline"],
+        help="options of fuse-opt",
+    )
+    parser.add_argument(
+        "--ptxas",
+        default=shutil.which("ptxas"),
+        help="'' keeps PTX, which the driver assembles",
+    )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--commit", default="",
-                        help="of the compiler, where git does not tell")
+    parser.add_argument(
+        "--commit", default="", help="of the compiler, where git does not tell"
+    )
 
 
-def run_all(work: Mapping[str, Callable[[], None]], folder: Path,
-            jobs: int) -> int:
+def run_all(
+    work: Mapping[str, Callable[[], None]], folder: Path, jobs: int
+) -> int:
     """Runs steps by the name of their kernel; what fails goes to a file."""
     report = folder / "_failures.json"
     failures = json.loads(report.read_text()) if report.exists() else {}
@@ -198,47 +245,77 @@ def run_all(work: Mapping[str, Callable[[], None]], folder: Path,
             except (CompileError, OSError, ValueError, KeyError) as error:
                 failures[name] = state = str(error)
                 failed += 1
-            print(f"[{done}/{len(work)} {time.monotonic() - begin:.0f} s] "
-                  f"{name}: {state}", flush=True)
+            print(
+                f"[{done}/{len(work)} {time.monotonic() - begin:.0f} s] "
+                f"{name}: {state}",
+                flush=True,
+            )
     report.write_text(json.dumps(failures, indent=1) + "\n")
     print(f"{len(work) - failed} of {len(work)} done, {failed} failed")
     return 1 if failed else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fuse_bench.common.kernels",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.common.kernels", description=__doc__.split("\n")[0]
+    )
     add_set_option(parser)
     add_only_option(parser, "the name of a case")
-    parser.add_argument("--part", type=read_part, default=(1, 1),
-                        metavar="I/N", help="compile the I-th of N parts of "
-                        "the cases, beside processes for the others")
+    parser.add_argument(
+        "--part",
+        type=read_part,
+        default=(1, 1),
+        metavar="I/N",
+        help="compile the I-th of N parts of "
+        "the cases, beside processes for the others",
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "out/kernels")
-    parser.add_argument("--force", action="store_true",
-                        help="compile what is there already")
-    parser.add_argument("--assemble", action="store_true",
-                        help="assemble the PTX in --out instead, on a machine "
-                        "with ptxas and without the compiler")
+    parser.add_argument(
+        "--force", action="store_true", help="compile what is there already"
+    )
+    parser.add_argument(
+        "--assemble",
+        action="store_true",
+        help="assemble the PTX in --out instead, on a machine "
+        "with ptxas and without the compiler",
+    )
     add_compiler_options(parser)
     options = parser.parse_args(arguments)
     if options.assemble:
         if not options.ptxas:
             parser.error("--assemble needs ptxas")
-        return run_all({path.stem: partial(assemble, path, options.ptxas)
-                        for path in sorted(options.out.glob("*.json"))
-                        if not path.name.startswith("_")},
-                       options.out, options.jobs)
+        return run_all(
+            {
+                path.stem: partial(assemble, path, options.ptxas)
+                for path in sorted(options.out.glob("*.json"))
+                if not path.name.startswith("_")
+            },
+            options.out,
+            options.jobs,
+        )
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     part, parts = options.part
     cases = choose_cases(options.sets or list(SETS), options.only)
     options.out.mkdir(parents=True, exist_ok=True)
     commit = options.commit or read_commit()
     return run_all(
-        {case.name(): partial(build, case, options.out, options.bin,
-                              options.pipeline, options.ptxas, commit)
-         for case in cases[part - 1::parts] if options.force or
-         not (options.out / f"{case.name()}.json").exists()},
-        options.out, options.jobs)
+        {
+            case.name(): partial(
+                build,
+                case,
+                options.out,
+                options.bin,
+                options.pipeline,
+                options.ptxas,
+                commit,
+            )
+            for case in cases[part - 1 :: parts]
+            if options.force
+            or not (options.out / f"{case.name()}.json").exists()
+        },
+        options.out,
+        options.jobs,
+    )
 
 
 if __name__ == "__main__":

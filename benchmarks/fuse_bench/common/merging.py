@@ -15,35 +15,39 @@ _LISTS = ("rows", "checks")
 
 def place(row: Row) -> tuple[Any, ...]:
     """Where a row stands: what all systems beside each other have."""
-    return tuple(row.get(name) for name in
-                 ("K", "H", "M", "act", "dtype", "protocol"))
+    return tuple(
+        row.get(name) for name in ("K", "H", "M", "act", "dtype", "protocol")
+    )
 
 
-def merge(target: Results, source: Path,
-          names: set[str] | None = None) -> None:
+def merge(target: Results, source: Path, names: set[str] | None = None) -> None:
     """Adds what a file has; checks of the kernels of such names only."""
     data = json.loads(source.read_text())
-    timed = {place(row) for row in data["rows"]
-             if row["system"] == "fuse" and row.get("median_us")}
+    timed = {
+        place(row)
+        for row in data["rows"]
+        if row["system"] == "fuse" and row.get("median_us")
+    }
     target.remove([row for row in target.rows if place(row) in timed])
     for row in data["rows"]:
         target.add_row(row)
     for row in data["checks"]:
-        if names is None or \
-                case_name(row["case"], row["tile"]) in names:
+        if names is None or case_name(row["case"], row["tile"]) in names:
             target.add_check(row)
     for name, value in data.items():
         if name in _LISTS or name == "gpus" or not value:
             continue
         known = target.data.get(name)
-        target.data[name] = {**(known or {}), **value} \
-            if isinstance(value, dict) else value
+        target.data[name] = (
+            {**(known or {}), **value} if isinstance(value, dict) else value
+        )
     for name, gpu in data.get("gpus", {}).items():
         merge_gpu(target.gpu(name), gpu)
 
 
-def merge_gpu(known: dict[str, dict[str, float]],
-              more: dict[str, dict[str, float]]) -> None:
+def merge_gpu(
+    known: dict[str, dict[str, float]], more: dict[str, dict[str, float]]
+) -> None:
     """Clocks become the least and most of both; a run without the stage of
     ceilings has some of them."""
     for name, pick in (("sm_mhz_min", min), ("sm_mhz_max", max)):
@@ -56,5 +60,6 @@ def merge_gpu(known: dict[str, dict[str, float]],
 def forget_gpus(target: Results) -> None:
     """Drops the GPUs that no row names."""
     named = {row.get("gpu") for row in target.rows}
-    target.data["gpus"] = {name: gpu for name, gpu in
-                           target.data["gpus"].items() if name in named}
+    target.data["gpus"] = {
+        name: gpu for name, gpu in target.data["gpus"].items() if name in named
+    }

@@ -37,8 +37,11 @@ _ORDER = hub_files.load("_packing")
 def _load(packed: Tensor, tiles: int, steps: int) -> Tensor:
     """[tile, 256, columns] of packed bytes, in packed order of rows."""
     blocks = packed.view(steps, tiles, TILE_ROWS, 8, 16)
-    return _ORDER.swizzle(blocks).permute(1, 2, 0, 3, 4).reshape(
-        tiles, TILE_ROWS, steps * STEP_BYTES)
+    return (
+        _ORDER.swizzle(blocks)
+        .permute(1, 2, 0, 3, 4)
+        .reshape(tiles, TILE_ROWS, steps * STEP_BYTES)
+    )
 
 
 def unpack_tokens(packed: Tensor, rows: int) -> Tensor:
@@ -52,24 +55,34 @@ def unpack_tokens(packed: Tensor, rows: int) -> Tensor:
 
 def _check(recipe: str, weights: Sequence[Tensor]) -> None:
     if recipe not in RECIPES:
-        raise ValueError(f"unknown packing recipe '{recipe}': expected one "
-                         f"of {', '.join(RECIPES)}")
+        raise ValueError(
+            f"unknown packing recipe '{recipe}': expected one "
+            f"of {', '.join(RECIPES)}"
+        )
     count = {"gate_up_256": 2, "identity": 1}.get(recipe)
     if count is not None and len(weights) != count:
-        raise ValueError(f"recipe '{recipe}' packs {count} matrices, got "
-                         f"{len(weights)}")
+        raise ValueError(
+            f"recipe '{recipe}' packs {count} matrices, got {len(weights)}"
+        )
     if not weights:
         raise ValueError(f"recipe '{recipe}' packs matrices, got none")
     if recipe == "rows_256":
-        if any(weight.shape[1:] != weights[0].shape[1:] or
-               weight.dtype != weights[0].dtype for weight in weights):
-            raise ValueError(f"recipe '{recipe}' packs matrices of one width "
-                             "and type")
+        if any(
+            weight.shape[1:] != weights[0].shape[1:]
+            or weight.dtype != weights[0].dtype
+            for weight in weights
+        ):
+            raise ValueError(
+                f"recipe '{recipe}' packs matrices of one width and type"
+            )
         return
-    if any(weight.shape != weights[0].shape or
-           weight.dtype != weights[0].dtype for weight in weights):
-        raise ValueError(f"recipe '{recipe}' packs matrices of one shape and "
-                         f"type")
+    if any(
+        weight.shape != weights[0].shape or weight.dtype != weights[0].dtype
+        for weight in weights
+    ):
+        raise ValueError(
+            f"recipe '{recipe}' packs matrices of one shape and type"
+        )
 
 
 def pack(recipe: str, weights: Sequence[Tensor]) -> Tensor:
@@ -78,16 +91,19 @@ def pack(recipe: str, weights: Sequence[Tensor]) -> Tensor:
     return _ORDER.pack(recipe, weights)
 
 
-def unpack(recipe: str, packed: Tensor, shape: tuple[int, int],
-           dtype: torch.dtype) -> list[Tensor]:
+def unpack(
+    recipe: str, packed: Tensor, shape: tuple[int, int], dtype: torch.dtype
+) -> list[Tensor]:
     """The matrices of `shape` and `dtype` that were packed."""
     rows, columns = shape
     width = columns * dtype.itemsize
     if recipe == "identity":
         return [packed.view(dtype).view(shape)]
     if recipe not in RECIPES:
-        raise ValueError(f"unknown packing recipe '{recipe}': expected one "
-                         f"of {', '.join(RECIPES)}")
+        raise ValueError(
+            f"unknown packing recipe '{recipe}': expected one "
+            f"of {', '.join(RECIPES)}"
+        )
     tile_rows = 128 if recipe == "gate_up_256" else TILE_ROWS
     tiles = math.ceil(rows / tile_rows)
     steps = math.ceil(width / STEP_BYTES)
@@ -95,8 +111,9 @@ def unpack(recipe: str, packed: Tensor, shape: tuple[int, int],
     stored = _load(packed, tiles, steps)[:, inverse]
     matrices = []
     for first in range(0, TILE_ROWS, tile_rows):
-        raw = stored[:, first:first + tile_rows].reshape(
-            tiles * tile_rows, steps * STEP_BYTES)[:rows, :width]
+        raw = stored[:, first : first + tile_rows].reshape(
+            tiles * tile_rows, steps * STEP_BYTES
+        )[:rows, :width]
         matrices.append(raw.contiguous().view(dtype))
     return matrices
 
@@ -107,5 +124,9 @@ def packed_bytes(recipe: str, shape: tuple[int, int], itemsize: int) -> int:
     if recipe == "identity":
         return rows * width
     tile_rows = 128 if recipe == "gate_up_256" else TILE_ROWS
-    return (math.ceil(rows / tile_rows) * math.ceil(width / STEP_BYTES) *
-            TILE_ROWS * STEP_BYTES)
+    return (
+        math.ceil(rows / tile_rows)
+        * math.ceil(width / STEP_BYTES)
+        * TILE_ROWS
+        * STEP_BYTES
+    )

@@ -18,8 +18,17 @@ from typing import Any
 from .problem import Problem
 
 COMPILED_VERSION = 1
-ARGUMENT_KINDS = ("operand", "result", "packed", "workspace", "tensor_map",
-                  "tokens", "scalar", "i32", "f32")
+ARGUMENT_KINDS = (
+    "operand",
+    "result",
+    "packed",
+    "workspace",
+    "tensor_map",
+    "tokens",
+    "scalar",
+    "i32",
+    "f32",
+)
 _LINE = 256
 
 
@@ -34,9 +43,13 @@ def evaluate(expr: Any, symbols: list[int]) -> int:
     if isinstance(expr, str):
         return symbols[int(expr[1:])]
     lhs, rhs = (evaluate(part, symbols) for part in expr[1:])
-    return {"add": lambda: lhs + rhs, "mul": lambda: lhs * rhs,
-            "mod": lambda: lhs % rhs, "floordiv": lambda: lhs // rhs,
-            "ceildiv": lambda: -(-lhs // rhs)}[expr[0]]()
+    return {
+        "add": lambda: lhs + rhs,
+        "mul": lambda: lhs * rhs,
+        "mod": lambda: lhs % rhs,
+        "floordiv": lambda: lhs // rhs,
+        "ceildiv": lambda: -(-lhs // rhs),
+    }[expr[0]]()
 
 
 @dataclass
@@ -71,14 +84,17 @@ class Launch:
         except (KeyError, TypeError) as error:
             raise PlanError(f"the plan of {name}: {error}") from error
         if launch.carveout not in (None, *range(101)):
-            raise PlanError(f"{name} has a carveout of {launch.carveout}: "
-                            "expected 0 to 100 per cent")
+            raise PlanError(
+                f"{name} has a carveout of {launch.carveout}: "
+                "expected 0 to 100 per cent"
+            )
         for index, argument in enumerate(launch.arguments):
             kind = argument.get("kind")
             if kind not in ARGUMENT_KINDS:
                 raise PlanError(
                     f"argument {index} of {name} has kind '{kind}': expected "
-                    f"one of {', '.join(ARGUMENT_KINDS)}")
+                    f"one of {', '.join(ARGUMENT_KINDS)}"
+                )
         return launch
 
 
@@ -86,8 +102,9 @@ def read_launches(compiled: dict[str, Any]) -> list[Launch]:
     """The launches of what fuse-translate wrote."""
     version = compiled.get("version")
     if version != COMPILED_VERSION:
-        raise PlanError(f"launch plan of version {version}, expected "
-                        f"{COMPILED_VERSION}")
+        raise PlanError(
+            f"launch plan of version {version}, expected {COMPILED_VERSION}"
+        )
     return [Launch.from_json(entry) for entry in compiled["launches"]]
 
 
@@ -135,15 +152,20 @@ class Plan:
         try:
             data = json.loads(path.read_text())
             problem = Problem.from_json(data["problem"])
-            launches = read_launches({"version": data["version"],
-                                      "launches": data["launches"]})
+            launches = read_launches(
+                {"version": data["version"], "launches": data["launches"]}
+            )
             if not launches:
                 raise PlanError("no launch")
-            return Plan(problem, path.parent / data["binary"], launches,
-                        data.get("commit", ""), data.get("digest", ""),
-                        data.get("fixed_scales", {}))
-        except (json.JSONDecodeError, KeyError, TypeError,
-                ValueError) as error:
+            return Plan(
+                problem,
+                path.parent / data["binary"],
+                launches,
+                data.get("commit", ""),
+                data.get("digest", ""),
+                data.get("fixed_scales", {}),
+            )
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
             raise PlanError(f"{path}: {error}") from error
 
 
@@ -159,5 +181,8 @@ def digest(ptx: str, launches: list[dict[str, Any]]) -> str:
 
 def load_plans(folder: Path) -> list[Plan]:
     """All plans of a folder, by name."""
-    return [Plan.load(path) for path in sorted(folder.glob("*.json"))
-            if not path.name.startswith("_")]
+    return [
+        Plan.load(path)
+        for path in sorted(folder.glob("*.json"))
+        if not path.name.startswith("_")
+    ]

@@ -24,8 +24,20 @@ PREFILL_SHAPES = TIMED_SHAPES[:2]
 PREFILL_TOKENS = (256, 512, 1024, 2048, 4096, 8192)
 #: Kernels compiled for the last are checked with all, the others with those
 #: that they serve.
-PREFILL_CHECKED_TOKENS = (129, 200, 256, 300, 384, 511, 512, 513, 640, 641,
-                          1000, 4096)
+PREFILL_CHECKED_TOKENS = (
+    129,
+    200,
+    256,
+    300,
+    384,
+    511,
+    512,
+    513,
+    640,
+    641,
+    1000,
+    4096,
+)
 SWEPT_TOKENS = tuple(range(160, 1025, 32))
 
 
@@ -51,8 +63,16 @@ def checked_cases() -> Iterator[Case]:
     for base in blocks():
         for act in ACTIVATIONS:
             width, hidden = CHECKED_WIDTHS[index % 4]
-            yield Case(replace(base, width=width, hidden=hidden, act=act,
-                               norm=norms[index % len(norms)]), 512)
+            yield Case(
+                replace(
+                    base,
+                    width=width,
+                    hidden=hidden,
+                    act=act,
+                    norm=norms[index % len(norms)],
+                ),
+                512,
+            )
             # Activations and norms meet all widths over the families.
             index += 1
         index += 1
@@ -67,8 +87,9 @@ def product_cases() -> Iterator[Case]:
         yield from in_all_widths(base, (MIDDLE_TILES[-1], 512, 4096))
 
 
-def choose_tokens(most: int, label: str, few: Sequence[int],
-                  every: bool = False) -> list[int]:
+def choose_tokens(
+    most: int, label: str, few: Sequence[int], every: bool = False
+) -> list[int]:
     """Numbers of tokens that a kernel for up to `most` is checked with."""
     tokens = [m for m in few if m <= most]
     # A tile's own kernel is compiled for its largest numbers of tokens; tile
@@ -83,10 +104,15 @@ def choose_tokens(most: int, label: str, few: Sequence[int],
     if most <= max(MIDDLE_TILES):
         return sorted({33, 129, most - 55, most})
     turn = zlib.crc32(label.encode())
-    return sorted({served[(turn + i) % len(served)] for i in range(3)} |
-                  {min(most, max(served))})
+    return sorted(
+        {served[(turn + i) % len(served)] for i in range(3)}
+        | {min(most, max(served))}
+    )
 
 
-PREFILL_SETS = {"prefill": timed_cases, "prefill-sweep": swept_cases,
-                "prefill-checked": checked_cases,
-                "prefill-product": product_cases}
+PREFILL_SETS = {
+    "prefill": timed_cases,
+    "prefill-sweep": swept_cases,
+    "prefill-checked": checked_cases,
+    "prefill-product": product_cases,
+}

@@ -70,14 +70,16 @@ class Problem:
 
     def __post_init__(self) -> None:
         for name, value, valid in (
-                ("family", self.family, ("gated_mlp", "mlp")),
-                ("dtype", self.dtype, (BF16, FP8)),
-                ("act", self.act, ACTIVATIONS),
-                ("mode", self.mode, ("exact", "relaxed")),
-                ("order", self.order, ("reciprocal", "divide"))):
+            ("family", self.family, ("gated_mlp", "mlp")),
+            ("dtype", self.dtype, (BF16, FP8)),
+            ("act", self.act, ACTIVATIONS),
+            ("mode", self.mode, ("exact", "relaxed")),
+            ("order", self.order, ("reciprocal", "divide")),
+        ):
             if value not in valid:
-                raise ValueError(f"{name} is '{value}': expected one of "
-                                 f"{', '.join(valid)}")
+                raise ValueError(
+                    f"{name} is '{value}': expected one of {', '.join(valid)}"
+                )
 
     @property
     def gated(self) -> bool:
@@ -127,11 +129,20 @@ class Problem:
 
     def label(self) -> str:
         """A name without the number of tokens."""
-        parts = [self.family, f"{self.width}x{self.hidden}",
-                 "fp8" if self.fp8 else "bf16", self.act,
-                 self.norm.label() if self.norm else "none"]
-        for flag in ("residual", "biases", "then_add", "add_stream",
-                     "returns_stream"):
+        parts = [
+            self.family,
+            f"{self.width}x{self.hidden}",
+            "fp8" if self.fp8 else "bf16",
+            self.act,
+            self.norm.label() if self.norm else "none",
+        ]
+        for flag in (
+            "residual",
+            "biases",
+            "then_add",
+            "add_stream",
+            "returns_stream",
+        ):
             if getattr(self, flag):
                 parts.append(flag)
         if self.mode == "relaxed":
@@ -142,15 +153,23 @@ class Problem:
 
     def shape(self, role: str) -> tuple[int, ...]:
         """Shape of a weight-like operand."""
-        return {"norm_weight": (self.width,), "norm_bias": (self.width,),
-                "gate": (self.hidden, self.width),
-                "up": (self.hidden, self.width),
-                "down": (self.width, self.hidden),
-                "gate_bias": (self.hidden,), "up_bias": (self.hidden,),
-                "down_bias": (self.width,)}[role]
+        return {
+            "norm_weight": (self.width,),
+            "norm_bias": (self.width,),
+            "gate": (self.hidden, self.width),
+            "up": (self.hidden, self.width),
+            "down": (self.width, self.hidden),
+            "gate_bias": (self.hidden,),
+            "up_bias": (self.hidden,),
+            "down_bias": (self.width,),
+        }[role]
 
-    def to_mlir(self, tokens: int | None, attributes: str = "",
-                scales: Mapping[str, float] | None = None) -> str:
+    def to_mlir(
+        self,
+        tokens: int | None,
+        attributes: str = "",
+        scales: Mapping[str, float] | None = None,
+    ) -> str:
         """A module with one function around the fused op.
 
         Scales are one by default: kernels get them when they are launched.
@@ -183,8 +202,9 @@ class Problem:
             clauses.append("also([stream])")
         if self.fp8:
             chosen = scales or {}
-            values = ", ".join(f"{name} = {chosen.get(name, 1.0):e}"
-                               for name in self.scales())
+            values = ", ".join(
+                f"{name} = {chosen.get(name, 1.0):e}" for name in self.scales()
+            )
             order = ", order = divide" if self.order == "divide" else ""
             clauses.append(f"scales({self.dtype}, {values}{order})")
         skip = f" skip [{', '.join(self.skip)}]" if self.skip else ""
@@ -195,11 +215,13 @@ class Problem:
         types = ", ".join(type_of(role) for role in roles)
         names = "%y:2" if self.returns_stream else "%y"
         values = "%y#0, %y#1" if self.returns_stream else "%y"
-        return (f"func.func @mlp({inputs}) -> ({returned}) {{\n"
-                f"  {names} = fuse.{self.family} %x {' '.join(clauses)}"
-                f"{' ' + attributes if attributes else ''}\n"
-                f"    : ({types}) -> ({returned})\n"
-                f"  return {values} : {returned}\n}}\n")
+        return (
+            f"func.func @mlp({inputs}) -> ({returned}) {{\n"
+            f"  {names} = fuse.{self.family} %x {' '.join(clauses)}"
+            f"{' ' + attributes if attributes else ''}\n"
+            f"    : ({types}) -> ({returned})\n"
+            f"  return {values} : {returned}\n}}\n"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -207,5 +229,10 @@ class Problem:
     @staticmethod
     def from_json(data: dict[str, Any]) -> Problem:
         norm = data.get("norm")
-        return Problem(**{**data, "norm": Norm(**norm) if norm else None,
-                          "skip": tuple(data.get("skip", ()))})
+        return Problem(
+            **{
+                **data,
+                "norm": Norm(**norm) if norm else None,
+                "skip": tuple(data.get("skip", ())),
+            }
+        )

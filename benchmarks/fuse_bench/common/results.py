@@ -35,20 +35,29 @@ class Results:
     def __init__(self, path: Path, start: Path | None = None) -> None:
         self.path = path
         self.data: dict[str, Any] = {
-            "gpu": "", "driver": "", "clocks": {}, "versions": {},
-            "commit": "", "ceilings": {}, "gpus": {}, "rows": [],
-            "checks": []}
+            "gpu": "",
+            "driver": "",
+            "clocks": {},
+            "versions": {},
+            "commit": "",
+            "ceilings": {},
+            "gpus": {},
+            "rows": [],
+            "checks": [],
+        }
         for source in (start, path):
             if source is not None and source.exists():
                 self.data.update(json.loads(source.read_text()))
         self._rows = {_key(row, _ROW_KEY): row for row in self.data["rows"]}
-        self._checks = {_key(row, _CHECK_KEY): row
-                        for row in self.data["checks"]}
+        self._checks = {
+            _key(row, _CHECK_KEY): row for row in self.data["checks"]
+        }
 
     def gpu(self, name: str) -> dict[str, dict[str, float]]:
         """The clocks and ceilings of one GPU of those that rows name."""
         found: dict[str, dict[str, float]] = self.data["gpus"].setdefault(
-            name, {"clocks": {}, "ceilings": {}})
+            name, {"clocks": {}, "ceilings": {}}
+        )
         return found
 
     def add_row(self, row: Row) -> None:
@@ -65,11 +74,11 @@ class Results:
             else:
                 del self._rows[_key(row, _ROW_KEY)]
 
-    def has_check(self, case: str, tile: int, tokens: int,
-                  digest: str) -> bool:
+    def has_check(self, case: str, tile: int, tokens: int, digest: str) -> bool:
         """Whether there is a check of this very kernel."""
-        return self._checks.get((case, tile, tokens), {}).get(
-            "digest") == digest
+        return (
+            self._checks.get((case, tile, tokens), {}).get("digest") == digest
+        )
 
     @property
     def rows(self) -> list[Row]:
@@ -81,21 +90,28 @@ class Results:
 
     def save(self) -> None:
         def order(row: Row) -> tuple[Any, ...]:
-            return tuple(str(value).rjust(8) for value in
-                         _key(row, ("K", "H", "dtype", "protocol", "M",
-                                    "scales", "system")))
+            return tuple(
+                str(value).rjust(8)
+                for value in _key(
+                    row,
+                    ("K", "H", "dtype", "protocol", "M", "scales", "system"),
+                )
+            )
+
         self._sum_up_gpus()
         self.data["rows"] = sorted(self.rows, key=order)
         self.data["checks"] = sorted(
-            self.checks, key=lambda row: (row["case"], row["tile"], row["M"]))
+            self.checks, key=lambda row: (row["case"], row["tile"], row["M"])
+        )
         write_json(self.path, self.data)
 
     def _sum_up_gpus(self) -> None:
         """Clocks are those of all GPUs, ceilings those of the first."""
         gpus = list(self.data["gpus"].values())
         for name, pick in (("sm_mhz_min", min), ("sm_mhz_max", max)):
-            seen = [gpu["clocks"][name] for gpu in gpus
-                    if name in gpu["clocks"]]
+            seen = [
+                gpu["clocks"][name] for gpu in gpus if name in gpu["clocks"]
+            ]
             if seen:
                 self.data["clocks"][name] = pick(seen)
         if gpus:
@@ -108,18 +124,26 @@ def read_known(paths: Iterable[Path], repeats: int) -> Known:
     for path in paths:
         data = json.loads(path.read_text())
         for row in [*data.get("checks", []), *data.get("kernels", [])]:
-            if row["ok"] and row.get("digest") and \
-                    row.get("repeats", 0) >= repeats:
+            if (
+                row["ok"]
+                and row.get("digest")
+                and row.get("repeats", 0) >= repeats
+            ):
                 known[row["case"], row["tile"], row["digest"]].update(
-                    row["tokens"] if "tokens" in row else [row["M"]])
+                    row["tokens"] if "tokens" in row else [row["M"]]
+                )
     return known
 
 
 def best_peer(rows: list[Row], ours: Row | None = None) -> Row | None:
     """The fastest system that is not ours, and of the same run."""
-    peers = [row for row in rows if row["system"].startswith("torch")
-             and row.get("median_us") and
-             (ours is None or _key(row, _RUN) == _key(ours, _RUN))]
+    peers = [
+        row
+        for row in rows
+        if row["system"].startswith("torch")
+        and row.get("median_us")
+        and (ours is None or _key(row, _RUN) == _key(ours, _RUN))
+    ]
     return min(peers, key=lambda row: row["median_us"], default=None)
 
 
@@ -128,8 +152,12 @@ def _groups(rows: list[Row]) -> dict[tuple[Any, ...], list[Row]]:
     for row in rows:
         key = _key(row, ("protocol", "K", "H", "act", "dtype", "M"))
         groups.setdefault(key, []).append(row)
-    return dict(sorted(groups.items(), key=lambda item: tuple(
-        str(part).rjust(8) for part in item[0])))
+    return dict(
+        sorted(
+            groups.items(),
+            key=lambda item: tuple(str(part).rjust(8) for part in item[0]),
+        )
+    )
 
 
 def _us(row: Row | None) -> str:
@@ -154,30 +182,48 @@ def _by_rounds(row: Row) -> str:
 
 def summary(rows: list[Row]) -> str:
     """One line per shape, type and M: ours, the best peer, the floor."""
-    lines = ["| protocol | K/H | dtype | M | fuse us (min-max) | best peer | "
-             "x faster | by rounds (95 %) | at most | floor us | x floor | "
-             "TB/s | rel err |", "|---" * 13 + "|"]
+    lines = [
+        "| protocol | K/H | dtype | M | fuse us (min-max) | best peer | "
+        "x faster | by rounds (95 %) | at most | floor us | x floor | "
+        "TB/s | rel err |",
+        "|---" * 13 + "|",
+    ]
     for (protocol, k, h, _, dtype, m), group in _groups(rows).items():
         ours = next((row for row in group if row["system"] == "fuse"), None)
         best = best_peer(group, ours)
         cells = [protocol, f"{k}/{h}", dtype, str(m)]
         if ours is None or not ours.get("median_us"):
             note = ours.get("note", "no row") if ours else "no row"
-            cells += [note, f"{best['system']} {_us(best)}" if best else "-",
-                      "-", "-", "-", "-", "-", "-", "-"]
+            cells += [
+                note,
+                f"{best['system']} {_us(best)}" if best else "-",
+                "-",
+                "-",
+                "-",
+                "-",
+                "-",
+                "-",
+                "-",
+            ]
         else:
             time, floor = ours["median_us"], ours["floor_us"]
             size = ours["weight_bytes"]
             cells += [
                 f"{time:.1f} ({ours['min_us']:.1f}-{ours['max_us']:.1f})",
                 f"{best['system']} {best['scales']} {_us(best)}"
-                if best else "-",
+                if best
+                else "-",
                 f"{best['median_us'] / time:.3f}" if best else "-",
                 _by_rounds(best) if best and "over_fuse" in best else "-",
                 f"{most:.3f}" if (most := at_most(ours, best)) else "-",
-                *((f"{floor:.1f}", f"{time / floor:.2f}") if floor else
-                  ("-", "-")),
-                f"{size / time / 1e6:.2f}", f"{ours['rel_err']:.1e}"]
+                *(
+                    (f"{floor:.1f}", f"{time / floor:.2f}")
+                    if floor
+                    else ("-", "-")
+                ),
+                f"{size / time / 1e6:.2f}",
+                f"{ours['rel_err']:.1e}",
+            ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -186,27 +232,51 @@ def side_by_side(rows: list[Row]) -> str:
     """All systems beside each other: median us, least and most, and per cent
     of the floor's time; last the clock that was read after the row."""
     groups = _groups(rows)
-    columns = sorted({(row["system"], row["scales"]) for row in rows},
-                     key=lambda c: (not c[0].startswith("fuse"), c))
-    names = [f"{system} {scales}".replace(" none", "")
-             for system, scales in columns]
-    lines = ["| protocol | K/H | dtype | M | floor us | " + " | ".join(names) +
-             " | MHz |", "|---" * (6 + len(names)) + "|"]
+    columns = sorted(
+        {(row["system"], row["scales"]) for row in rows},
+        key=lambda c: (not c[0].startswith("fuse"), c),
+    )
+    names = [
+        f"{system} {scales}".replace(" none", "") for system, scales in columns
+    ]
+    lines = [
+        "| protocol | K/H | dtype | M | floor us | "
+        + " | ".join(names)
+        + " | MHz |",
+        "|---" * (6 + len(names)) + "|",
+    ]
     for (protocol, k, h, _, dtype, m), group in groups.items():
-        floor = next((row["floor_us"] for row in group
-                      if row.get("floor_us")), None)
-        cells = [protocol, f"{k}/{h}", dtype, str(m),
-                 f"{floor:.1f}" if floor else "-"]
+        floor = next(
+            (row["floor_us"] for row in group if row.get("floor_us")), None
+        )
+        cells = [
+            protocol,
+            f"{k}/{h}",
+            dtype,
+            str(m),
+            f"{floor:.1f}" if floor else "-",
+        ]
         for column in columns:
-            row = next((row for row in group
-                        if (row["system"], row["scales"]) == column), None)
+            row = next(
+                (
+                    row
+                    for row in group
+                    if (row["system"], row["scales"]) == column
+                ),
+                None,
+            )
             text = _us(row)
             if row and row.get("median_us") and floor:
-                text += (f" ({row['min_us']:.1f}-{row['max_us']:.1f}) "
-                         f"{100 * row['median_us'] / floor:.0f} %")
+                text += (
+                    f" ({row['min_us']:.1f}-{row['max_us']:.1f}) "
+                    f"{100 * row['median_us'] / floor:.0f} %"
+                )
             elif row and protocol == "sustained":
-                text += "".join(f", {row[key]:.0f} {unit}" for key, unit in (
-                    ("sm_mhz", "MHz"), ("power_w", "W")) if row.get(key))
+                text += "".join(
+                    f", {row[key]:.0f} {unit}"
+                    for key, unit in (("sm_mhz", "MHz"), ("power_w", "W"))
+                    if row.get(key)
+                )
             cells.append(text)
         clocks = {row["sm_mhz"] for row in group if row.get("sm_mhz")}
         cells.append(", ".join(f"{clock:.0f}" for clock in sorted(clocks)))
@@ -219,10 +289,14 @@ def checks_summary(checks: list[Row]) -> str:
     bad = [row for row in checks if not row["ok"]]
     lines = [f"{len(checks) - len(bad)} of {len(checks)} checks passed"]
     for row in bad:
-        details = ", ".join(f"{name} {value}" for name, value in row.items()
-                            if name not in ("case", "tile", "M", "ok"))
-        lines.append(f"FAILED {row['case']} tile {row['tile']} M={row['M']}: "
-                     f"{details}")
+        details = ", ".join(
+            f"{name} {value}"
+            for name, value in row.items()
+            if name not in ("case", "tile", "M", "ok")
+        )
+        lines.append(
+            f"FAILED {row['case']} tile {row['tile']} M={row['M']}: {details}"
+        )
     return "\n".join(lines)
 
 

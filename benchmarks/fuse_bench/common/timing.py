@@ -44,22 +44,30 @@ class Sample:
         if not self.rounds:
             return self.times
         ends = list(itertools.accumulate(self.rounds))
-        return [statistics.median(self.times[end - count:end])
-                for end, count in zip(ends, self.rounds)]
+        return [
+            statistics.median(self.times[end - count : end])
+            for end, count in zip(ends, self.rounds)
+        ]
 
     def state(self) -> dict[str, float]:
         """Median clock and power, where they are known."""
-        return {name: round(statistics.median(values), 1)
-                for name, values in (("sm_mhz", self.clocks),
-                                     ("power_w", self.powers)) if values}
+        return {
+            name: round(statistics.median(values), 1)
+            for name, values in (
+                ("sm_mhz", self.clocks),
+                ("power_w", self.powers),
+            )
+            if values
+        }
 
     def over(self, other: Sample) -> tuple[float, float, float]:
         """Median of the ratios of rounds, which see the same clocks, and
         between what it is with a probability of 0.95."""
-        ratios = sorted(own / its for own, its in zip(self.of_rounds(),
-                                                      other.of_rounds()))
+        ratios = sorted(
+            own / its for own, its in zip(self.of_rounds(), other.of_rounds())
+        )
         # So many of n are below their median: n / 2, by sqrt(n) / 2.
-        below = max(0, int((len(ratios) - 1.96 * len(ratios)**0.5) / 2))
+        below = max(0, int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2))
         return statistics.median(ratios), ratios[below], ratios[-1 - below]
 
     def add(self, more: Sample) -> None:
@@ -69,9 +77,11 @@ class Sample:
 
     def per(self, layers: int) -> dict[str, float]:
         scaled = [time / layers for time in self.times]
-        return {"median_us": round(statistics.median(scaled), 3),
-                "min_us": round(min(scaled), 3),
-                "max_us": round(max(scaled), 3)}
+        return {
+            "median_us": round(statistics.median(scaled), 3),
+            "min_us": round(min(scaled), 3),
+            "max_us": round(max(scaled), 3),
+        }
 
 
 def capture(function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
@@ -88,8 +98,9 @@ def capture(function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def replay_us(graph: torch.cuda.CUDAGraph, replays: int = 1,
-              batches: int = 20) -> float:
+def replay_us(
+    graph: torch.cuda.CUDAGraph, replays: int = 1, batches: int = 20
+) -> float:
     """Median time of a replay in microseconds, over batches of replays
     between two events. What fits in the L2 is there."""
     graph.replay()
@@ -117,9 +128,11 @@ def _microseconds(pairs: Sequence[Events]) -> list[float]:
 def mean_clocks(stamps: Sequence[Sequence[int]]) -> list[float]:
     """Cycles over time, in MHz, from each stamp to the next of a pair; those
     of two multiprocessors are left out."""
-    return [1e3 * (end[1] - begin[1]) / (end[2] - begin[2])
-            for begin, end in zip(stamps[::2], stamps[1::2])
-            if begin[0] == end[0] and end[2] > begin[2]]
+    return [
+        1e3 * (end[1] - begin[1]) / (end[2] - begin[2])
+        for begin, end in zip(stamps[::2], stamps[1::2])
+        if begin[0] == end[0] and end[2] > begin[2]
+    ]
 
 
 class Timer:
@@ -130,12 +143,12 @@ class Timer:
     """
 
     def __init__(self, floor: Floor | None = None) -> None:
-        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8,
-                                  device="cuda")
+        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
         self._floor = floor
 
-    def _run(self, function: Callable[[], Any],
-             stamps: Tensor | None = None) -> Events:
+    def _run(
+        self, function: Callable[[], Any], stamps: Tensor | None = None
+    ) -> Events:
         begin = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         self._flush.zero_()
@@ -152,28 +165,41 @@ class Timer:
         """Room for stamps before and after some launches."""
         return torch.zeros(count, 2, 3, dtype=torch.int64, device="cuda")
 
-    def interleave(self, graphs: Mapping[Name, torch.cuda.CUDAGraph],
-                   rounds: int, warmup: int = 3, clocks: bool = False
-                   ) -> dict[Name, Sample]:
+    def interleave(
+        self,
+        graphs: Mapping[Name, torch.cuda.CUDAGraph],
+        rounds: int,
+        warmup: int = 3,
+        clocks: bool = False,
+    ) -> dict[Name, Sample]:
         """Each graph once in a round, in another order each time: what ran
         before a graph has set the clock that it finds."""
         events: dict[Name, list[Events]] = {name: [] for name in graphs}
-        stamps = {name: self._stamps(rounds + warmup) for name in graphs} \
-            if clocks else {}
+        stamps = (
+            {name: self._stamps(rounds + warmup) for name in graphs}
+            if clocks
+            else {}
+        )
         order = list(graphs)
         shuffle = random.Random(0).shuffle
         for turn in range(rounds + warmup):
             shuffle(order)
             for name in order:
-                events[name].append(self._run(
-                    graphs[name].replay,
-                    stamps[name][turn] if clocks else None))
+                events[name].append(
+                    self._run(
+                        graphs[name].replay,
+                        stamps[name][turn] if clocks else None,
+                    )
+                )
         torch.cuda.synchronize()
-        samples = {name: Sample(_microseconds(pairs[warmup:]))
-                   for name, pairs in events.items()}
+        samples = {
+            name: Sample(_microseconds(pairs[warmup:]))
+            for name, pairs in events.items()
+        }
         for name, found in stamps.items():
             samples[name].clocks = mean_clocks(
-                found[warmup:].view(-1, 3).tolist())
+                found[warmup:].view(-1, 3).tolist()
+            )
         return samples
 
     def behind_delay(self, function: Callable[[], Any]) -> float:
@@ -187,9 +213,13 @@ class Timer:
         torch.cuda.synchronize()
         return statistics.median(_microseconds(pairs))
 
-    def sustain(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
-                rounds: int, reader: DeviceReader,
-                seconds: float = 0.2) -> dict[str, Sample]:
+    def sustain(
+        self,
+        graphs: Mapping[str, torch.cuda.CUDAGraph],
+        rounds: int,
+        reader: DeviceReader,
+        seconds: float = 0.2,
+    ) -> dict[str, Sample]:
         """Each graph for some time in a round, so that it runs at the clock
         that its own power leaves it; power is read meanwhile, and the clock
         where there is a floor.
@@ -209,9 +239,13 @@ class Timer:
             for name in order:
                 sample, half = samples[name], counts[name] // 2
                 stamps = self._stamps(counts[name]) if self._floor else None
-                events = [self._run(graphs[name].replay,
-                                    None if stamps is None else stamps[turn])
-                          for turn in range(counts[name])]
+                events = [
+                    self._run(
+                        graphs[name].replay,
+                        None if stamps is None else stamps[turn],
+                    )
+                    for turn in range(counts[name])
+                ]
                 events[half - 1][1].synchronize()
                 time.sleep(seconds / 4)
                 power = reader.power()
@@ -222,7 +256,8 @@ class Timer:
                 sample.rounds.append(counts[name] - half)
                 if stamps is not None:
                     sample.clocks += mean_clocks(
-                        stamps[half:].view(-1, 3).tolist())
+                        stamps[half:].view(-1, 3).tolist()
+                    )
         return samples
 
 
@@ -242,10 +277,14 @@ class Floor:
     def read(self, data: Tensor) -> Callable[[], None]:
         """Reads a buffer; what is left over after 16-byte words is not."""
         words = data.numel() * data.element_size() // 16
-        arguments = [ctypes.c_void_p(data.data_ptr()), ctypes.c_uint32(words),
-                     ctypes.c_void_p(self._sink.data_ptr())]
-        return lambda: launch(self._read, _READ_BLOCKS, _READ_THREADS, 0,
-                              arguments)
+        arguments = [
+            ctypes.c_void_p(data.data_ptr()),
+            ctypes.c_uint32(words),
+            ctypes.c_void_p(self._sink.data_ptr()),
+        ]
+        return lambda: launch(
+            self._read, _READ_BLOCKS, _READ_THREADS, 0, arguments
+        )
 
     def empty(self) -> Callable[[], None]:
         return lambda: launch(self._empty, 132, 384, 0, [])
@@ -255,8 +294,9 @@ class Floor:
         launch(self._stamp, 1, 1, 0, [ctypes.c_void_p(place.data_ptr())])
 
 
-def _product_rate(function: Callable[[], Any], work: float,
-                  rounds: int = 12) -> float:
+def _product_rate(
+    function: Callable[[], Any], work: float, rounds: int = 12
+) -> float:
     """The best of a few rounds, in units of `work` per second."""
     times = []
     for _ in range(rounds):
@@ -284,9 +324,14 @@ def ceilings() -> dict[str, float]:
     a8 = a.to(torch.float8_e4m3fn)
     b8 = b.to(torch.float8_e4m3fn)
     one = torch.tensor(1.0, device="cuda")
-    fp8 = _product_rate(lambda: torch._scaled_mm(
-        a8, b8.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True),
-        flop)
-    return {"copy_tb_per_s": round(copy / 1e12, 3),
-            "bf16_tflop_per_s": round(bf16 / 1e12, 1),
-            "fp8_tflop_per_s": round(fp8 / 1e12, 1)}
+    fp8 = _product_rate(
+        lambda: torch._scaled_mm(
+            a8, b8.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True
+        ),
+        flop,
+    )
+    return {
+        "copy_tb_per_s": round(copy / 1e12, 3),
+        "bf16_tflop_per_s": round(bf16 / 1e12, 1),
+        "fp8_tflop_per_s": round(fp8 / 1e12, 1),
+    }

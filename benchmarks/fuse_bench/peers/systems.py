@@ -49,17 +49,19 @@ class Peer:
         return lambda x: self.function(x, *values)
 
 
-def parameters(problem: Problem, tensors: dict[str, Tensor],
-               scales: dict[str, float]) -> dict[str, Tensor]:
+def parameters(
+    problem: Problem, tensors: dict[str, Tensor], scales: dict[str, float]
+) -> dict[str, Tensor]:
     """Operands and scales as tensors, and the merged gate_up matrix."""
     result = dict(tensors)
     if problem.gated:
-        result["gate_up"] = torch.cat([
-            tensors["gate"].view(torch.uint8), tensors["up"].view(torch.uint8)
-        ]).view(tensors["up"].dtype)
+        result["gate_up"] = torch.cat(
+            [tensors["gate"].view(torch.uint8), tensors["up"].view(torch.uint8)]
+        ).view(tensors["up"].dtype)
     for name, value in scales.items():
         result[f"{name}_scale"] = torch.tensor(
-            value, dtype=torch.float32, device=tensors["up"].device)
+            value, dtype=torch.float32, device=tensors["up"].device
+        )
     return result
 
 
@@ -68,33 +70,48 @@ def parameters(problem: Problem, tensors: dict[str, Tensor],
 MODES = ("eager", "compile", "autotune", "autotune-dynamic")
 
 
-def peer_modes(problem: Problem, tokens: int,
-               wanted: Sequence[str]) -> list[str]:
+def peer_modes(
+    problem: Problem, tokens: int, wanted: Sequence[str]
+) -> list[str]:
     """Those of the modes of `make_peers` that a problem is timed with."""
     if is_lone(problem.width, problem.hidden, tokens):
         return []
-    tuned = (tokens in AUTOTUNED_TOKENS and
-             (problem.width, problem.hidden) in AUTOTUNED_SHAPES)
-    return [mode for mode in wanted
-            if tuned or not mode.startswith("autotune")]
+    tuned = (
+        tokens in AUTOTUNED_TOKENS
+        and (problem.width, problem.hidden) in AUTOTUNED_SHAPES
+    )
+    return [mode for mode in wanted if tuned or not mode.startswith("autotune")]
 
 
 def supports(problem: Problem) -> bool:
     """Peers are written for the gated block after an RMSNorm."""
-    return (problem.gated and problem.norm is not None and
-            problem.norm.kind == "rms" and not problem.biases and
-            not problem.residual and not problem.then_add)
+    return (
+        problem.gated
+        and problem.norm is not None
+        and problem.norm.kind == "rms"
+        and not problem.biases
+        and not problem.residual
+        and not problem.then_add
+    )
 
 
 def _to_fp8(x: Tensor, scale: Tensor) -> Tensor:
-    return (x.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(
-        torch.float8_e4m3fn)
+    return (
+        (x.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
+    )
 
 
-def _product(x: Tensor, weight: Tensor, x_scale: Tensor,
-             weight_scale: Tensor) -> Tensor:
-    return torch._scaled_mm(x, weight.t(), x_scale, weight_scale,
-                            out_dtype=torch.bfloat16, use_fast_accum=True)
+def _product(
+    x: Tensor, weight: Tensor, x_scale: Tensor, weight_scale: Tensor
+) -> Tensor:
+    return torch._scaled_mm(
+        x,
+        weight.t(),
+        x_scale,
+        weight_scale,
+        out_dtype=torch.bfloat16,
+        use_fast_accum=True,
+    )
 
 
 def _make_norm(norm: Norm) -> Callable[[Tensor, Tensor], Tensor]:
@@ -119,52 +136,79 @@ class _Form:
     parameters: list[str]
 
 
-def _bf16_forms(act: Callable[[Tensor], Tensor],
-                normed: Callable[[Tensor, Tensor], Tensor]) -> list[_Form]:
+def _bf16_forms(
+    act: Callable[[Tensor], Tensor], normed: Callable[[Tensor, Tensor], Tensor]
+) -> list[_Form]:
     """The block with gate and up as one product, and with two."""
 
-    def separate(x: Tensor, norm_weight: Tensor, gate: Tensor, up: Tensor,
-                 down: Tensor) -> Tensor:
+    def separate(
+        x: Tensor, norm_weight: Tensor, gate: Tensor, up: Tensor, down: Tensor
+    ) -> Tensor:
         h = normed(x, norm_weight)
         return functional.linear(
-            act(functional.linear(h, gate)) * functional.linear(h, up), down)
+            act(functional.linear(h, gate)) * functional.linear(h, up), down
+        )
 
-    def merged(x: Tensor, norm_weight: Tensor, gate_up: Tensor,
-               down: Tensor) -> Tensor:
+    def merged(
+        x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor
+    ) -> Tensor:
         h = normed(x, norm_weight)
         g, u = functional.linear(h, gate_up).chunk(2, -1)
         return functional.linear(act(g) * u, down)
 
-    return [_Form("none", merged, ["norm_weight", "gate_up", "down"]),
-            _Form("none", separate, ["norm_weight", "gate", "up", "down"])]
+    return [
+        _Form("none", merged, ["norm_weight", "gate_up", "down"]),
+        _Form("none", separate, ["norm_weight", "gate", "up", "down"]),
+    ]
 
 
-def _fp8_forms(act: Callable[[Tensor], Tensor],
-               normed: Callable[[Tensor, Tensor], Tensor]) -> list[_Form]:
+def _fp8_forms(
+    act: Callable[[Tensor], Tensor], normed: Callable[[Tensor, Tensor], Tensor]
+) -> list[_Form]:
     """The block with static scales, and with those of each tensor."""
 
-    def static(x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor,
-               input_scale: Tensor, up_scale: Tensor, hidden_scale: Tensor,
-               down_scale: Tensor) -> Tensor:
+    def static(
+        x: Tensor,
+        norm_weight: Tensor,
+        gate_up: Tensor,
+        down: Tensor,
+        input_scale: Tensor,
+        up_scale: Tensor,
+        hidden_scale: Tensor,
+        down_scale: Tensor,
+    ) -> Tensor:
         h = _to_fp8(normed(x, norm_weight), input_scale)
         g, u = _product(h, gate_up, input_scale, up_scale).chunk(2, -1)
-        return _product(_to_fp8(act(g) * u, hidden_scale), down, hidden_scale,
-                        down_scale)
+        return _product(
+            _to_fp8(act(g) * u, hidden_scale), down, hidden_scale, down_scale
+        )
 
-    def dynamic(x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor,
-                up_scale: Tensor, down_scale: Tensor) -> Tensor:
+    def dynamic(
+        x: Tensor,
+        norm_weight: Tensor,
+        gate_up: Tensor,
+        down: Tensor,
+        up_scale: Tensor,
+        down_scale: Tensor,
+    ) -> Tensor:
         h = normed(x, norm_weight)
         scale = h.abs().max().float() / E4M3_MAX
         g, u = _product(_to_fp8(h, scale), gate_up, scale, up_scale).chunk(
-            2, -1)
+            2, -1
+        )
         h = act(g) * u
         scale = h.abs().max().float() / E4M3_MAX
         return _product(_to_fp8(h, scale), down, scale, down_scale)
 
     base = ["norm_weight", "gate_up", "down"]
-    return [_Form("static", static, [*base, "input_scale", "up_scale",
-                                     "hidden_scale", "down_scale"]),
-            _Form("dynamic", dynamic, [*base, "up_scale", "down_scale"])]
+    return [
+        _Form(
+            "static",
+            static,
+            [*base, "input_scale", "up_scale", "hidden_scale", "down_scale"],
+        ),
+        _Form("dynamic", dynamic, [*base, "up_scale", "down_scale"]),
+    ]
 
 
 def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
@@ -177,8 +221,12 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
     act, normed = _ACTIVATIONS[problem.act], _make_norm(problem.norm)
     peers: list[Peer] = []
 
-    def add(system: str, mode: str, form: _Form,
-            make: Callable[..., Any] | None = None) -> None:
+    def add(
+        system: str,
+        mode: str,
+        form: _Form,
+        make: Callable[..., Any] | None = None,
+    ) -> None:
         if mode in modes:
             function = make(form.function) if make else form.function
             peers.append(Peer(system, form.scales, function, form.parameters))
@@ -194,32 +242,49 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
     for form in forms:
         add(eager, "eager", form)
         add("torch-compile", "compile", form, partial(compiled, mode=None))
-        add("torch-compile-autotune", "autotune-dynamic"
-            if form.scales == "dynamic" else "autotune", form,
-            partial(compiled, mode="max-autotune-no-cudagraphs"))
+        add(
+            "torch-compile-autotune",
+            "autotune-dynamic" if form.scales == "dynamic" else "autotune",
+            form,
+            partial(compiled, mode="max-autotune-no-cudagraphs"),
+        )
     return peers
 
 
 def library_products(problem: Problem, tokens: int) -> Callable[[], Tensor]:
     """The two products of the library alone, without what is around them."""
     rows = problem.hidden * (2 if problem.gated else 1)
-    shapes = ((tokens, problem.width), (rows, problem.width),
-              (tokens, problem.hidden), (problem.width, problem.hidden))
-    x, first, hidden, last = (torch.randn(*shape, device="cuda").bfloat16()
-                              for shape in shapes)
+    shapes = (
+        (tokens, problem.width),
+        (rows, problem.width),
+        (tokens, problem.hidden),
+        (problem.width, problem.hidden),
+    )
+    x, first, hidden, last = (
+        torch.randn(*shape, device="cuda").bfloat16() for shape in shapes
+    )
     if not problem.fp8:
+
         def multiply() -> Tensor:
             torch.mm(x, first.t())
             return torch.mm(hidden, last.t())
+
         return multiply
-    x8, first8, hidden8, last8 = (value.to(torch.float8_e4m3fn)
-                                  for value in (x, first, hidden, last))
+    x8, first8, hidden8, last8 = (
+        value.to(torch.float8_e4m3fn) for value in (x, first, hidden, last)
+    )
     one = torch.tensor(1.0, device="cuda")
 
     def multiply8() -> Tensor:
         for left, right in ((x8, first8), (hidden8, last8)):
-            result = torch._scaled_mm(left, right.t(), one, one,
-                                      out_dtype=torch.bfloat16,
-                                      use_fast_accum=True)
+            result = torch._scaled_mm(
+                left,
+                right.t(),
+                one,
+                one,
+                out_dtype=torch.bfloat16,
+                use_fast_accum=True,
+            )
         return result
+
     return multiply8

@@ -77,6 +77,7 @@ class Turn:
         def timed(*arguments: Any, **options: Any) -> Any:
             with self.take():
                 return function(*arguments, **options)
+
         return timed
 
 
@@ -90,6 +91,7 @@ def make_timer() -> Callable[..., float]:
 
     def milliseconds(function: Callable[[], Any], *_: Any, **__: Any) -> float:
         return timer().behind_delay(function) / 1e3
+
     return milliseconds
 
 
@@ -104,11 +106,12 @@ def time_in_turn(turn: Turn) -> None:
 
 def merge(found: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """`found` with what `more` adds to it, at any depth."""
-    return {key: merge(found[key], more[key])
-            if isinstance(found.get(key), dict) and
-            isinstance(more.get(key), dict)
-            else more.get(key, found.get(key))
-            for key in {**found, **more}}
+    return {
+        key: merge(found[key], more[key])
+        if isinstance(found.get(key), dict) and isinstance(more.get(key), dict)
+        else more.get(key, found.get(key))
+        for key in {**found, **more}
+    }
 
 
 def share_times(turn: Turn) -> None:
@@ -121,15 +124,21 @@ def share_times(turn: Turn) -> None:
     def join(self: CacheBase, times: dict[str, Any]) -> None:
         with turn.take():
             write(self, merge(self.get_local_cache(), times))
-    setattr(CacheBase, "update_local_cache", join)
+
+    CacheBase.update_local_cache = join
 
 
 def product(inputs: Sequence[Any]) -> dict[str, Any]:
     """Which product PyTorch has these nodes multiplied for."""
-    (m, k), (_, n) = ([int(size) for size in node.get_size()]
-                      for node in inputs[:2])
-    return {"M": m, "K": k, "N": n,
-            "dtype": "fp8" if inputs[0].get_dtype().itemsize == 1 else "bf16"}
+    (m, k), (_, n) = (
+        [int(size) for size in node.get_size()] for node in inputs[:2]
+    )
+    return {
+        "M": m,
+        "K": k,
+        "N": n,
+        "dtype": "fp8" if inputs[0].get_dtype().itemsize == 1 else "bf16",
+    }
 
 
 def keep_choices(turn: Turn, path: Path) -> None:
@@ -137,21 +146,26 @@ def keep_choices(turn: Turn, path: Path) -> None:
     what is fastest."""
     from torch._inductor.select_algorithm import add_feedback_saver
 
-    def save(times: dict[Any, float], name: str, inputs: Sequence[Any],
-             *_: Any) -> None:
+    def save(
+        times: dict[Any, float], name: str, inputs: Sequence[Any], *_: Any
+    ) -> None:
         if not times:
             return
         order = sorted(times, key=lambda choice: times[choice])
-        library = [times[choice] for choice in order
-                   if not is_written(choice)]
-        row = {**product(inputs), "choices": len(times),
-               "chosen": order[0].name,
-               "chosen_us": round(1e3 * times[order[0]], 1),
-               "library_us": round(1e3 * library[0], 1) if library else None,
-               "fastest": [choice.description for choice in order
-                           if is_written(choice)][:_FASTEST]}
+        library = [times[choice] for choice in order if not is_written(choice)]
+        row = {
+            **product(inputs),
+            "choices": len(times),
+            "chosen": order[0].name,
+            "chosen_us": round(1e3 * times[order[0]], 1),
+            "library_us": round(1e3 * library[0], 1) if library else None,
+            "fastest": [
+                choice.description for choice in order if is_written(choice)
+            ][:_FASTEST],
+        }
         with turn.take(), path.open("a") as file:
             file.write(json.dumps(row) + "\n")
+
     add_feedback_saver(save)
 
 
@@ -170,17 +184,30 @@ def keep_fastest(known: Sequence[dict[str, Any]]) -> None:
         if not any(map(is_written, choices)):
             return choices
         asked = product(choices[0].input_nodes)
-        fastest = next((row["fastest"] for row in known if row.get("fastest")
-                        and asked.items() <= row.items()), None)
+        fastest = next(
+            (
+                row["fastest"]
+                for row in known
+                if row.get("fastest") and asked.items() <= row.items()
+            ),
+            None,
+        )
         if fastest is None:
             return choices
-        kept = [choice for choice in choices if not is_written(choice) or
-                choice.description in fastest]
+        kept = [
+            choice
+            for choice in choices
+            if not is_written(choice) or choice.description in fastest
+        ]
         if not any(map(is_written, kept)):
-            print(f"all {len(choices)} candidates of {asked} are tried: none "
-                  f"is what was fastest: {', '.join(fastest[:1])}", flush=True)
+            print(
+                f"all {len(choices)} candidates of {asked} are tried: none "
+                f"is what was fastest: {', '.join(fastest[:1])}",
+                flush=True,
+            )
             return choices
         return kept
+
     add_preprocessing_fn(keep)
 
 
@@ -200,30 +227,43 @@ def only_tuned() -> Iterator[list[str]]:
     # It compiles all that it chooses among before it times the first.
     compile_all = AlgorithmSelectorCache.make_precompile_fn
 
-    def compile_known(self: AlgorithmSelectorCache, choices: list[Any],
-                      name: str, inputs: str, *more: Any, **options: Any
-                      ) -> Any:
+    def compile_known(
+        self: AlgorithmSelectorCache,
+        choices: list[Any],
+        name: str,
+        inputs: str,
+        *more: Any,
+        **options: Any,
+    ) -> Any:
         if len(self.lookup(choices, name, inputs, None)) < len(choices):
             refused.append(f"{name} of {inputs}")
             raise UntunedError(f"{refused[-1]} is not tuned")
         return compile_all(self, choices, name, inputs, *more, **options)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(
-            AlgorithmSelectorCache, "make_precompile_fn", compile_known))
+        stack.enter_context(
+            patch.object(
+                AlgorithmSelectorCache, "make_precompile_fn", compile_known
+            )
+        )
         timer = make_timer()
         for name in _TIMERS:
-            stack.enter_context(patch.object(benchmarker, name, timer,
-                                             create=True))
+            stack.enter_context(
+                patch.object(benchmarker, name, timer, create=True)
+            )
         yield refused
 
 
 def read_choices(path: Path) -> list[dict[str, Any]]:
     """The products whose kernels were chosen, each once."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()] \
-        if path.exists() else []
-    found = {tuple(row[key] for key in ("dtype", "K", "N", "M")): row
-             for row in rows}
+    rows = (
+        [json.loads(line) for line in path.read_text().splitlines()]
+        if path.exists()
+        else []
+    )
+    found = {
+        tuple(row[key] for key in ("dtype", "K", "N", "M")): row for row in rows
+    }
     return [row for _, row in sorted(found.items())]
 
 
@@ -252,8 +292,13 @@ def start(lock: Path, timed: bool, fastest: Path | None = None) -> None:
         keep_fastest(read_choices(fastest))
 
 
-def tune(problem: Problem, tokens: int, modes: Sequence[str], scales: str,
-         device: str = "cuda") -> float:
+def tune(
+    problem: Problem,
+    tokens: int,
+    modes: Sequence[str],
+    scales: str,
+    device: str = "cuda",
+) -> float:
     """Compiles the peers of a problem that have such scales, as the tables
     will. Seconds it took."""
     from ..common import data
@@ -280,43 +325,67 @@ def tune_apart(*task: Any) -> float:
         raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
 
-def tasks(wanted: Sequence[str]
-          ) -> Iterator[tuple[Problem, int, list[str], str]]:
+def tasks(
+    wanted: Sequence[str],
+) -> Iterator[tuple[Problem, int, list[str], str]]:
     """What to compile: what is tuned first; dynamic scales, which take more
     time than static ones in every row, last; of the same number of tokens FP8
     first, which has five times as many kernels to choose from."""
-    problems = [(shape, timed_problem(*shape, dtype))
-                for shape in TIMED_SHAPES for dtype in reversed(DTYPES)]
-    every = [(problem, m) for shape, problem in problems
-             for m in TIMED_TOKENS + (PREFILL_TOKENS if shape in
-                                      PREFILL_SHAPES else ())]
+    problems = [
+        (shape, timed_problem(*shape, dtype))
+        for shape in TIMED_SHAPES
+        for dtype in reversed(DTYPES)
+    ]
+    every = [
+        (problem, m)
+        for shape, problem in problems
+        for m in TIMED_TOKENS
+        + (PREFILL_TOKENS if shape in PREFILL_SHAPES else ())
+    ]
     found = []
     for problem, m in every:
         for scales in ("static", "dynamic") if problem.fp8 else ("none",):
             other = "autotune" if scales == "dynamic" else "autotune-dynamic"
-            modes = [mode for mode in peer_modes(problem, m, wanted)
-                     if mode != other]
+            modes = [
+                mode for mode in peer_modes(problem, m, wanted) if mode != other
+            ]
             if modes:
                 found.append((problem, m, modes, scales))
-    yield from sorted(found, key=lambda task: (
-        not task[2][-1].startswith("autotune"), task[3] == "dynamic",
-        AUTOTUNED_TOKENS.index(task[1])
-        if task[1] in AUTOTUNED_TOKENS else task[1], not task[0].fp8))
+    yield from sorted(
+        found,
+        key=lambda task: (
+            not task[2][-1].startswith("autotune"),
+            task[3] == "dynamic",
+            AUTOTUNED_TOKENS.index(task[1])
+            if task[1] in AUTOTUNED_TOKENS
+            else task[1],
+            not task[0].fp8,
+        ),
+    )
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="fuse_bench.peers.tune",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.peers.tune", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     add_only_option(parser, "'NAME M=TOKENS' of a problem")
-    parser.add_argument("--peers", nargs="*", choices=MODES[1:],
-                        default=list(MODES[1:]))
+    parser.add_argument(
+        "--peers", nargs="*", choices=MODES[1:], default=list(MODES[1:])
+    )
     add_budget_option(parser)
-    parser.add_argument("--fastest", type=existing, metavar="CHOICES",
-                        help=f"a {CHOICES} of an earlier run: only what was "
-                        "fastest there, and the library's, is tried")
-    parser.add_argument("--untimed", action="store_true",
-                        help="compile what would be tried, choose nothing")
+    parser.add_argument(
+        "--fastest",
+        type=existing,
+        metavar="CHOICES",
+        help=f"a {CHOICES} of an earlier run: only what was "
+        "fastest there, and the library's, is tried",
+    )
+    parser.add_argument(
+        "--untimed",
+        action="store_true",
+        help="compile what would be tried, choose nothing",
+    )
     return parser.parse_args(arguments)
 
 
@@ -324,20 +393,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     folder = os.environ.get(CACHE)
     if not folder:
-        print(f"{CACHE} is not set: it names the folder that what is compiled "
-              "goes to, for fuse_bench.suites.mlp to find", file=sys.stderr)
+        print(
+            f"{CACHE} is not set: it names the folder that what is compiled "
+            "goes to, for fuse_bench.suites.mlp to find",
+            file=sys.stderr,
+        )
         return 1
     require_gpu()
     Path(folder).mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
     begin = time.monotonic()
-    wanted = [task for task in tasks(options.peers) if re.search(
-        options.only, f"{task[0].label()} M={task[1]}")]
+    wanted = [
+        task
+        for task in tasks(options.peers)
+        if re.search(options.only, f"{task[0].label()} M={task[1]}")
+    ]
     failed = 0
     with ProcessPoolExecutor(
-            options.jobs, get_context("spawn"), start,
-            (Path(folder) / "turn.lock", not options.untimed,
-             options.fastest)) as pool:
+        options.jobs,
+        get_context("spawn"),
+        start,
+        (Path(folder) / "turn.lock", not options.untimed, options.fastest),
+    ) as pool:
         futures = {pool.submit(tune_apart, *task): task for task in wanted}
         for done, future in enumerate(as_completed(futures), 1):
             problem, m, modes, scales = futures[future]
@@ -347,9 +424,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 state = " ".join(str(error).split())[:200]
                 failed += 1
             now = time.monotonic() - begin
-            print(f"[{now:5.0f} s] {done} of {len(wanted)}: "
-                  f"{problem.label()} M={m} {', '.join(modes)} {scales}: "
-                  f"{state}", flush=True)
+            print(
+                f"[{now:5.0f} s] {done} of {len(wanted)}: "
+                f"{problem.label()} M={m} {', '.join(modes)} {scales}: "
+                f"{state}",
+                flush=True,
+            )
             if now > options.budget:
                 pool.shutdown(wait=False, cancel_futures=True)
                 print("budget reached", flush=True)

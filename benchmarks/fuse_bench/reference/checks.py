@@ -57,14 +57,16 @@ def _capture(function: Callable[[], None]) -> Callable[[], None]:
     return graph.replay
 
 
-def count_differences(runner: Runner, repeats: int,
-                      programmatic: bool = False) -> int:
+def count_differences(
+    runner: Runner, repeats: int, programmatic: bool = False
+) -> int:
     """How many of `repeats` launches differ in any bit from the first."""
     _poison(runner.results)
     runner()
     first = [result.view(torch.int16).clone() for result in runner.results]
-    most = min(KEPT_RESULTS, max(1, KEPT_BYTES // sum(
-        bits.nbytes for bits in first)))
+    most = min(
+        KEPT_RESULTS, max(1, KEPT_BYTES // sum(bits.nbytes for bits in first))
+    )
     kept = [bits.new_empty(most, *bits.shape) for bits in first]
     differs = first[0].new_zeros((), dtype=torch.int64)
 
@@ -85,8 +87,10 @@ def count_differences(runner: Runner, repeats: int,
             launch()
         else:
             launch_some(count)
-        other = [(copies[:count] != bits).flatten(1).any(1)
-                 for copies, bits in zip(kept, first)]
+        other = [
+            (copies[:count] != bits).flatten(1).any(1)
+            for copies, bits in zip(kept, first)
+        ]
         differs += torch.stack(other).any(0).sum()
     return int(differs)
 
@@ -120,9 +124,11 @@ class Tally:
         return short(math.sqrt(self._error / (self._norm or 1.0)))
 
     def row(self, name: str) -> dict[str, Any]:
-        return {f"{name}_equal": round(self.equal / self.elements, 6),
-                f"{name}_rel_err": self.error(),
-                f"{name}_outside": self.outside}
+        return {
+            f"{name}_equal": round(self.equal / self.elements, 6),
+            f"{name}_rel_err": self.error(),
+            f"{name}_outside": self.outside,
+        }
 
 
 class Checker:
@@ -142,47 +148,80 @@ class Checker:
     def check(self, tokens: int, repeats: int) -> dict[str, Any]:
         """One row: what differs from the chain, and whether it may."""
         plan, problem = self.plan, self.plan.problem
-        activations = data.make_activations(problem, tokens,
-                                            self.seed * 1000 + tokens)
+        activations = data.make_activations(
+            problem, tokens, self.seed * 1000 + tokens
+        )
         tensors = {**self.weights.tensors, **activations}
         scales = data.calibrate(problem, tensors, self.scales, HEADROOM)
         scales.update(plan.fixed_scales)
-        runner = Runner(plan, self.module, self.weights, activations,
-                        kernel_scalars(problem, scales),
-                        Runner.make_workspace(plan))
+        runner = Runner(
+            plan,
+            self.module,
+            self.weights,
+            activations,
+            kernel_scalars(problem, scales),
+            Runner.make_workspace(plan),
+        )
         differing = count_differences(runner, repeats)
         torch.cuda.synchronize()
         steps: dict[str, Tally] = {}
-        values = {"input": runner.intermediate(0),
-                  "hidden": runner.intermediate(1), "out": runner.results[0]}
+        values = {
+            "input": runner.intermediate(0),
+            "hidden": runner.intermediate(1),
+            "out": runner.results[0],
+        }
         if problem.returns_stream:
             values["stream"] = runner.results[1]
         for first in range(0, tokens, PART_TOKENS):
             part = slice(first, first + PART_TOKENS)
-            compare(problem, scales, steps,
-                    {role: tensor[part] if role in ROW_OPERANDS else tensor
-                     for role, tensor in tensors.items()},
-                    {name: value[part] for name, value in values.items()
-                     if value is not None})
+            compare(
+                problem,
+                scales,
+                steps,
+                {
+                    role: tensor[part] if role in ROW_OPERANDS else tensor
+                    for role, tensor in tensors.items()
+                },
+                {
+                    name: value[part]
+                    for name, value in values.items()
+                    if value is not None
+                },
+            )
         row: dict[str, Any] = {
-            "case": problem.label(), "tile": plan.max_tokens, "M": tokens,
-            "commit": plan.commit, "digest": plan.digest,
-            "repeats": repeats, "differing_repeats": differing,
-            "poisoned": sum(int(result.isnan().sum())
-                            for result in runner.results)}
+            "case": problem.label(),
+            "tile": plan.max_tokens,
+            "M": tokens,
+            "commit": plan.commit,
+            "digest": plan.digest,
+            "repeats": repeats,
+            "differing_repeats": differing,
+            "poisoned": sum(
+                int(result.isnan().sum()) for result in runner.results
+            ),
+        }
         whole = {name: steps.pop(name).error() for name in ("chain", "real")}
         for name, tally in steps.items():
             row |= tally.row(name)
         row |= {"chain_rel_err": whole["chain"], "rel_err": whole["real"]}
-        row["ok"] = judge(row, problem.dtype, problem.mode == "exact",
-                          tokens * min(problem.width, problem.hidden))
+        row["ok"] = judge(
+            row,
+            problem.dtype,
+            problem.mode == "exact",
+            tokens * min(problem.width, problem.hidden),
+        )
         return row
 
 
-def compare(problem: Problem, scales: Mapping[str, float],
-            steps: dict[str, Tally], tensors: Mapping[str, Tensor],
-            values: Mapping[str, Tensor]) -> None:
+def compare(
+    problem: Problem,
+    scales: Mapping[str, float],
+    steps: dict[str, Tally],
+    tensors: Mapping[str, Tensor],
+    values: Mapping[str, Tensor],
+) -> None:
     """Adds what a kernel left of some tokens to the tallies of its steps."""
+
     def add(name: str, value: Tensor, reference: Tensor | Range) -> None:
         steps.setdefault(name, Tally()).add(value, reference)
 
@@ -204,21 +243,26 @@ def compare(problem: Problem, scales: Mapping[str, float],
     add("real", values["out"], real_output(problem, tensors, scales))
 
 
-def judge(row: dict[str, Any], dtype: str, exact: bool,
-          elements: int) -> bool:
+def judge(row: dict[str, Any], dtype: str, exact: bool, elements: int) -> bool:
     """The verdict on a row whose steps have at least `elements` elements."""
     good = row["differing_repeats"] == 0 and row["poisoned"] == 0
     if exact:
-        good &= all(value == 0 for name, value in row.items()
-                    if name.endswith("_outside"))
+        good &= all(
+            value == 0
+            for name, value in row.items()
+            if name.endswith("_outside")
+        )
     if not exact or elements >= MEAN_ELEMENTS:
-        good &= all(row.get(name, 0.0) < STEP_ERROR[dtype] for name in (
-            "input_rel_err", "hidden_rel_err", "out_rel_err"))
+        good &= all(
+            row.get(name, 0.0) < STEP_ERROR[dtype]
+            for name in ("input_rel_err", "hidden_rel_err", "out_rel_err")
+        )
     return bool(good)
 
 
-def check_tokens(plan: Plan, tokens: Sequence[int], seed: int,
-                 repeats: int) -> Generator[dict[str, Any], None, None]:
+def check_tokens(
+    plan: Plan, tokens: Sequence[int], seed: int, repeats: int
+) -> Generator[dict[str, Any], None, None]:
     """A row for each number of tokens; what keeps one from being made is the
     note of a row that is not good."""
     checker = None
@@ -240,16 +284,26 @@ def memory_bytes(plan: Plan, tokens: Sequence[int]) -> int:
     and packed weights, some of them in float64, and a part of the tokens."""
     problem = plan.problem
     most = max(tokens)
-    return (plan.workspace_bytes + 48 * problem.width * problem.hidden +
-            (problem.width + problem.hidden) *
-            (150 * min(most, PART_TOKENS) + 24 * most) + 2 * KEPT_BYTES)
+    return (
+        plan.workspace_bytes
+        + 48 * problem.width * problem.hidden
+        + (problem.width + problem.hidden)
+        * (150 * min(most, PART_TOKENS) + 24 * most)
+        + 2 * KEPT_BYTES
+    )
 
 
 def bad_row(plan: Plan, tokens: int, note: str) -> dict[str, Any]:
     """The row of a check that came to no end."""
-    return {"case": plan.problem.label(), "tile": plan.max_tokens,
-            "M": tokens, "commit": plan.commit, "digest": plan.digest,
-            "ok": False, "note": note}
+    return {
+        "case": plan.problem.label(),
+        "tile": plan.max_tokens,
+        "M": tokens,
+        "commit": plan.commit,
+        "digest": plan.digest,
+        "ok": False,
+        "note": note,
+    }
 
 
 def lacks_memory(row: Mapping[str, Any]) -> bool:
@@ -259,5 +313,7 @@ def lacks_memory(row: Mapping[str, Any]) -> bool:
 
 def loses_device(row: Mapping[str, Any]) -> bool:
     """Whether the process of a check can make no other one."""
-    return not lacks_memory(row) and re.search(
-        "illegal|CUDA error", row.get("note", "")) is not None
+    return (
+        not lacks_memory(row)
+        and re.search("illegal|CUDA error", row.get("note", "")) is not None
+    )

@@ -65,8 +65,11 @@ class Range:
         return Range(mid, mid - error, mid + error)
 
     def widen(self, relative: float) -> Range:
-        return Range(self.mid, self.low - relative * self.low.abs(),
-                     self.high + relative * self.high.abs())
+        return Range(
+            self.mid,
+            self.low - relative * self.low.abs(),
+            self.high + relative * self.high.abs(),
+        )
 
     def bf16(self, rounds: bool = True) -> Range:
         """Rounded to bf16, or kept in f32."""
@@ -75,26 +78,36 @@ class Range:
 
         def to(x: Tensor) -> Tensor:
             return x.float().bfloat16().double()
+
         return Range(to(self.mid), to(self.low), to(self.high))
 
     def times(self, other: Range) -> Range:
-        corners = torch.stack([a * b for a in (self.low, self.high)
-                               for b in (other.low, other.high)])
+        corners = torch.stack(
+            [
+                a * b
+                for a in (self.low, self.high)
+                for b in (other.low, other.high)
+            ]
+        )
         return Range(self.mid * other.mid, corners.amin(0), corners.amax(0))
 
     def plus(self, other: Range) -> Range:
-        return Range(self.mid + other.mid, self.low + other.low,
-                     self.high + other.high)
+        return Range(
+            self.mid + other.mid, self.low + other.low, self.high + other.high
+        )
 
     def scaled(self, factor: float) -> Range:
-        return self.times(Range.exact(torch.tensor(
-            factor, device=self.mid.device)))
+        return self.times(
+            Range.exact(torch.tensor(factor, device=self.mid.device))
+        )
 
     def activated(self, kind: str) -> Range:
-        ends = torch.stack([activate(kind, x)
-                            for x in (self.low, self.mid, self.high)])
-        result = Range(activate(kind, self.mid), ends.amin(0),
-                       ends.amax(0)).widen(ACT_ERROR)
+        ends = torch.stack(
+            [activate(kind, x) for x in (self.low, self.mid, self.high)]
+        )
+        result = Range(
+            activate(kind, self.mid), ends.amin(0), ends.amax(0)
+        ).widen(ACT_ERROR)
         if kind == "gelu":
             # The formula of the dialect, in f32: 1 + erf cancels.
             lost = GELU_ERROR * torch.maximum(self.low.abs(), self.high.abs())
@@ -103,8 +116,12 @@ class Range:
 
     def quantized(self, factor: float, divide: bool) -> Range:
         """The stored values, as float64."""
-        return Range(*(quantize(x, factor, divide).double()
-                       for x in (self.mid, self.low, self.high)))
+        return Range(
+            *(
+                quantize(x, factor, divide).double()
+                for x in (self.mid, self.low, self.high)
+            )
+        )
 
     def outside(self, value: Tensor) -> int:
         """How many elements are not between the bounds; NaN never is."""
@@ -136,16 +153,17 @@ def aligned_sum_error(x: Tensor, weight: Tensor, total: Tensor) -> Tensor:
     Six deviations are exceeded by less than one of 10^7 sums, if losses were
     as large as this allows; by simulation they are a third of it at most.
     """
-    squares = x.abs().clamp_min(LEAST_NORMAL).square() @ weight.abs(
-    ).clamp_min(LEAST_NORMAL).square().t()
+    squares = (
+        x.abs().clamp_min(LEAST_NORMAL).square()
+        @ weight.abs().clamp_min(LEAST_NORMAL).square().t()
+    )
     steps = math.ceil(x.shape[-1] / STEP_PRODUCTS)
     walk = steps * (total.square() + squares) / 2 + squares
     losses = (STEP_PRODUCTS + 2) / 3 * 4.0**-STEP_DIGITS
     return DEVIATIONS * (losses * walk).sqrt()
 
 
-def aligned_sum(x: Tensor, weight: Tensor, digits: int = STEP_DIGITS
-                ) -> Tensor:
+def aligned_sum(x: Tensor, weight: Tensor, digits: int = STEP_DIGITS) -> Tensor:
     """x times a transposed weight by the accumulators of the contract.
 
     x is [rows, k], weight [outputs, k], float64 values of f8E4M3FN; products
@@ -153,8 +171,9 @@ def aligned_sum(x: Tensor, weight: Tensor, digits: int = STEP_DIGITS
     """
 
     def cut(value: Tensor, exponent: Tensor) -> Tensor:
-        return torch.ldexp(torch.ldexp(value, digits - exponent).trunc(),
-                           exponent - digits)
+        return torch.ldexp(
+            torch.ldexp(value, digits - exponent).trunc(), exponent - digits
+        )
 
     def exponents(value: Tensor) -> Tensor:
         return torch.frexp(value.abs().clamp_min(LEAST_NORMAL))[1] - 1
@@ -164,21 +183,31 @@ def aligned_sum(x: Tensor, weight: Tensor, digits: int = STEP_DIGITS
     for step in range(0, x.shape[1], STEP_PRODUCTS):
         part = slice(step, step + STEP_PRODUCTS)
         largest = (of_x[:, None, part] + of_weight[None, :, part]).amax(-1)
-        largest = torch.where(total == 0, largest, torch.maximum(
-            largest, torch.frexp(total)[1] - 1))
-        sums = cut(x[:, None, part] * weight[None, :, part],
-                   largest[..., None]).sum(-1) + cut(total, largest)
+        largest = torch.where(
+            total == 0,
+            largest,
+            torch.maximum(largest, torch.frexp(total)[1] - 1),
+        )
+        sums = cut(
+            x[:, None, part] * weight[None, :, part], largest[..., None]
+        ).sum(-1) + cut(total, largest)
         total = cut(sums, torch.frexp(sums)[1] - 1)
     return total
 
 
 def library_sum_error(width: int = 4096) -> float:
     """The part of `aligned_sum_error` that the library's worst sum uses."""
-    x, w = (torch.randn(rows, width, device="cuda").mul(64).clamp(
-        -E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn) for rows in (128, 8192))
+    x, w = (
+        torch.randn(rows, width, device="cuda")
+        .mul(64)
+        .clamp(-E4M3_MAX, E4M3_MAX)
+        .to(torch.float8_e4m3fn)
+        for rows in (128, 8192)
+    )
     one = torch.tensor(1.0, device="cuda")
-    result = torch._scaled_mm(x, w.t(), one, one, out_dtype=torch.float32,
-                              use_fast_accum=True)
+    result = torch._scaled_mm(
+        x, w.t(), one, one, out_dtype=torch.float32, use_fast_accum=True
+    )
     exact = x.double() @ w.double().t()
     error = aligned_sum_error(x.double(), w.double(), exact)
     return ((result.double() - exact).abs() / error).max().item()
@@ -202,15 +231,21 @@ class Chain:
     a kernel of another family, which follow from no scales of an MLP.
     """
 
-    def __init__(self, problem: Problem, tensors: Mapping[str, Tensor],
-                 scales: Mapping[str, float], bounds: bool = True,
-                 scalars: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tensors: Mapping[str, Tensor],
+        scales: Mapping[str, float],
+        bounds: bool = True,
+        scalars: Mapping[str, float] | None = None,
+    ) -> None:
         self.problem = problem
         self.bounds = bounds
         self.tensors = tensors
         self.scales = scales
-        self.scalars = kernel_scalars(problem, scales) if scalars is None \
-            else scalars
+        self.scalars = (
+            kernel_scalars(problem, scales) if scalars is None else scalars
+        )
         self.stream = self._stream()
         self.input = self._input()
 
@@ -225,8 +260,11 @@ class Chain:
         x = Range.exact(self.tensors["x"])
         if not self.problem.residual:
             return x
-        return self._add(x, Range.exact(self.tensors["residual"]),
-                         self.problem.rounds("stream"))
+        return self._add(
+            x,
+            Range.exact(self.tensors["residual"]),
+            self.problem.rounds("stream"),
+        )
 
     def normed(self) -> Range:
         norm, x = self.problem.norm, self.stream
@@ -242,8 +280,9 @@ class Chain:
         else:
             error = torch.zeros_like(wide[..., :1])
         scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.eps)
-        n = Range.around(wide * scale,
-                         (wide.abs() * NORM_ERROR + error) * scale)
+        n = Range.around(
+            wide * scale, (wide.abs() * NORM_ERROR + error) * scale
+        )
         rounds = self.problem.rounds("normed")
         if norm.kind == "layer":
             bias = self.tensors["norm_bias"].double()
@@ -260,8 +299,9 @@ class Chain:
         normed = self.normed()
         if not self.problem.fp8:
             return normed.bf16()
-        return normed.quantized(self.scalars["input"],
-                                self.problem.order == "divide")
+        return normed.quantized(
+            self.scalars["input"], self.problem.order == "divide"
+        )
 
     def linear(self, x: Range, role: str, spread: bool = True) -> Range:
         """x times a weight, scaled, with its bias; not rounded yet.
@@ -279,10 +319,14 @@ class Chain:
             total = total.plus(Range.exact(self.tensors[f"{role}_bias"]))
         return total
 
-    def _sum_error(self, x: Range, weight: Tensor, total: Tensor,
-                   spread: bool) -> Tensor:
-        error = aligned_sum_error(x.mid, weight, total) if self.problem.fp8 \
+    def _sum_error(
+        self, x: Range, weight: Tensor, total: Tensor, spread: bool
+    ) -> Tensor:
+        error = (
+            aligned_sum_error(x.mid, weight, total)
+            if self.problem.fp8
             else SUM_ERROR * (x.mid.abs() @ weight.abs().t())
+        )
         if spread:
             radius = torch.maximum(x.high - x.mid, x.mid - x.low)
             if radius.any():
@@ -291,9 +335,12 @@ class Chain:
 
     def _hidden(self, x: Range) -> Range:
         p = self.problem
-        act = self.linear(x, "gate" if p.gated else "up").bf16(
-            p.rounds("gate" if p.gated else "up")).activated(p.act).bf16(
-                p.rounds("act"))
+        act = (
+            self.linear(x, "gate" if p.gated else "up")
+            .bf16(p.rounds("gate" if p.gated else "up"))
+            .activated(p.act)
+            .bf16(p.rounds("act"))
+        )
         value = act
         if p.gated:
             up = self.linear(x, "up").bf16(p.rounds("up"))
@@ -312,16 +359,20 @@ class Chain:
         down = self.linear(stored, "down")
         if not p.add_stream and not p.then_add:
             return down.bf16()
-        other = self.stream if p.add_stream else Range.exact(
-            self.tensors["then_add"])
+        other = (
+            self.stream
+            if p.add_stream
+            else Range.exact(self.tensors["then_add"])
+        )
         return self._add(other, down.bf16(p.rounds("down")))
 
     def output(self) -> Range:
         return self.output_from(self.hidden)
 
 
-def real_output(problem: Problem, tensors: Mapping[str, Tensor],
-                scales: Mapping[str, float]) -> Tensor:
+def real_output(
+    problem: Problem, tensors: Mapping[str, Tensor], scales: Mapping[str, float]
+) -> Tensor:
     """The block in float64 on the real values of the weights, no rounding.
 
     This is what every system is compared with in the tables.

@@ -11,8 +11,12 @@ from .markdown import Section, number, significant, table
 #: Ends of ranges of tokens, and the numbers after them.
 BORDERS = (128, 129, 256, 257, 512, 513, 640, 641, 1024)
 #: The names of experts' models.
-EXPERTS = {"qwen3_moe": "Qwen3-30B-A3B", "mixtral": "Mixtral-8x7B",
-           "olmoe": "OLMoE-1B-7B", "phimoe": "Phi-3.5-MoE"}
+EXPERTS = {
+    "qwen3_moe": "Qwen3-30B-A3B",
+    "mixtral": "Mixtral-8x7B",
+    "olmoe": "OLMoE-1B-7B",
+    "phimoe": "Phi-3.5-MoE",
+}
 
 
 def _dtype(name: str) -> str:
@@ -23,84 +27,187 @@ def sweep(section: Section) -> str:
     """Time at borders of ranges, and the largest step between two numbers."""
     groups: dict[tuple[Any, ...], dict[int, float]] = {}
     for row in records(section):
-        groups.setdefault((row["K"], row["H"], row["dtype"]), {})[
-            row["M"]] = row["us"]
+        groups.setdefault((row["K"], row["H"], row["dtype"]), {})[row["M"]] = (
+            row["us"]
+        )
     rows = []
     for (k, h, dtype), times in sorted(groups.items()):
         numbers = sorted(m for m in times if m >= 128)
-        steps = {m: times[after] - times[m]
-                 for m, after in zip(numbers, numbers[1:])}
+        steps = {
+            m: times[after] - times[m] for m, after in zip(numbers, numbers[1:])
+        }
         largest = max(steps, key=lambda m: steps[m])
-        rows.append([f"{k}/{h}", _dtype(dtype),
-                     *(number(times.get(m), 1) for m in BORDERS),
-                     number((times[1024] - times[128]) / 7, 1),
-                     f"{steps[largest]:.1f}, after {largest}"])
-    return table(["K/H", "type", *(f"M = {m}" for m in BORDERS),
-                  "mean for 128 tokens more", "largest step"], rows)
+        rows.append(
+            [
+                f"{k}/{h}",
+                _dtype(dtype),
+                *(number(times.get(m), 1) for m in BORDERS),
+                number((times[1024] - times[128]) / 7, 1),
+                f"{steps[largest]:.1f}, after {largest}",
+            ]
+        )
+    return table(
+        [
+            "K/H",
+            "type",
+            *(f"M = {m}" for m in BORDERS),
+            "mean for 128 tokens more",
+            "largest step",
+        ],
+        rows,
+    )
 
 
 def row_kernels(section: Section) -> str:
     """norm_quantize and act_quantize beside a copy of as many bytes."""
     return table(
         ["kernel", "M", "MB", "us", "copy, us", "rate over copy"],
-        ([row["case"], row["M"], significant(row["mbytes"]),
-          number(row["median_us"], 1), number(row["copy_us"], 1),
-          number(row["copy_us"] / row["median_us"], 2)]
-         for row in records(section) if row["mbytes"] > 8))
+        (
+            [
+                row["case"],
+                row["M"],
+                significant(row["mbytes"]),
+                number(row["median_us"], 1),
+                number(row["copy_us"], 1),
+                number(row["copy_us"] / row["median_us"], 2),
+            ]
+            for row in records(section)
+            if row["mbytes"] > 8
+        ),
+    )
 
 
 def moe(section: Section) -> str:
     """Experts beside grouped and batched products."""
-    systems = ("fused", "kernel", "grouped_mm", "batched_mm",
-               "compiled grouped_mm")
+    systems = (
+        "fused",
+        "kernel",
+        "grouped_mm",
+        "batched_mm",
+        "compiled grouped_mm",
+    )
     return table(
-        ["experts", "M", "active", "fused", "kernel", "grouped", "batched",
-         "grouped, compiled"],
-        ([EXPERTS.get(row["experts"], row["experts"]), row["tokens"],
-          row["active"],
-          *(number(row["us"].get(system), 1) for system in systems)]
-         for row in records(section)))
+        [
+            "experts",
+            "M",
+            "active",
+            "fused",
+            "kernel",
+            "grouped",
+            "batched",
+            "grouped, compiled",
+        ],
+        (
+            [
+                EXPERTS.get(row["experts"], row["experts"]),
+                row["tokens"],
+                row["active"],
+                *(number(row["us"].get(system), 1) for system in systems),
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def e2e(section: Section) -> str:
     """Steps of a whole model."""
+
     def cells(us: dict[str, float]) -> list[object]:
-        return [number(us["unfused"], 0), *(
-            cell for system in ("bf16", "fp8") for cell in (
-                number(us[system], 0),
-                number(us["unfused"] / us[system], 2)))]
+        return [
+            number(us["unfused"], 0),
+            *(
+                cell
+                for system in ("bf16", "fp8")
+                for cell in (
+                    number(us[system], 0),
+                    number(us["unfused"] / us[system], 2),
+                )
+            ),
+        ]
+
     return table(
-        ["sequences", "other modules", "unfused, us", "fused bf16, us",
-         "ratio", "fused static FP8, us", "ratio"],
-        ([row["sequences"], "torch.compile" if row["compiled"] else "eager",
-          *cells(row["us"])] for row in records(section)))
+        [
+            "sequences",
+            "other modules",
+            "unfused, us",
+            "fused bf16, us",
+            "ratio",
+            "fused static FP8, us",
+            "ratio",
+        ],
+        (
+            [
+                row["sequences"],
+                "torch.compile" if row["compiled"] else "eager",
+                *cells(row["us"]),
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def architectures(section: Section) -> str:
     """Models that have to stay right."""
+
     def tokens(row: dict[str, Any]) -> str:
         if not row["tokens"]:
             return "-"
         return f"{row['tokens']}, " + (
-            "equal" if row["tokens_equal"] else "others")
+            "equal" if row["tokens_equal"] else "others"
+        )
+
     return table(
-        ["model type", "how", "sites", "kernels", "checks", "failed",
-         "greedy tokens", "passed"],
-        ([f"`{row['architecture']}`", row["how"], row["sites"],
-          ", ".join(row["families"] or []), row["checks"], row["failed"],
-          tokens(row), "yes" if row["passed"] else "no"]
-         for row in records(section)))
+        [
+            "model type",
+            "how",
+            "sites",
+            "kernels",
+            "checks",
+            "failed",
+            "greedy tokens",
+            "passed",
+        ],
+        (
+            [
+                f"`{row['architecture']}`",
+                row["how"],
+                row["sites"],
+                ", ".join(row["families"] or []),
+                row["checks"],
+                row["failed"],
+                tokens(row),
+                "yes" if row["passed"] else "no",
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def slots(section: Section) -> str:
     """Registered kernels beside their eager bodies."""
     return table(
-        ["op", "variant", "cases", "tokens", "right", "wrong variant fails",
-         "largest difference"],
-        ([row["op"], row["variant"], row["cases"],
-          f"{row['tokens'][0]} to {row['tokens'][1]}", row["right"],
-          row["separates"], f"{row['largest']:.1e}"]
-         for row in records(section)))
+        [
+            "op",
+            "variant",
+            "cases",
+            "tokens",
+            "right",
+            "wrong variant fails",
+            "largest difference",
+        ],
+        (
+            [
+                row["op"],
+                row["variant"],
+                row["cases"],
+                f"{row['tokens'][0]} to {row['tokens'][1]}",
+                row["right"],
+                row["separates"],
+                f"{row['largest']:.1e}",
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def float8(section: Section) -> str:
@@ -111,45 +218,98 @@ def float8(section: Section) -> str:
         found = places.setdefault(key, [0, 0])
         found[0] += row["codes"]
         found[1] += row["mismatches"]
-    return table(["from", "to", "instructions", "compared with", "codes",
-                  "mismatches"],
-                 ([*key, f"{codes:,}", mismatches]
-                  for key, (codes, mismatches) in places.items()))
+    return table(
+        ["from", "to", "instructions", "compared with", "codes", "mismatches"],
+        (
+            [*key, f"{codes:,}", mismatches]
+            for key, (codes, mismatches) in places.items()
+        ),
+    )
 
 
 def host_launch(section: Section) -> str:
     """What a launch through the runtime library costs."""
     return table(
-        ["artifact", "M", "load, ms", "prepare, ms", "host, us",
-         "in a graph, us", "in a chain, us"],
-        ([row["file"], row["tokens"], significant(row["load_ms"]),
-          significant(row["prepare_ms"]), number(row["host_us"], 2),
-          number(row["graph_us"], 1), number(row["chain_us"], 1)]
-         for row in records(section)))
+        [
+            "artifact",
+            "M",
+            "load, ms",
+            "prepare, ms",
+            "host, us",
+            "in a graph, us",
+            "in a chain, us",
+        ],
+        (
+            [
+                row["file"],
+                row["tokens"],
+                significant(row["load_ms"]),
+                significant(row["prepare_ms"]),
+                number(row["host_us"], 2),
+                number(row["graph_us"], 1),
+                number(row["chain_us"], 1),
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def external_kernel(section: Section) -> str:
     """A hand-written kernel beside generated ones."""
     return table(
-        ["function", "M", "tolerance", "to the eager body",
-         "wrong variant", "right"],
-        ([row["function"], row["tokens"], f"{row['tolerance']:.0e}",
-          f"{row['to_eager_body_on_gpu']:.1e}", f"{row['wrong_variant']:.2g}",
-          "yes" if row["right"] else "no"] for row in records(section)))
+        [
+            "function",
+            "M",
+            "tolerance",
+            "to the eager body",
+            "wrong variant",
+            "right",
+        ],
+        (
+            [
+                row["function"],
+                row["tokens"],
+                f"{row['tolerance']:.0e}",
+                f"{row['to_eager_body_on_gpu']:.1e}",
+                f"{row['wrong_variant']:.2g}",
+                "yes" if row["right"] else "no",
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def tuning(section: Section) -> str:
     """The cost model's choice beside the fastest measured schedule."""
     return table(
-        ["K/H", "type", "M", "protocol", "candidates", "model's choice, us",
-         "fastest, us", "ratio", "fields that differ"],
-        ([f"{row['K']}/{row['H']}", _dtype(row["dtype"]), row["M"],
-          row["protocol"], row["candidates"], number(row["choice_us"], 1),
-          number(row["fastest_us"], 1),
-          number(row["choice_us"] / row["fastest_us"], 3),
-          ", ".join(f"`{change}`" for change in row["change"].split(", "))
-          if row["change"] != "nothing" else "-"]
-         for row in records(section)))
+        [
+            "K/H",
+            "type",
+            "M",
+            "protocol",
+            "candidates",
+            "model's choice, us",
+            "fastest, us",
+            "ratio",
+            "fields that differ",
+        ],
+        (
+            [
+                f"{row['K']}/{row['H']}",
+                _dtype(row["dtype"]),
+                row["M"],
+                row["protocol"],
+                row["candidates"],
+                number(row["choice_us"], 1),
+                number(row["fastest_us"], 1),
+                number(row["choice_us"] / row["fastest_us"], 3),
+                ", ".join(f"`{change}`" for change in row["change"].split(", "))
+                if row["change"] != "nothing"
+                else "-",
+            ]
+            for row in records(section)
+        ),
+    )
 
 
 def distances(section: Section) -> str:
@@ -158,26 +318,35 @@ def distances(section: Section) -> str:
     bounds = {"equal": 1, "within 1": 2, "within 3": 4, "within 15": 16}
 
     def near(counts: dict[int, int], bound: int) -> int:
-        return sum(count for place, count in counts.items()
-                   if place <= bound)
+        return sum(count for place, count in counts.items() if place <= bound)
 
     rows = []
     for name, places in section["ulps"].items():
         counts = {int(place[1:]): count for place, count in places.items()}
         total = sum(counts.values())
-        rows.append([f"`{name}`", f"{total:,}", *(
-            f"{100 * near(counts, bound) / total:.4f} %"
-            for bound in bounds.values()),
-            number(section["ratio"][name]["max"], 3)])
-    return table(["type", "finite values", *bounds, "part of the bound"],
-                 rows)
+        rows.append(
+            [
+                f"`{name}`",
+                f"{total:,}",
+                *(
+                    f"{100 * near(counts, bound) / total:.4f} %"
+                    for bound in bounds.values()
+                ),
+                number(section["ratio"][name]["max"], 3),
+            ]
+        )
+    return table(["type", "finite values", *bounds, "part of the bound"], rows)
 
 
 def sanitizers(section: Section) -> str:
     """What compute-sanitizer reports of random modules."""
-    return table(["tool", "cases", "ok", "summary"],
-                 ([name, found["cases"], found["ok"], found["summary"]]
-                  for name, found in section["sanitizers"].items()))
+    return table(
+        ["tool", "cases", "ok", "summary"],
+        (
+            [name, found["cases"], found["ok"], found["summary"]]
+            for name, found in section["sanitizers"].items()
+        ),
+    )
 
 
 def faster_gpu(section: Section) -> str:
@@ -186,23 +355,56 @@ def faster_gpu(section: Section) -> str:
     for row in records(section):
         for name, (unfused, fused) in row["times"].items():
             way, m = name.split()
-            rows.append([row["case"], f"{row['fused']} of "
-                         f"{row['fused'] + row['refused']}",
-                         "CUDA graph" if way == "graph" else way, m,
-                         significant(unfused), significant(fused),
-                         number(unfused / fused, 2)])
-    return table(["model", "fused sites", "calls", "rows", "unfused, ms",
-                  "fused, ms", "ratio"], rows)
+            rows.append(
+                [
+                    row["case"],
+                    f"{row['fused']} of {row['fused'] + row['refused']}",
+                    "CUDA graph" if way == "graph" else way,
+                    m,
+                    significant(unfused),
+                    significant(fused),
+                    number(unfused / fused, 2),
+                ]
+            )
+    return table(
+        [
+            "model",
+            "fused sites",
+            "calls",
+            "rows",
+            "unfused, ms",
+            "fused, ms",
+            "ratio",
+        ],
+        rows,
+    )
 
 
 def emulator_paths(section: Section) -> str:
     """Values of the emulator beside those of the GPU."""
     return table(
-        ["path", "operands", "results", "equal results", "values",
-         "values that differ", "outside of the contract"],
-        ([row["path"], row["operands"], row["results"], row["equal_results"],
-          f"{row['values']:,}", f"{row['different']:,}", row["outside"]]
-         for row in records(section["paths"])))
+        [
+            "path",
+            "operands",
+            "results",
+            "equal results",
+            "values",
+            "values that differ",
+            "outside of the contract",
+        ],
+        (
+            [
+                row["path"],
+                row["operands"],
+                row["results"],
+                row["equal_results"],
+                f"{row['values']:,}",
+                f"{row['different']:,}",
+                row["outside"],
+            ]
+            for row in records(section["paths"])
+        ),
+    )
 
 
 def emulator_mistakes(section: Section) -> str:

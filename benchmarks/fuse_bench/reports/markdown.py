@@ -21,8 +21,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     | 8 |  |
     """
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    lines += ["| " + " | ".join("" if cell is None else str(cell)
-                                for cell in row) + " |" for row in rows]
+    lines += [
+        "| "
+        + " | ".join("" if cell is None else str(cell) for cell in row)
+        + " |"
+        for row in rows
+    ]
     return "\n".join(lines)
 
 
@@ -43,8 +47,10 @@ def significant(value: float) -> str:
 
 def _clocks(clocks: object) -> str:
     if isinstance(clocks, dict) and "sm_mhz_min" in clocks:
-        return (f"SM clock {clocks['sm_mhz_min']:.0f} to "
-                f"{clocks['sm_mhz_max']:.0f} MHz")
+        return (
+            f"SM clock {clocks['sm_mhz_min']:.0f} to "
+            f"{clocks['sm_mhz_max']:.0f} MHz"
+        )
     if isinstance(clocks, dict):
         return f"SM clock {clocks['sm']} MHz when read"
     return f"SM clock {clocks}"
@@ -57,11 +63,15 @@ def setup(section: Section) -> str:
         parts.append(f"driver {section['driver']}")
     if "clocks" in section:
         parts.append(_clocks(section["clocks"]))
-    parts += [f"{name} {version}" for name, version
-              in section.get("versions", {}).items()]
+    parts += [
+        f"{name} {version}"
+        for name, version in section.get("versions", {}).items()
+    ]
     if "commit" in section:
-        parts.append("commit " + re.sub(r"\b([0-9a-f]{7})[0-9a-f]{5,}\b", r"\1",
-                                        section["commit"]))
+        parts.append(
+            "commit "
+            + re.sub(r"\b([0-9a-f]{7})[0-9a-f]{5,}\b", r"\1", section["commit"])
+        )
     if "date" in section:
         parts.append(section["date"])
     elif "commit_date" in section:
@@ -69,8 +79,11 @@ def setup(section: Section) -> str:
     command = section["command"]
     ways = " and ".join(f"`{way}`" for way in command.split("; "))
     text = ", ".join(parts) + f". Measured by {ways}."
-    return text.lstrip(". ").replace("commit", "Commit", 1) \
-        if text.startswith("commit") else text.lstrip(". ")
+    return (
+        text.lstrip(". ").replace("commit", "Commit", 1)
+        if text.startswith("commit")
+        else text.lstrip(". ")
+    )
 
 
 def paragraph(text: str) -> str:

@@ -24,8 +24,9 @@ from ..common.results import Results
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fuse_bench.reports.merge",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.reports.merge", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("target", type=Path)
     parser.add_argument("sources", type=existing, nargs="+")
     add_set_option(parser)
@@ -35,8 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         merge(results, source, kernel_names(options.sets))
     forget_gpus(results)
     results.save()
-    print(f"{options.target}: {len(results.rows)} rows, "
-          f"{len(results.checks)} checks")
+    print(
+        f"{options.target}: {len(results.rows)} rows, "
+        f"{len(results.checks)} checks"
+    )
     return 0
 
 

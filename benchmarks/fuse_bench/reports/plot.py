@@ -14,23 +14,34 @@ Section = Mapping[str, Any]
 LARGE = ((2048, 16384), (4096, 12288))
 DTYPES = {"fp8": "FP8", "bf16": "bf16"}
 #: Systems of the plots, in the order of their legends.
-SYSTEMS = ("fuse", "torch-compile-autotune", "torch-compile", "torch-eager",
-           "cublas-products")
+SYSTEMS = (
+    "fuse",
+    "torch-compile-autotune",
+    "torch-compile",
+    "torch-eager",
+    "cublas-products",
+)
 _BARS = SYSTEMS[:4]
 _BAR_TOKENS = (1, 16, 50, 128)
 
 
 def note(section: Section) -> str:
     """Device, driver and commit in one line."""
-    return (f"{section['device']}, driver {section['driver']}, commit "
-            f"{section['commit'][:7]}")
+    return (
+        f"{section['device']}, driver {section['driver']}, commit "
+        f"{section['commit'][:7]}"
+    )
 
 
-def _single(section: Section, k: int, h: int, dtype: str
-            ) -> list[dict[str, Any]]:
-    return [row for row in records(section["single"])
-            if (row["K"], row["H"], row["dtype"]) == (k, h, dtype)
-            and "fuse" in row["us"]]
+def _single(
+    section: Section, k: int, h: int, dtype: str
+) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in records(section["single"])
+        if (row["K"], row["H"], row["dtype"]) == (k, h, dtype)
+        and "fuse" in row["us"]
+    ]
 
 
 def times(section: Section) -> str:
@@ -39,13 +50,23 @@ def times(section: Section) -> str:
     for k, h in LARGE:
         for dtype, name in DTYPES.items():
             rows = _single(section, k, h, dtype)
-            lines = {system: {row["M"]: row["us"][system] for row in rows
-                              if system in row["us"]} for system in SYSTEMS}
-            lines["read"] = {row["M"]: row["floor_us"] for row in rows
-                             if row["floor_us"] and row["M"] <= 128}
+            lines = {
+                system: {
+                    row["M"]: row["us"][system]
+                    for row in rows
+                    if system in row["us"]
+                }
+                for system in SYSTEMS
+            }
+            lines["read"] = {
+                row["M"]: row["floor_us"]
+                for row in rows
+                if row["floor_us"] and row["M"] <= 128
+            }
             panel = svg.Panel(f"{k}/{h}, {name}", "tokens", "us")
-            svg.log_lines(panel, {system: line for system, line
-                                  in lines.items() if line})
+            svg.log_lines(
+                panel, {system: line for system, line in lines.items() if line}
+            )
             panels.append(panel)
     return svg.sheet(panels, (*SYSTEMS, "read"), note(section))
 
@@ -58,9 +79,18 @@ def decode(section: Section) -> str:
             rows = {row["M"]: row for row in _single(section, k, h, dtype)}
             panel = svg.Panel(f"{k}/{h}, {name}", "tokens", "us")
             numbers = [m for m in _BAR_TOKENS if m in rows]
-            svg.bars(panel, {str(m): {
-                system: rows[m]["us"][system] for system in _BARS
-                if system in rows[m]["us"]} for m in numbers}, _BARS,
-                {str(m): rows[m]["floor_us"] for m in numbers})
+            svg.bars(
+                panel,
+                {
+                    str(m): {
+                        system: rows[m]["us"][system]
+                        for system in _BARS
+                        if system in rows[m]["us"]
+                    }
+                    for m in numbers
+                },
+                _BARS,
+                {str(m): rows[m]["floor_us"] for m in numbers},
+            )
             panels.append(panel)
     return svg.sheet(panels, (*_BARS, "read"), note(section))

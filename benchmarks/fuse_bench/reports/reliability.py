@@ -51,9 +51,13 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
             if "stratum" in case:
                 strata[case["stratum"]][f"{case['path']} {case['status']}"] += 1
             if case["status"] != "ok":
-                failures.append({key: case[key] for key in
-                                 ("name", "path", "status", "detail")
-                                 if key in case})
+                failures.append(
+                    {
+                        key: case[key]
+                        for key in ("name", "path", "status", "detail")
+                        if key in case
+                    }
+                )
             for result in case.get("results", []):
                 equal = result["different"] == 0
                 values["results"] += 1
@@ -62,27 +66,40 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 values["values_different"] += result["different"]
                 values["values_outside_contract"] += result["outside"]
                 if case["status"] == "ok":
-                    most = worst.setdefault(result["type"],
-                                            {"energy": 0.0, "element": 0.0})
+                    most = worst.setdefault(
+                        result["type"], {"energy": 0.0, "element": 0.0}
+                    )
                     for key in most:
                         most[key] = max(most[key], result[key])
                     ratios[result["type"]].append(result["ratio"])
                     for place, count in enumerate(result["ulps"]):
                         # None, 1, below 4, below 8 and so on.
-                        ulps[result["type"]][f"<{2 ** place}"] += count
-    return {"modules": len(modules),
-            "cases": {path: dict(counts) for path, counts in paths.items()},
-            **({"strata": {name: dict(counts) for name, counts
-                           in strata.items()}} if strata else {}),
-            **values, "worst": worst,
-            "ulps": {name: {place: count for place, count in counts.items()
-                            if count} for name, counts in ulps.items()},
-            # Of what is allowed, by result: how much of it was measured.
-            "ratio": {name: {"median": statistics.median(found),
-                             "p99": sorted(found)[len(found) * 99 // 100],
-                             "max": max(found)}
-                      for name, found in ratios.items()},
-            "failures": failures}
+                        ulps[result["type"]][f"<{2**place}"] += count
+    return {
+        "modules": len(modules),
+        "cases": {path: dict(counts) for path, counts in paths.items()},
+        **(
+            {"strata": {name: dict(counts) for name, counts in strata.items()}}
+            if strata
+            else {}
+        ),
+        **values,
+        "worst": worst,
+        "ulps": {
+            name: {place: count for place, count in counts.items() if count}
+            for name, counts in ulps.items()
+        },
+        # Of what is allowed, by result: how much of it was measured.
+        "ratio": {
+            name: {
+                "median": statistics.median(found),
+                "p99": sorted(found)[len(found) * 99 // 100],
+                "max": max(found),
+            }
+            for name, found in ratios.items()
+        },
+        "failures": failures,
+    }
 
 
 def read_sanitizer(folder: Path) -> dict[str, Any]:
@@ -90,40 +107,56 @@ def read_sanitizer(folder: Path) -> dict[str, Any]:
     tools = {}
     for tool in TOOLS:
         summaries, cases, good = [], 0, 0
-        for path in sorted([*folder.glob(f"{tool}.log"),
-                            *folder.glob(f"{tool}.*.log")]):
+        for path in sorted(
+            [*folder.glob(f"{tool}.log"), *folder.glob(f"{tool}.*.log")]
+        ):
             text = path.read_text(errors="replace")
             # A line about what was not printed may follow.
-            summary = re.findall(r"=+ (?:ERROR|RACECHECK) SUMMARY: "
-                                 r"(\d+ (?:errors?$|hazards? .*))", text,
-                                 re.MULTILINE)
+            summary = re.findall(
+                r"=+ (?:ERROR|RACECHECK) SUMMARY: "
+                r"(\d+ (?:errors?$|hazards? .*))",
+                text,
+                re.MULTILINE,
+            )
             ran = re.search(r"(\d+) cases, (\d+) ok", text)
             summaries.append(summary[-1] if summary else "none")
             cases += int(ran.group(1)) if ran else 0
             good += int(ran.group(2)) if ran else 0
         if summaries:
-            tools[tool] = {"summary": ", ".join(
-                text if count == 1 else f"{count} times {text}"
-                for text, count in Counter(summaries).items()),
-                           "cases": cases, "ok": good}
+            tools[tool] = {
+                "summary": ", ".join(
+                    text if count == 1 else f"{count} times {text}"
+                    for text, count in Counter(summaries).items()
+                ),
+                "cases": cases,
+                "ok": good,
+            }
     return tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fuse_bench.reports.reliability",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.reports.reliability",
+        description=__doc__.split("\n")[0],
+    )
     parser.add_argument("outcomes", nargs="+", type=existing)
     parser.add_argument("--sanitizer", type=Path, help="folder of logs")
-    parser.add_argument("--note", action="append", default=[],
-                        metavar="NAME=TEXT", help="something to keep with the "
-                        "results, such as the commit that was compiled")
+    parser.add_argument(
+        "--note",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="something to keep with the "
+        "results, such as the commit that was compiled",
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     outcomes = [json.loads(path.read_text()) for path in options.outcomes]
-    report: dict[str, Any] = {"device": outcomes[0]["device"],
-                              **dict(note.split("=", 1)
-                                     for note in options.note),
-                              "random_modules": sum_up(outcomes)}
+    report: dict[str, Any] = {
+        "device": outcomes[0]["device"],
+        **dict(note.split("=", 1) for note in options.note),
+        "random_modules": sum_up(outcomes),
+    }
     soaks = [outcome["soak"] for outcome in outcomes if "soak" in outcome]
     if soaks:
         report["soak"] = soaks

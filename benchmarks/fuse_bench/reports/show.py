@@ -20,10 +20,15 @@ from ..common.results import Results, tables
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="fuse_bench.reports.show",
-        description="Prints the tables of a file of fuse_bench.suites.mlp.")
-    parser.add_argument("results", type=existing, nargs="?",
-                        default=RAW / "mlp-h200.json",
-                        help="default: %(default)s")
+        description="Prints the tables of a file of fuse_bench.suites.mlp.",
+    )
+    parser.add_argument(
+        "results",
+        type=existing,
+        nargs="?",
+        default=RAW / "mlp-h200.json",
+        help="default: %(default)s",
+    )
     print(tables(Results(parser.parse_args(arguments).results)))
     return 0
 

@@ -41,40 +41,67 @@ class Section:
     command: str
 
 
-def _section(page: str, name: str, source: str, command: str,
-             kind: str = "") -> Section:
+def _section(
+    page: str, name: str, source: str, command: str, kind: str = ""
+) -> Section:
     return Section(page, name, f"{source}.json", kind or name, command)
 
 
 _SUITE = "python3 -m fuse_bench.suites."
-_TRIALS = "fuse-fuzz --emit; fuse-device-run test; fuse_bench.reports.reliability"
+_TRIALS = (
+    "fuse-fuzz --emit; fuse-device-run test; fuse_bench.reports.reliability"
+)
 SECTIONS = (
     _section("h200", "mlp", "mlp-h200", f"{_SUITE}mlp_gpus"),
-    _section("h200", "again", "mlp-again-h200",
-             f"{_SUITE}mlp_gpus --again REGEX", "mlp"),
+    _section(
+        "h200",
+        "again",
+        "mlp-again-h200",
+        f"{_SUITE}mlp_gpus --again REGEX",
+        "mlp",
+    ),
     _section("h200", "product", "product-h200", f"{_SUITE}check_all"),
     _section("h200", "row_kernels", "rows-h200", f"{_SUITE}rows"),
     _section("h200", "sweep", "sweep-h200", f"{_SUITE}sweep"),
     _section("h200", "moe", "moe-h200", f"{_SUITE}moe"),
     _section("h200", "e2e", "e2e-h200", f"{_SUITE}e2e"),
-    _section("h200", "architectures", "architectures-h200",
-             f"{_SUITE}architectures"),
+    _section(
+        "h200", "architectures", "architectures-h200", f"{_SUITE}architectures"
+    ),
     _section("h200", "slots", "slot-kernels-h200", f"{_SUITE}slots"),
     _section("h200", "float8", "float8-h200", f"{_SUITE}float8"),
     _section("h200", "soak", "soak-h200", f"{_SUITE}soak"),
-    _section("h200", "external_kernel", "external-kernel-h200",
-             f"{_SUITE}external_kernel"),
-    _section("h200", "host_gpu", "host-h200",
-             "benchmarks/host/launch.cpp, devices.cpp; "
-             f"{_SUITE}host_orders"),
+    _section(
+        "h200",
+        "external_kernel",
+        "external-kernel-h200",
+        f"{_SUITE}external_kernel",
+    ),
+    _section(
+        "h200",
+        "host_gpu",
+        "host-h200",
+        f"benchmarks/host/launch.cpp, devices.cpp; {_SUITE}host_orders",
+    ),
     _section("h200", "tuning", "tuning-h200", "fuse-tune"),
-    _section("h200", "tuning_chains", "tuning-chains-h200", "fuse-tune",
-             "tuning"),
+    _section(
+        "h200", "tuning_chains", "tuning-chains-h200", "fuse-tune", "tuning"
+    ),
     _section("h200", "random_modules", "reliability-h200", _TRIALS),
-    _section("h200", "random_schedules", "reliability-schedules-h200",
-             _TRIALS, "random_modules"),
-    _section("h200", "random_strata", "reliability-strata-h200", _TRIALS,
-             "random_modules"),
+    _section(
+        "h200",
+        "random_schedules",
+        "reliability-schedules-h200",
+        _TRIALS,
+        "random_modules",
+    ),
+    _section(
+        "h200",
+        "random_strata",
+        "reliability-strata-h200",
+        _TRIALS,
+        "random_modules",
+    ),
     _section("h100", "mlp", "mlp-h100", f"{_SUITE}mlp_gpus"),
     _section("h100", "emulator", "emulator-h100", f"{_SUITE}emulator"),
     _section("h100", "faster_gpu", "faster-gpu-h100", f"{_SUITE}faster_gpu"),
@@ -82,14 +109,21 @@ SECTIONS = (
     _section("cpu", "models_cpu", "models-cpu", f"{_SUITE}models_cpu"),
     _section("cpu", "memory", "memory-cpu", f"{_SUITE}memory"),
     _section("cpu", "accuracy", "accuracy", f"{_SUITE}accuracy"),
-    _section("cpu", "host_compile", "host-compile",
-             "benchmarks/host/compile.cpp"),
-    _section("cpu", "module_scaling", "module-scaling",
-             f"{_SUITE}module_scaling"),
-    _section("cpu", "sum_error", "sum-error",
-             "python3 -m fuse_bench.reference.sum_error"),
-    _section("cpu", "architectures", "architectures-cpu",
-             f"{_SUITE}architectures"),
+    _section(
+        "cpu", "host_compile", "host-compile", "benchmarks/host/compile.cpp"
+    ),
+    _section(
+        "cpu", "module_scaling", "module-scaling", f"{_SUITE}module_scaling"
+    ),
+    _section(
+        "cpu",
+        "sum_error",
+        "sum-error",
+        "python3 -m fuse_bench.reference.sum_error",
+    ),
+    _section(
+        "cpu", "architectures", "architectures-cpu", f"{_SUITE}architectures"
+    ),
     _section("cpu", "commands", "commands", f"{_SUITE}commands"),
 )
 PAGES = tuple(dict.fromkeys(section.page for section in SECTIONS))
@@ -107,18 +141,23 @@ def _text(value: object) -> str:
 
 def _has_rows(value: object) -> bool:
     return isinstance(value, dict) and (
-        "rows" in value or any(map(_has_rows, value.values())))
+        "rows" in value or any(map(_has_rows, value.values()))
+    )
 
 
 def layout(value: object, indent: int = 0) -> str:
     """JSON with an entry of a section, and a row of a table, on each line, so
     that differences are readable."""
     pad = " " * (indent + 1)
-    if isinstance(value, dict) and (indent < 2 and any(
-            isinstance(each, (dict, list)) for each in value.values()) or
-            _has_rows(value)):
-        inside = ",\n".join(f"{pad}{_text(name)}: {layout(each, indent + 1)}"
-                            for name, each in value.items())
+    if isinstance(value, dict) and (
+        indent < 2
+        and any(isinstance(each, (dict, list)) for each in value.values())
+        or _has_rows(value)
+    ):
+        inside = ",\n".join(
+            f"{pad}{_text(name)}: {layout(each, indent + 1)}"
+            for name, each in value.items()
+        )
         return "{\n" + inside + "\n" + " " * indent + "}"
     if isinstance(value, list) and value and isinstance(value[0], list):
         inside = ",\n".join(f"{pad}{_text(each)}" for each in value)
@@ -140,7 +179,10 @@ def commit_date(commit: str) -> str:
     name = commit.split(",")[0].removesuffix("-dirty")
     done = subprocess.run(
         ["git", "-C", str(ROOT), "show", "-s", "--format=%cs", name],
-        capture_output=True, text=True, check=False)
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -151,8 +193,12 @@ def summarize(section: Section, raw: Data) -> Data:
     if "date" not in head and "commit" in head:
         date = commit_date(head["commit"])
         head |= {"commit_date": date} if date else {}
-    return {"source": section.source, "command": section.command, **head,
-            **CONDENSE[section.kind](raw)}
+    return {
+        "source": section.source,
+        "command": section.command,
+        **head,
+        **CONDENSE[section.kind](raw),
+    }
 
 
 def kernels(sources: Mapping[str, Data]) -> Data:
@@ -168,62 +214,91 @@ def kernels(sources: Mapping[str, Data]) -> Data:
 
     table: dict[str, dict[str, list[Any]]] = {}
     for raw in sources.values():
-        for row in [*raw.get("rows", []), *raw.get("checks", []),
-                    *raw.get("kernels", [])]:
+        for row in [
+            *raw.get("rows", []),
+            *raw.get("checks", []),
+            *raw.get("kernels", []),
+        ]:
             name = kernel_of(row)
             if not name:
                 continue
             digest = row.get("digest", "")[:DIGEST_DIGITS]
             label, _, tile = name.rpartition("-t")
-            known = table.setdefault(label, {}).setdefault(
-                tile, [digest, 0, 0])
+            known = table.setdefault(label, {}).setdefault(tile, [digest, 0, 0])
             if known[0] != digest:
-                raise ValueError(f"kernel '{name}' has the digests "
-                                 f"{known[0]} and {digest}")
+                raise ValueError(
+                    f"kernel '{name}' has the digests {known[0]} and {digest}"
+                )
             known[1 + ("case" in row)] += len(row.get("tokens", [0]))
-    return {"sources": list(sources), "columns": ["digest", "rows", "checks"],
-            "kernels": {label: {tile: tiles[tile]
-                                for tile in sorted(tiles, key=int)}
-                        for label, tiles in sorted(table.items())}}
+    return {
+        "sources": list(sources),
+        "columns": ["digest", "rows", "checks"],
+        "kernels": {
+            label: {tile: tiles[tile] for tile in sorted(tiles, key=int)}
+            for label, tiles in sorted(table.items())
+        },
+    }
 
 
 #: Files whose rows carry digests of kernels.
-DIGESTED = ("mlp-h200.json", "mlp-again-h200.json", "product-h200.json",
-            "mlp-h100.json")
+DIGESTED = (
+    "mlp-h200.json",
+    "mlp-again-h200.json",
+    "product-h200.json",
+    "mlp-h100.json",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fuse_bench.reports.summary",
-                                     description=__doc__.split("\n")[0])
-    parser.add_argument("--raw", type=existing, default=RAW,
-                        help="folder of raw results (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=SUMMARY,
-                        help="folder of the summary (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.reports.summary", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument(
+        "--raw",
+        type=existing,
+        default=RAW,
+        help="folder of raw results (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=SUMMARY,
+        help="folder of the summary (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
-    found = {section.source: options.raw / section.source
-             for section in SECTIONS
-             if (options.raw / section.source).exists()}
+    found = {
+        section.source: options.raw / section.source
+        for section in SECTIONS
+        if (options.raw / section.source).exists()
+    }
     if not found:
-        parser.error(f"no raw results in {options.raw}: expected files such "
-                     f"as {SECTIONS[0].source}")
+        parser.error(
+            f"no raw results in {options.raw}: expected files such "
+            f"as {SECTIONS[0].source}"
+        )
     raw = {name: json.loads(path.read_text()) for name, path in found.items()}
     for page in PAGES:
         before = read(page, options.output)
         sections = {
             section.name: summarize(section, raw[section.source])
-            if section.source in raw else before[section.name]
-            for section in SECTIONS if section.page == page and
-            (section.source in raw or section.name in before)}
+            if section.source in raw
+            else before[section.name]
+            for section in SECTIONS
+            if section.page == page
+            and (section.source in raw or section.name in before)
+        }
         write(options.output / f"{page}.json", sections)
     digested = {name: raw[name] for name in DIGESTED if name in raw}
     if len(digested) == len(DIGESTED):
         write(options.output / KERNELS, kernels(digested))
     elif digested:
-        print(f"{KERNELS} stays as it was: it needs all of "
-              f"{', '.join(DIGESTED)}")
+        print(
+            f"{KERNELS} stays as it was: it needs all of {', '.join(DIGESTED)}"
+        )
     size = sum(path.stat().st_size for path in options.output.glob("*.json"))
-    print(f"{options.output}: {len(found)} raw files, "
-          f"{size / 1000:.0f} KB in all")
+    print(
+        f"{options.output}: {len(found)} raw files, {size / 1000:.0f} KB in all"
+    )
     return 0
 
 

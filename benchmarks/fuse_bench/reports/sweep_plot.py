@@ -17,8 +17,7 @@ from .plot import note
 _COLUMNS = {"fuse": "us", "cublas-products": "products_us"}
 
 
-def lines_of(rows: Iterable[Mapping[str, Any]]
-             ) -> dict[str, dict[int, float]]:
+def lines_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, float]]:
     """Microseconds by number of tokens for each line of a panel."""
     lines: dict[str, dict[int, float]] = {name: {} for name in _COLUMNS}
     for row in rows:
@@ -36,10 +35,16 @@ def draw(section: Mapping[str, Any]) -> str:
         groups.setdefault((row["K"], row["H"], row["dtype"]), []).append(row)
     for (k, h, dtype), rows in sorted(groups.items()):
         panel = svg.Panel(
-            f"{k}/{h}, {'bf16' if dtype == 'bf16' else 'FP8'}", "tokens", "us")
+            f"{k}/{h}, {'bf16' if dtype == 'bf16' else 'FP8'}", "tokens", "us"
+        )
         most = max(row["M"] for row in rows)
-        svg.linear_lines(panel, lines_of(rows), 128, sorted(
-            {row["range"] for row in rows if row["range"] < most}))
+        svg.linear_lines(
+            panel,
+            lines_of(rows),
+            128,
+            sorted({row["range"] for row in rows if row["range"] < most}),
+        )
         panels.append(panel)
-    return svg.sheet(panels, tuple(_COLUMNS), f"{note(section)}; "
-                     f"{section['protocol']}")
+    return svg.sheet(
+        panels, tuple(_COLUMNS), f"{note(section)}; {section['protocol']}"
+    )

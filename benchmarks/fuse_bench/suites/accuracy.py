@@ -49,10 +49,10 @@ class Shape:
             return f'{{fuse.parameter = "{name}.weight"}}'
 
         return f"""func.func @block(
-    %x: {x}, %w: {v} {parameter('norm')},
-    %wg: {wide} {parameter('mlp.gate_proj')},
-    %wu: {wide} {parameter('mlp.up_proj')},
-    %wd: {tall} {parameter('mlp.down_proj')}) -> {x} {{
+    %x: {x}, %w: {v} {parameter("norm")},
+    %wg: {wide} {parameter("mlp.gate_proj")},
+    %wu: {wide} {parameter("mlp.up_proj")},
+    %wd: {tall} {parameter("mlp.down_proj")}) -> {x} {{
   %n = fuse.rms_norm %x weight(%w) eps 1.0e-6 {self.norm}
     : ({x}, {v}) -> {x}
   %g = fuse.linear %n, %wg : ({x}, {wide}) -> {inner}
@@ -66,8 +66,13 @@ class Shape:
 
 
 SHAPES = (
-    Shape("geglu-2048-16384", 2048, 16384, "gelu_tanh",
-          "offset 1 cast after_weight"),
+    Shape(
+        "geglu-2048-16384",
+        2048,
+        16384,
+        "gelu_tanh",
+        "offset 1 cast after_weight",
+    ),
     Shape("swiglu-4096-12288", 4096, 12288, "silu", ""),
 )
 # Storage type, method, one weight scale per channel.
@@ -80,11 +85,12 @@ CONFIGURATIONS = (
 )
 
 
-def draw_weight(random: np.random.Generator, out: int,
-                features: int) -> np.ndarray:
+def draw_weight(
+    random: np.random.Generator, out: int, features: int
+) -> np.ndarray:
     """A weight with rows of different spread, tails, and outlier channels."""
     weight = random.standard_t(6, size=(out, features)).astype(np.float32)
-    weight *= np.float32((4 / 6) ** 0.5 * features ** -0.5)
+    weight *= np.float32((4 / 6) ** 0.5 * features**-0.5)
     weight *= np.exp(random.normal(0, 0.3, size=(out, 1))).astype(np.float32)
     columns = random.choice(features, max(1, features // 500), replace=False)
     weight[:, columns] *= np.float32(6.0)
@@ -93,8 +99,12 @@ def draw_weight(random: np.random.Generator, out: int,
     return weight
 
 
-def draw_inputs(random: np.random.Generator, spread: np.ndarray,
-                massive: np.ndarray, tokens: int) -> np.ndarray:
+def draw_inputs(
+    random: np.random.Generator,
+    spread: np.ndarray,
+    massive: np.ndarray,
+    tokens: int,
+) -> np.ndarray:
     """A residual stream: channels of different spread, some massive, and a
     first token on which these are ten times as large."""
     x = random.normal(size=(tokens, spread.size)) * spread
@@ -118,51 +128,76 @@ def write_block(shape: Shape, folder: Path, tokens: int, seed: int) -> None:
     if "offset 1" in shape.norm:
         norm -= 1.0
     arrays = {"norm": norm.astype(np.float32)}
-    for name, size in (("mlp.gate_proj", (hidden, width)),
-                       ("mlp.up_proj", (hidden, width)),
-                       ("mlp.down_proj", (width, hidden))):
+    for name, size in (
+        ("mlp.gate_proj", (hidden, width)),
+        ("mlp.up_proj", (hidden, width)),
+        ("mlp.down_proj", (width, hidden)),
+    ):
         arrays[name] = draw_weight(random, *size)
-    save_file({f"{name}.weight": torch.from_numpy(array).bfloat16()
-               for name, array in arrays.items()},
-              folder / f"{shape.name}.safetensors")
+    save_file(
+        {
+            f"{name}.weight": torch.from_numpy(array).bfloat16()
+            for name, array in arrays.items()
+        },
+        folder / f"{shape.name}.safetensors",
+    )
     spread = np.exp(random.normal(0, 0.6, size=width))
     for name in ("calibration", "evaluation"):
         x = torch.from_numpy(draw_inputs(random, spread, massive, tokens))
         np.save(folder / f"{name}.npy", x.bfloat16().float().numpy())
 
 
-def write_results(path: Path, blocks: Sequence[dict[str, Any]],
-                  environment: dict[str, Any]) -> None:
+def write_results(
+    path: Path, blocks: Sequence[dict[str, Any]], environment: dict[str, Any]
+) -> None:
     """JSON with a line for each row, so that changes can be read."""
     parts = []
     for block in blocks:
-        fields = {k: v for k, v in block.items()
-                  if k not in ("rows", "saturation")}
-        tables = ["".join(
-            [f' "{name}": [\n  ',
-             ",\n  ".join(json.dumps(row) for row in block[name]), "]"])
-            for name in ("rows", "saturation")]
-        parts.append(json.dumps(fields)[:-1] + ",\n"
-                     + ",\n".join(tables) + "}")
+        fields = {
+            k: v for k, v in block.items() if k not in ("rows", "saturation")
+        }
+        tables = [
+            "".join(
+                [
+                    f' "{name}": [\n  ',
+                    ",\n  ".join(json.dumps(row) for row in block[name]),
+                    "]",
+                ]
+            )
+            for name in ("rows", "saturation")
+        ]
+        parts.append(json.dumps(fields)[:-1] + ",\n" + ",\n".join(tables) + "}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{{"environment": {json.dumps(environment)},\n"blocks": '
-                    "[\n" + ",\n".join(parts) + "\n]}\n")
+    path.write_text(
+        f'{{"environment": {json.dumps(environment)},\n"blocks": '
+        "[\n" + ",\n".join(parts) + "\n]}\n"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python3 -m fuse_bench.suites.accuracy", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", type=Path, default=ROOT / "build/dev/bin",
-                        help="directory of fuse-opt and fuse-run")
-    parser.add_argument("--output", type=Path,
-                        default=RAW / "accuracy.json")
+        prog="python3 -m fuse_bench.suites.accuracy",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--tools",
+        type=Path,
+        default=ROOT / "build/dev/bin",
+        help="directory of fuse-opt and fuse-run",
+    )
+    parser.add_argument("--output", type=Path, default=RAW / "accuracy.json")
     parser.add_argument("--only", default="", help="part of a shape's name")
-    parser.add_argument("--tokens", type=int, default=32,
-                        help="tokens of each of the two sets")
+    parser.add_argument(
+        "--tokens", type=int, default=32, help="tokens of each of the two sets"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=int, default=len(CONFIGURATIONS),
-                        help="number of configurations of each shape")
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=len(CONFIGURATIONS),
+        help="number of configurations of each shape",
+    )
     options = parser.parse_args(arguments)
     require_tools(options.tools, "fuse-opt", "fuse-run")
     from fuse_mlir.calibration import accuracy
@@ -176,26 +211,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_block(shape, folder, options.tokens, options.seed)
-            for storage, method, per_channel in \
-                    CONFIGURATIONS[:options.limit]:
+            for storage, method, per_channel in CONFIGURATIONS[: options.limit]:
                 begin = time.time()
                 report = accuracy.measure(
-                    tools, folder / f"{shape.name}.mlir",
+                    tools,
+                    folder / f"{shape.name}.mlir",
                     folder / f"{shape.name}.safetensors",
                     [folder / "evaluation.npy"],
-                    [folder / "calibration.npy"], storage, method,
-                    per_channel=per_channel, cache=folder / "ranges")
+                    [folder / "calibration.npy"],
+                    storage,
+                    method,
+                    per_channel=per_channel,
+                    cache=folder / "ranges",
+                )
                 print(accuracy.accuracy_text(report))
                 print(f"{time.time() - begin:.0f} s\n", flush=True)
-                blocks.append({
-                    "shape": shape.name, "storage": storage, "method": method,
-                    "per_channel": per_channel, "kernels": report.kernels,
-                    "rows": [asdict(row) for row in report.rows],
-                    "saturation": [asdict(s) for s in report.saturation],
-                    "scales": report.calibration.scales})
-                write_results(options.output, blocks, {
-                    "commit": read_commit(), "tokens": options.tokens,
-                    "seed": options.seed})
+                blocks.append(
+                    {
+                        "shape": shape.name,
+                        "storage": storage,
+                        "method": method,
+                        "per_channel": per_channel,
+                        "kernels": report.kernels,
+                        "rows": [asdict(row) for row in report.rows],
+                        "saturation": [asdict(s) for s in report.saturation],
+                        "scales": report.calibration.scales,
+                    }
+                )
+                write_results(
+                    options.output,
+                    blocks,
+                    {
+                        "commit": read_commit(),
+                        "tokens": options.tokens,
+                        "seed": options.seed,
+                    },
+                )
     return 0
 
 

@@ -28,50 +28,98 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fuse_mlir
 import torch
 import transformers
+
+import fuse_mlir
 
 from ..common.device import read_device
 from ..common.environment import read_commit, run_models, write_json
 from ..common.timing import capture
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-SMALL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
-         "num_attention_heads": 4, "vocab_size": 512}
+SMALL = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "vocab_size": 512,
+}
 LLAMA = {**SMALL, "num_key_value_heads": 2, "head_dim": 64}
 PAD = {"pad_token_id": 0}
 GROUPED = {**SMALL, **PAD, "num_key_value_heads": 2}
 # Every layer attends to everything, so that the cache is of one kind.
 FULL = {"layer_types": ["full_attention"] * 4}
-VISION = {**{k: v for k, v in SMALL.items() if k != "vocab_size"},
-          "image_size": 32, "patch_size": 8}
+VISION = {
+    **{k: v for k, v in SMALL.items() if k != "vocab_size"},
+    "image_size": 32,
+    "patch_size": 8,
+}
 #: Model type, settings and sites.
 NAMED = {
-    "qwen3": (LLAMA, 4), "llama": (LLAMA, 4),
-    "gemma3_text": ({**LLAMA, **FULL}, 4), "gpt_neox": (SMALL, 4),
-    "bert": (SMALL, 4), "siglip_vision_model": (VISION, 5),
-    "mixtral": ({**SMALL, "num_key_value_heads": 2, "num_local_experts": 8},
-                4),
-    "qwen3_moe": ({**LLAMA, "num_experts": 16, "num_experts_per_tok": 4,
-                   "moe_intermediate_size": 128}, 4)}
+    "qwen3": (LLAMA, 4),
+    "llama": (LLAMA, 4),
+    "gemma3_text": ({**LLAMA, **FULL}, 4),
+    "gpt_neox": (SMALL, 4),
+    "bert": (SMALL, 4),
+    "siglip_vision_model": (VISION, 5),
+    "mixtral": ({**SMALL, "num_key_value_heads": 2, "num_local_experts": 8}, 4),
+    "qwen3_moe": (
+        {
+            **LLAMA,
+            "num_experts": 16,
+            "num_experts_per_tok": 4,
+            "moe_intermediate_size": 128,
+        },
+        4,
+    ),
+}
 OTHERS = {
-    "mistral": (LLAMA, 4), "qwen2": ({**GROUPED, **FULL}, 4),
-    "gemma2": ({**LLAMA, **FULL}, 4), "phi3": (GROUPED, 4),
-    "olmo2": (GROUPED, 4), "granite": (GROUPED, 4), "cohere": (GROUPED, 4),
-    "stablelm": (GROUPED, 4), "starcoder2": (GROUPED, 4),
-    "nemotron": (GROUPED, 4), "glm4": ({**LLAMA, **PAD}, 4),
-    "smollm3": (GROUPED, 4), "falcon": (SMALL, 4), "gpt_bigcode": (
-        {"n_embd": 256, "n_layer": 4, "n_head": 4, "vocab_size": 512}, 4),
+    "mistral": (LLAMA, 4),
+    "qwen2": ({**GROUPED, **FULL}, 4),
+    "gemma2": ({**LLAMA, **FULL}, 4),
+    "phi3": (GROUPED, 4),
+    "olmo2": (GROUPED, 4),
+    "granite": (GROUPED, 4),
+    "cohere": (GROUPED, 4),
+    "stablelm": (GROUPED, 4),
+    "starcoder2": (GROUPED, 4),
+    "nemotron": (GROUPED, 4),
+    "glm4": ({**LLAMA, **PAD}, 4),
+    "smollm3": (GROUPED, 4),
+    "falcon": (SMALL, 4),
+    "gpt_bigcode": (
+        {"n_embd": 256, "n_layer": 4, "n_head": 4, "vocab_size": 512},
+        4,
+    ),
     "opt": ({**SMALL, "ffn_dim": 512, "word_embed_proj_dim": 256}, 4),
-    "vit": (VISION, 4)}
+    "vit": (VISION, 4),
+}
 #: One layer in the width of a published model.
 FULL_WIDTH = {
-    "qwen3": ({**LLAMA, "hidden_size": 4096, "intermediate_size": 12288,
-               "num_attention_heads": 32, "num_key_value_heads": 8,
-               "head_dim": 128, "num_hidden_layers": 1}, 1),
-    "gpt_neox": ({**SMALL, "hidden_size": 6144, "intermediate_size": 24576,
-                  "num_attention_heads": 64, "num_hidden_layers": 1}, 1)}
+    "qwen3": (
+        {
+            **LLAMA,
+            "hidden_size": 4096,
+            "intermediate_size": 12288,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "num_hidden_layers": 1,
+        },
+        1,
+    ),
+    "gpt_neox": (
+        {
+            **SMALL,
+            "hidden_size": 6144,
+            "intermediate_size": 24576,
+            "num_attention_heads": 64,
+            "num_hidden_layers": 1,
+        },
+        1,
+    ),
+}
 #: What has experts, is compiled by `generate`, and gets static scales.
 EXPERTS = ("mixtral", "qwen3_moe")
 GENERATED = ("qwen3", "llama", "gpt_neox", "gemma3_text")
@@ -88,8 +136,11 @@ AHEAD = 1 / 64
 def build(kind: str, settings: dict[str, Any]) -> Any:
     """A model in bf16 as its class initializes it."""
     config = transformers.AutoConfig.for_model(kind, **settings)
-    auto = transformers.AutoModel if kind in ENCODERS \
+    auto = (
+        transformers.AutoModel
+        if kind in ENCODERS
         else transformers.AutoModelForCausalLM
+    )
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)
     try:
@@ -116,8 +167,11 @@ def draw(model: Any) -> Any:
 
 def draw_head(model: Any, seed: int) -> None:
     """Gives the rows of the head other sizes."""
-    head = model.get_output_embeddings() \
-        if hasattr(model, "get_output_embeddings") else None
+    head = (
+        model.get_output_embeddings()
+        if hasattr(model, "get_output_embeddings")
+        else None
+    )
     if head is None:
         return
     if not hasattr(head, "drawn"):
@@ -163,19 +217,28 @@ def greedy(model: Any) -> tuple[list[int], list[float]]:
     margins: list[float] = []
 
     def step() -> torch.Tensor:
-        return model(input_ids=token, past_key_values=cache,
-                     position_ids=place, use_cache=True).logits[:, -1]
+        return model(
+            input_ids=token,
+            past_key_values=cache,
+            position_ids=place,
+            use_cache=True,
+        ).logits[:, -1]
 
     def take(logits: torch.Tensor) -> None:
         best = logits.float().topk(2)
         token.copy_(best.indices[:, :1])
         tokens.append(int(token))
-        margins.append(float((best.values[0, 0] - best.values[0, 1])
-                             / best.values.abs().max()))
+        margins.append(
+            float(
+                (best.values[0, 0] - best.values[0, 1])
+                / best.values.abs().max()
+            )
+        )
 
     def prefill() -> torch.Tensor:
-        return model(input_ids=prompt, past_key_values=cache,
-                     use_cache=True).logits[:, -1]
+        return model(
+            input_ids=prompt, past_key_values=cache, use_cache=True
+        ).logits[:, -1]
 
     prefill()
     graph = Replay(step)
@@ -188,8 +251,7 @@ def greedy(model: Any) -> tuple[list[int], list[float]]:
     return tokens, margins
 
 
-def forced(model: Any, tokens: list[int]) \
-        -> list[list[torch.Tensor]]:
+def forced(model: Any, tokens: list[int]) -> list[list[torch.Tensor]]:
     """Logits of the routers for the last token, by step and layer, when the
     model reads the prompt and then `tokens`."""
     found: list[list[torch.Tensor]] = []
@@ -198,16 +260,22 @@ def forced(model: Any, tokens: list[int]) \
         logits = output[0] if isinstance(output, tuple) else output
         found[-1].append(logits[-1].float())
 
-    hooks = [module.register_forward_hook(remember)
-             for path, module in model.named_modules()
-             if path.endswith(".mlp.gate")]
+    hooks = [
+        module.register_forward_hook(remember)
+        for path, module in model.named_modules()
+        if path.endswith(".mlp.gate")
+    ]
     cache = transformers.StaticCache(config=model.config, max_cache_len=64)
     ids = torch.arange(1, PROMPT + 1, device=DEVICE).view(1, PROMPT)
     place = torch.arange(PROMPT, device=DEVICE).view(1, PROMPT)
     for number, token in enumerate(tokens):
         found.append([])
-        model(input_ids=ids, past_key_values=cache, position_ids=place,
-              use_cache=True)
+        model(
+            input_ids=ids,
+            past_key_values=cache,
+            position_ids=place,
+            use_cache=True,
+        )
         ids = torch.tensor([[token]], device=DEVICE)
         place = torch.tensor([[PROMPT + number]], device=DEVICE)
     for hook in hooks:
@@ -215,30 +283,43 @@ def forced(model: Any, tokens: list[int]) \
     return found
 
 
-def flips(ours: list[list[torch.Tensor]], theirs: list[list[torch.Tensor]],
-          choices: int) -> list[dict[str, Any]]:
+def flips(
+    ours: list[list[torch.Tensor]],
+    theirs: list[list[torch.Tensor]],
+    choices: int,
+) -> list[dict[str, Any]]:
     """Where routers take other experts."""
     found = []
     for step, layers in enumerate(zip(ours, theirs)):
         for layer, (a, b) in enumerate(zip(*layers)):
-            if set(a.topk(choices).indices.tolist()) \
-                    == set(b.topk(choices).indices.tolist()):
+            if set(a.topk(choices).indices.tolist()) == set(
+                b.topk(choices).indices.tolist()
+            ):
                 continue
             best = b.topk(choices + 1).values
-            found.append({"step": step, "layer": layer,
-                          "ahead": float(best[-2] - best[-1]),
-                          "apart": float((a - b).abs().max())})
+            found.append(
+                {
+                    "step": step,
+                    "layer": layer,
+                    "ahead": float(best[-2] - best[-1]),
+                    "apart": float((a - b).abs().max()),
+                }
+            )
     return found
 
 
-def routed(row: dict[str, Any], theirs: list[int],
-           found: list[dict[str, Any]]) -> bool:
+def routed(
+    row: dict[str, Any], theirs: list[int], found: list[dict[str, Any]]
+) -> bool:
     """Whether tokens are equal up to the first other expert."""
     row["routing"] = found
-    parted = next((i for i, (a, b) in enumerate(zip(row["tokens"], theirs))
-                   if a != b), COUNT)
+    parted = next(
+        (i for i, (a, b) in enumerate(zip(row["tokens"], theirs)) if a != b),
+        COUNT,
+    )
     return parted == COUNT or any(
-        f["step"] <= parted and f["ahead"] <= 2 * f["apart"] for f in found)
+        f["step"] <= parted and f["ahead"] <= 2 * f["apart"] for f in found
+    )
 
 
 def clear(model: Any) -> tuple[list[int], list[float]]:
@@ -253,22 +334,26 @@ def clear(model: Any) -> tuple[list[int], list[float]]:
     return greedy(model)
 
 
-def compare(ours: list[int], theirs: list[int],
-            margins: list[float]) -> dict[str, Any]:
+def compare(
+    ours: list[int], theirs: list[int], margins: list[float]
+) -> dict[str, Any]:
     """Tokens, and how near the second one was, where they part or at worst."""
     parted = [m for a, b, m in zip(ours, theirs, margins) if a != b]
-    return {"tokens": ours, "tokens_equal": ours == theirs,
-            "different_tokens": len(set(ours)),
-            "margin": parted[0] if parted else min(margins)}
+    return {
+        "tokens": ours,
+        "tokens_equal": ours == theirs,
+        "different_tokens": len(set(ours)),
+        "margin": parted[0] if parted else min(margins),
+    }
 
 
-def described(kind: str, settings: dict[str, Any], how: str) \
-        -> dict[str, Any]:
+def described(kind: str, settings: dict[str, Any], how: str) -> dict[str, Any]:
     return {"architecture": kind, "settings": settings, "how": how}
 
 
-def fused(kind: str, settings: dict[str, Any], sites: int,
-          how: str = "fused") -> dict[str, Any]:
+def fused(
+    kind: str, settings: dict[str, Any], sites: int, how: str = "fused"
+) -> dict[str, Any]:
     """Fuses, verifies and undoes; generates with and without."""
     from fuse_mlir.matching.dataflow import default_inputs
 
@@ -278,38 +363,53 @@ def fused(kind: str, settings: dict[str, Any], sites: int,
         inputs["pixel_values"].normal_()
     row = described(kind, settings, how)
     generates = kind not in ENCODERS and not (
-        kind in UNCAPTURED and DEVICE == "cuda")
+        kind in UNCAPTURED and DEVICE == "cuda"
+    )
     if generates:
         tokens, margins = clear(model)
     before = model(**inputs)[0]
     # Elsewhere experts are taken only when a pattern asks for them.
-    patterns = {(("*Experts", "**.experts"),): "fuse"} \
-        if kind in EXPERTS and DEVICE == "cpu" else None
+    patterns = (
+        {(("*Experts", "**.experts"),): "fuse"}
+        if kind in EXPERTS and DEVICE == "cpu"
+        else None
+    )
     if kind in EXPERTS:
         routers = forced(model, tokens)
     found = fuse_mlir.fuse_modules(model, patterns, only_faster=False)
     checks = fuse_mlir.verify(model, inputs)
-    row |= {"sites": len(found.fused), "expected_sites": sites,
-            "families": sorted({f for s in found.fused for f in s.families}),
-            "refused": [s.reason for s in found.refused],
-            "checks": len(checks.checks),
-            "failed": [vars(c) for c in checks.checks if not c.passed],
-            "model": checks.checks[-1].detail}
+    row |= {
+        "sites": len(found.fused),
+        "expected_sites": sites,
+        "families": sorted({f for s in found.fused for f in s.families}),
+        "refused": [s.reason for s in found.refused],
+        "checks": len(checks.checks),
+        "failed": [vars(c) for c in checks.checks if not c.passed],
+        "model": checks.checks[-1].detail,
+    }
     if generates:
         row |= compare(greedy(model)[0], tokens, margins)
     right = row.get("tokens_equal", True)
     if kind in EXPERTS:
-        right = routed(row, tokens, flips(
-            forced(model, tokens), routers, model.config.num_experts_per_tok))
+        right = routed(
+            row,
+            tokens,
+            flips(
+                forced(model, tokens), routers, model.config.num_experts_per_tok
+            ),
+        )
     fuse_mlir.unfuse_modules(model)
     row["unfused_identical"] = torch.equal(model(**inputs)[0], before)
-    row["passed"] = bool(checks) and row["sites"] == sites \
-        and row["unfused_identical"] and right
+    row["passed"] = (
+        bool(checks)
+        and row["sites"] == sites
+        and row["unfused_identical"]
+        and right
+    )
     return row
 
 
-def static(kind: str, settings: dict[str, Any], sites: int) \
-        -> dict[str, Any]:
+def static(kind: str, settings: dict[str, Any], sites: int) -> dict[str, Any]:
     """The same with MLPs in static FP8."""
     from fuse_mlir.matching.dataflow import default_inputs
 
@@ -317,31 +417,42 @@ def static(kind: str, settings: dict[str, Any], sites: int) \
     inputs = default_inputs(model)
     before = model(**inputs)[0]
     generator = torch.Generator().manual_seed(1)
-    data = [{"input_ids": torch.randint(1, settings["vocab_size"], (4, 16),
-                                        generator=generator).to(DEVICE)}
-            for _ in range(2)]
+    data = [
+        {
+            "input_ids": torch.randint(
+                1, settings["vocab_size"], (4, 16), generator=generator
+            ).to(DEVICE)
+        }
+        for _ in range(2)
+    ]
     found = fuse_mlir.calibrate(model, data)
     checks = fuse_mlir.verify(model)
     tokens, margins = greedy(model)
     row = described(kind, settings, "static fp8")
-    row |= {"sites": len(found.fused), "expected_sites": sites,
-            "checks": len(checks.checks),
-            "failed": [vars(c) for c in checks.checks if not c.passed],
-            "model": checks.checks[-1].detail}
+    row |= {
+        "sites": len(found.fused),
+        "expected_sites": sites,
+        "checks": len(checks.checks),
+        "failed": [vars(c) for c in checks.checks if not c.passed],
+        "model": checks.checks[-1].detail,
+    }
     row |= compare(greedy(model)[0], tokens, margins)
     fuse_mlir.unfuse_modules(model)
     row["unfused_identical"] = torch.equal(model(**inputs)[0], before)
-    row["passed"] = bool(checks) and row["sites"] == sites \
-        and row["unfused_identical"] and row["tokens_equal"]
+    row["passed"] = (
+        bool(checks)
+        and row["sites"] == sites
+        and row["unfused_identical"]
+        and row["tokens_equal"]
+    )
     return row
 
 
-def slotted(kind: str, settings: dict[str, Any], sites: int) \
-        -> dict[str, Any]:
+def slotted(kind: str, settings: dict[str, Any], sites: int) -> dict[str, Any]:
     """Experts as slots that are bound to the kernel, and undone."""
     from fuse_mlir import slots
-    from fuse_mlir.slots import moe as expert_slots
     from fuse_mlir.matching.dataflow import default_inputs
+    from fuse_mlir.slots import moe as expert_slots
 
     model = draw(build(kind, settings))
     inputs = default_inputs(model)
@@ -353,12 +464,14 @@ def slotted(kind: str, settings: dict[str, Any], sites: int) \
     row = described(kind, settings, "slots")
     row |= {"sites": len(paths), "expected_sites": sites}
     row |= compare(greedy(model)[0], theirs, margins)
-    right = routed(row, theirs, flips(
-        forced(model, theirs), routers, model.config.num_experts_per_tok))
+    right = routed(
+        row,
+        theirs,
+        flips(forced(model, theirs), routers, model.config.num_experts_per_tok),
+    )
     expert_slots.remove_expert_slots(model)
     row["removed_identical"] = torch.equal(model(**inputs)[0], before)
-    row["passed"] = len(paths) == sites and right \
-        and row["removed_identical"]
+    row["passed"] = len(paths) == sites and right and row["removed_identical"]
     return row
 
 
@@ -372,9 +485,13 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     def tokens() -> list[int]:
         torch._dynamo.reset()
-        return model.generate(prompt, max_new_tokens=COUNT, do_sample=False,
-                              cache_implementation="static",
-                              pad_token_id=0)[0, PROMPT:].tolist()
+        return model.generate(
+            prompt,
+            max_new_tokens=COUNT,
+            do_sample=False,
+            cache_implementation="static",
+            pad_token_id=0,
+        )[0, PROMPT:].tolist()
 
     theirs = tokens()
     fuse_mlir.fuse_modules(model, only_faster=False)
@@ -382,16 +499,17 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
     model(prompt[:, :1])
     ours = tokens()
     return described(kind, settings, "generate") | {
-        "tokens": ours, "tokens_equal": ours == theirs,
-        "passed": ours == theirs}
+        "tokens": ours,
+        "tokens_equal": ours == theirs,
+        "passed": ours == theirs,
+    }
 
 
 def steps() -> list[tuple[str, Callable[[], dict[str, Any]]]]:
     """What runs, the most important first."""
     made: list[tuple[str, Callable[[], dict[str, Any]]]] = []
 
-    def add(name: str, step: Callable[..., dict[str, Any]], *args: Any) \
-            -> None:
+    def add(name: str, step: Callable[..., dict[str, Any]], *args: Any) -> None:
         made.append((name, lambda: step(*args)))
 
     for kind, (settings, sites) in NAMED.items():
@@ -416,25 +534,33 @@ def main(path: str, seconds: float = 600.0, only: str = "") -> int:
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU",
         "state": read_device() if DEVICE == "cuda" else {},
-        "torch": torch.__version__, "transformers": transformers.__version__,
-        "commit": read_commit(), "rows": []}
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "commit": read_commit(),
+        "rows": [],
+    }
     for name, step in steps():
         if only and name not in only.split(","):
             continue
         if time.monotonic() - start > seconds:
-            report["rows"].append({"architecture": name,
-                                   "skipped": "out of time"})
+            report["rows"].append(
+                {"architecture": name, "skipped": "out of time"}
+            )
         else:
             try:
                 report["rows"].append(step())
             # One failed step must not hide the others.
             except Exception as error:
                 traceback.print_exc()
-                report["rows"].append({"architecture": name, "passed": False,
-                                       "error": str(error)})
+                report["rows"].append(
+                    {"architecture": name, "passed": False, "error": str(error)}
+                )
             failed |= not report["rows"][-1]["passed"]
-        row = {k: v for k, v in report["rows"][-1].items()
-               if k not in ("tokens", "settings")}
+        row = {
+            k: v
+            for k, v in report["rows"][-1].items()
+            if k not in ("tokens", "settings")
+        }
         print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)
         write_json(Path(path), report)
     return int(failed)

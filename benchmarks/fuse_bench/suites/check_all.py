@@ -80,23 +80,38 @@ _FEW = 3
 _RENEWED = 4
 #: Writes errors to a file for each process. Calls that fail are not errors of
 #: kernels: checks look at them, and other processes may leave no memory.
-MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--report-api-errors",
-            "no", "--log-file")
+MEMCHECK = (
+    "compute-sanitizer",
+    "--tool",
+    "memcheck",
+    "--report-api-errors",
+    "no",
+    "--log-file",
+)
 
 
 def spread(tokens: Sequence[int], most: int) -> tuple[int, ...]:
     """So many of some numbers, the first and the last among them."""
     last = len(tokens) - 1
-    return tuple(tokens) if last < most else tuple(
-        tokens[index * last // (most - 1)] for index in range(most))
+    return (
+        tuple(tokens)
+        if last < most
+        else tuple(tokens[index * last // (most - 1)] for index in range(most))
+    )
 
 
 class Stage:
     """One run over kernels: compiles what is missing, and checks it."""
 
-    def __init__(self, options: argparse.Namespace, cases: Sequence[Case],
-                 known: Known, command: Sequence[str],
-                 environment: Mapping[str, str], few: bool = False) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        cases: Sequence[Case],
+        known: Known,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        few: bool = False,
+    ) -> None:
         self.options = options
         #: Whether each kernel is checked with few numbers of tokens.
         self.few = few
@@ -119,8 +134,7 @@ class Stage:
         self._workers: dict[int, Worker] = {}
 
     def log(self, text: str) -> None:
-        print(f"[{time.time() - self.options.begin:5.0f} s] {text}",
-              flush=True)
+        print(f"[{time.time() - self.options.begin:5.0f} s] {text}", flush=True)
 
     def over(self) -> bool:
         return time.time() - self.options.begin > self.options.budget
@@ -147,14 +161,27 @@ class Stage:
         options = self.options
         path = options.kernels / f"{case.name()}.json"
         if not options.keep or not path.exists():
-            build(case, options.kernels, options.bin, options.pipeline, None,
-                  self._commit)
+            build(
+                case,
+                options.kernels,
+                options.bin,
+                options.pipeline,
+                None,
+                self._commit,
+            )
         plan = Plan.load(path)
         label, tile = plan.problem.label(), plan.max_tokens
         done = self.known.get((label, tile, plan.digest), set())
-        tokens = tuple(m for m in choose_tokens(
-            tile, label, CHECKED_TOKENS,
-            options.all_tokens or case.name() in self.every) if m not in done)
+        tokens = tuple(
+            m
+            for m in choose_tokens(
+                tile,
+                label,
+                CHECKED_TOKENS,
+                options.all_tokens or case.name() in self.every,
+            )
+            if m not in done
+        )
         if self.few:
             tokens = spread(tokens, _FEW)
         if not tokens:
@@ -171,8 +198,9 @@ class Stage:
         """Has one process check what is on the board."""
         while not self.board.closed:
             try:
-                worker = Worker(self.command, self.options.hang,
-                                self.environment)
+                worker = Worker(
+                    self.command, self.options.hang, self.environment
+                )
             except WorkerError as error:
                 self.log(f"process {number} does not begin: {error}")
                 return
@@ -201,8 +229,11 @@ class Stage:
         begin = time.monotonic()
         try:
             for row in worker.check(
-                    task, self.memory if task.alone else task.memory, seed,
-                    self.options.repeats):
+                task,
+                self.memory if task.alone else task.memory,
+                seed,
+                self.options.repeats,
+            ):
                 left.remove(row["M"])
                 if lacks_memory(row) and not task.alone:
                     again.append(row["M"])
@@ -220,16 +251,16 @@ class Stage:
                 self.keep(task, bad_row(task.plan, left.pop(0), str(error)))
         self._seconds += time.monotonic() - begin
         if again:
-            self.log(f"{task.path.stem} M={again}: no memory, again at the "
-                     "end")
+            self.log(f"{task.path.stem} M={again}: no memory, again at the end")
         elif not left:
             if starved:
                 self.log(f"{task.path.stem}: no memory, left")
             else:
                 self.done.add(task.path.stem)
             return None
-        return replace(task, tokens=(*again, *left),
-                       alone=task.alone or bool(again))
+        return replace(
+            task, tokens=(*again, *left), alone=task.alone or bool(again)
+        )
 
     def keep(self, task: Task, row: dict[str, Any]) -> None:
         self.rows.append(row)
@@ -247,14 +278,18 @@ class Stage:
         return len(self.cases) - len(self.done | self.unchanged)
 
     def progress(self) -> str:
-        return (f"{len(self.unchanged)} kernels known, {len(self.done)} done "
-                f"by {len(self.rows)} checks in {self._seconds:.0f} s; "
-                f"{self.board}")
+        return (
+            f"{len(self.unchanged)} kernels known, {len(self.done)} done "
+            f"by {len(self.rows)} checks in {self._seconds:.0f} s; "
+            f"{self.board}"
+        )
 
     def summary(self) -> str:
-        return (f"{len(self.done)} kernels checked by {len(self.rows)} "
-                f"checks, {len(self.unchanged)} known, {len(self.failed)} "
-                f"bad, {self.left()} left")
+        return (
+            f"{len(self.done)} kernels checked by {len(self.rows)} "
+            f"checks, {len(self.unchanged)} known, {len(self.failed)} "
+            f"bad, {self.left()} left"
+        )
 
     def run(self, results: Results | None = None) -> None:
         """All of it; rows go to the results every few seconds."""
@@ -271,7 +306,8 @@ class Stage:
 
         processes = [
             threading.Thread(target=self.serve, args=(number,), daemon=True)
-            for number in range(self.options.processes)]
+            for number in range(self.options.processes)
+        ]
         pool = ThreadPoolExecutor(self.options.jobs)
         shown = time.monotonic()
         try:
@@ -295,17 +331,22 @@ class Stage:
             save()
 
 
-def small_cases(options: argparse.Namespace,
-                cases: Sequence[Case]) -> list[Case]:
+def small_cases(
+    options: argparse.Namespace, cases: Sequence[Case]
+) -> list[Case]:
     """What runs under compute-sanitizer, in an order that has all kinds in
     what a short run gets done."""
     names = options.memcheck or options.only
-    found = [case for case in (cases if options.memcheck else
-                               memcheck_cases())
-             if re.search(names, case.name())]
+    found = [
+        case
+        for case in (cases if options.memcheck else memcheck_cases())
+        if re.search(names, case.name())
+    ]
     if not found:
-        sys.exit(f"error: no small kernel is called '{names}': expected part "
-                 f"of a name such as {next(memcheck_cases()).name()}")
+        sys.exit(
+            f"error: no small kernel is called '{names}': expected part "
+            f"of a name such as {next(memcheck_cases()).name()}"
+        )
     return sorted(found, key=lambda case: zlib.crc32(case.name().encode()))
 
 
@@ -313,26 +354,45 @@ class OtherOps(threading.Thread):
     """Small kernels of the other fused ops under compute-sanitizer, which
     `fuse_bench.suites.rows` checks."""
 
-    def __init__(self, options: argparse.Namespace,
-                 environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, options: argparse.Namespace, environment: Mapping[str, str]
+    ) -> None:
         super().__init__(daemon=True)
         self.folder = options.kernels / "rows"
         self.budget = options.begin + options.budget
         self.environment = {**os.environ, **environment}
         self.command = [sys.executable, "-m", "fuse_bench.suites.rows"]
-        self.compiler = ["--bin", str(options.bin), "--ptxas",
-                         options.ptxas or "", "--commit", options.commit]
+        self.compiler = [
+            "--bin",
+            str(options.bin),
+            "--ptxas",
+            options.ptxas or "",
+            "--commit",
+            options.commit,
+        ]
         self.sanitizer = [*MEMCHECK, f"{options.logs}/memcheck-%p.log"]
         self.rows: list[dict[str, Any]] = []
         self.failure = ""
 
-    def step(self, name: str, before: Sequence[str] = (),
-             after: Sequence[str] = ()) -> None:
+    def step(
+        self, name: str, before: Sequence[str] = (), after: Sequence[str] = ()
+    ) -> None:
         done = subprocess.run(
-            [*before, *self.command, name, "--memcheck", "--out",
-             str(self.folder), *after], env=self.environment,
-            capture_output=True, text=True, check=False,
-            timeout=max(1.0, self.budget - time.time()))
+            [
+                *before,
+                *self.command,
+                name,
+                "--memcheck",
+                "--out",
+                str(self.folder),
+                *after,
+            ],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=max(1.0, self.budget - time.time()),
+        )
         if done.returncode:
             self.failure = f"{name}: {(done.stdout + done.stderr)[-300:]}"
 
@@ -341,9 +401,18 @@ class OtherOps(threading.Thread):
         try:
             self.step("compile", after=self.compiler)
             if not self.failure:
-                self.step("measure", self.sanitizer, (
-                    "--repeats", "2", "--rounds", "1", "--output",
-                    str(output)))
+                self.step(
+                    "measure",
+                    self.sanitizer,
+                    (
+                        "--repeats",
+                        "2",
+                        "--rounds",
+                        "1",
+                        "--output",
+                        str(output),
+                    ),
+                )
                 self.rows = json.loads(output.read_text())["rows"]
         except subprocess.TimeoutExpired:
             self.failure = "no time was left"
@@ -351,21 +420,32 @@ class OtherOps(threading.Thread):
             self.failure = str(error)
 
 
-def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
-                 command: Sequence[str]) -> tuple[Stage, dict[str, Any]]:
+def run_memcheck(
+    options: argparse.Namespace, cases: Sequence[Case], command: Sequence[str]
+) -> tuple[Stage, dict[str, Any]]:
     """Small kernels under compute-sanitizer, and its reports."""
     small = small_cases(options, cases)
     options.logs.mkdir(parents=True, exist_ok=True)
     for log in options.logs.glob("memcheck-*.log"):
         log.unlink()
-    slow = argparse.Namespace(**{
-        **vars(options), "repeats": 2, "hang": 600,
-        "keep": options.keep or "check" in options.stages})
+    slow = argparse.Namespace(
+        **{
+            **vars(options),
+            "repeats": 2,
+            "hang": 600,
+            "keep": options.keep or "check" in options.stages,
+        }
+    )
     # Each tensor has separate memory, so that its bounds are seen.
     environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    stage = Stage(slow, small, {}, [
-        *MEMCHECK, f"{options.logs}/memcheck-%p.log", *command],
-        environment, few=True)
+    stage = Stage(
+        slow,
+        small,
+        {},
+        [*MEMCHECK, f"{options.logs}/memcheck-%p.log", *command],
+        environment,
+        few=True,
+    )
     others = None
     if not options.memcheck and not options.only:
         others = OtherOps(options, environment)
@@ -376,53 +456,102 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
         others.join()
         rows = others.rows
         if others.failure or not all(row["ok"] for row in rows):
-            stage.fail("rows", others.failure or json.dumps(
-                [row for row in rows if not row["ok"]]))
-    errors = [re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
-              for log in options.logs.glob("memcheck-*.log")]
+            stage.fail(
+                "rows",
+                others.failure
+                or json.dumps([row for row in rows if not row["ok"]]),
+            )
+    errors = [
+        re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
+        for log in options.logs.glob("memcheck-*.log")
+    ]
     count = sum(int(found[-1]) for found in errors if found)
     if count or not all(errors) or not errors:
-        stage.fail("memcheck", f"{count} errors; {errors.count([])} of "
-                   f"{len(errors)} logs in {options.logs} have no summary")
+        stage.fail(
+            "memcheck",
+            f"{count} errors; {errors.count([])} of "
+            f"{len(errors)} logs in {options.logs} have no summary",
+        )
     names = stage.begun | {row["case"] for row in rows}
     return stage, {
-        "tool": "memcheck", "commit": options.commit or read_commit(),
-        "kernels": len(names), "checks": len(stage.rows) + len(rows),
+        "tool": "memcheck",
+        "commit": options.commit or read_commit(),
+        "kernels": len(names),
+        "checks": len(stage.rows) + len(rows),
         "errors": count,
-        "names": sorted(names)}
+        "names": sorted(names),
+    }
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="fuse_bench.suites.check_all",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.suites.check_all", description=__doc__.split("\n")[0]
+    )
     add_set_option(parser)
     add_only_option(parser, "the name of a kernel")
-    parser.add_argument("--kernels", type=Path, default=ROOT / "out/checks",
-                        help="where compiled kernels are, and go to")
-    parser.add_argument("--keep", action="store_true",
-                        help="check kernels that are there as they are")
+    parser.add_argument(
+        "--kernels",
+        type=Path,
+        default=ROOT / "out/checks",
+        help="where compiled kernels are, and go to",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="check kernels that are there as they are",
+    )
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--resume", type=existing, nargs="+", default=[],
-                        help="results whose good checks are not made again, "
-                        "if they are of the same digest")
-    parser.add_argument("--processes", type=int, default=8,
-                        help="that check (default: %(default)s)")
-    parser.add_argument("--memory", type=float, default=100, metavar="GB",
-                        help="of the GPU that checks may take together "
-                        "(default: %(default)s)")
-    parser.add_argument("--all-tokens", action="store_true",
-                        help="check all kernels for many tokens with all "
-                        "numbers, not only those of " + ", ".join(_EVERY))
-    parser.add_argument("--stages", nargs="+", choices=("check", "memcheck"),
-                        default=["check"])
-    parser.add_argument("--memcheck", type=pattern, default="",
-                        metavar="REGEX", help="kernels of the sets that run "
-                        "under compute-sanitizer instead of small ones of all "
-                        "forms")
-    parser.add_argument("--logs", type=Path, default=ROOT / "out/memcheck",
-                        help="of compute-sanitizer")
-    parser.add_argument("--repeats", type=int, default=200,
-                        help="launches that must agree bit by bit")
+    parser.add_argument(
+        "--resume",
+        type=existing,
+        nargs="+",
+        default=[],
+        help="results whose good checks are not made again, "
+        "if they are of the same digest",
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=8,
+        help="that check (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--memory",
+        type=float,
+        default=100,
+        metavar="GB",
+        help="of the GPU that checks may take together (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--all-tokens",
+        action="store_true",
+        help="check all kernels for many tokens with all "
+        "numbers, not only those of " + ", ".join(_EVERY),
+    )
+    parser.add_argument(
+        "--stages", nargs="+", choices=("check", "memcheck"), default=["check"]
+    )
+    parser.add_argument(
+        "--memcheck",
+        type=pattern,
+        default="",
+        metavar="REGEX",
+        help="kernels of the sets that run "
+        "under compute-sanitizer instead of small ones of all "
+        "forms",
+    )
+    parser.add_argument(
+        "--logs",
+        type=Path,
+        default=ROOT / "out/memcheck",
+        help="of compute-sanitizer",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=200,
+        help="launches that must agree bit by bit",
+    )
     add_run_options(parser, "check")
     add_compiler_options(parser)
     options = parser.parse_args(arguments)
@@ -430,8 +559,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def main(arguments: Sequence[str] | None = None,
-         command: Sequence[str] = COMMAND) -> int:
+def main(
+    arguments: Sequence[str] | None = None, command: Sequence[str] = COMMAND
+) -> int:
     options = parse(arguments)
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     cases: list[Case] = []
@@ -446,19 +576,33 @@ def main(arguments: Sequence[str] | None = None,
     results.data["commit"] = options.commit or read_commit()
     stages = []
     if "check" in options.stages:
-        stages.append(Stage(options, cases, read_known(
-            options.resume, options.repeats), command, {}))
+        stages.append(
+            Stage(
+                options,
+                cases,
+                read_known(options.resume, options.repeats),
+                command,
+                {},
+            )
+        )
         stages[0].run(results)
     if "memcheck" in options.stages:
         stage, results.data["compute_sanitizer"] = run_memcheck(
-            options, cases, command)
+            options, cases, command
+        )
         stages.append(stage)
     results.save()
     for stage in stages:
         print(stage.summary(), flush=True)
     # What no time was left for is not a failure.
-    return 1 if any(stage.failed or stage.left() and not stage.over()
-                    for stage in stages) else 0
+    return (
+        1
+        if any(
+            stage.failed or stage.left() and not stage.over()
+            for stage in stages
+        )
+        else 0
+    )
 
 
 if __name__ == "__main__":

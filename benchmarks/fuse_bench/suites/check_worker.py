@@ -61,8 +61,9 @@ class Board:
 
     def _add(self, task: Task | None) -> None:
         if task is not None:
-            bisect.insort(self._waiting, task, key=lambda one: (
-                one.alone, one.order))
+            bisect.insort(
+                self._waiting, task, key=lambda one: (one.alone, one.order)
+            )
         self._changed.notify_all()
 
     def take(self) -> Task | None:
@@ -70,14 +71,15 @@ class Board:
         with self._changed:
             while not self.closed:
                 for task in self._waiting:
-                    if not self._running or \
-                            self._used + self._need(task) <= self._memory:
+                    if (
+                        not self._running
+                        or self._used + self._need(task) <= self._memory
+                    ):
                         self._waiting.remove(task)
                         self._running += 1
                         self._used += self._need(task)
                         return task
-                if not self._waiting and not self._coming and \
-                        not self._running:
+                if not self._waiting and not self._coming and not self._running:
                     break
                 self._changed.wait()
             return None
@@ -93,8 +95,10 @@ class Board:
             self._add(rest)
 
     def __str__(self) -> str:
-        return (f"{self._coming} to compile, {len(self._waiting)} wait, "
-                f"{self._running} run with {self._used / GIGABYTE:.0f} GB")
+        return (
+            f"{self._coming} to compile, {len(self._waiting)} wait, "
+            f"{self._running} run with {self._used / GIGABYTE:.0f} GB"
+        )
 
     def close(self) -> None:
         with self._changed:
@@ -109,15 +113,23 @@ class WorkerError(RuntimeError):
 class Worker:
     """A process that checks, one kernel after the other."""
 
-    def __init__(self, command: Sequence[str], hang: float,
-                 environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        hang: float,
+        environment: Mapping[str, str],
+    ) -> None:
         self._hang = hang
         self._hung = False
         self.alive = True
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             start_new_session=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
         self._read(max(hang, _START))
 
     def _read(self, seconds: float) -> Any:
@@ -130,22 +142,35 @@ class Worker:
             watch.cancel()
         if not line.endswith("\n"):
             self.kill()
-            raise WorkerError("hang" if self._hung else "the process ended "
-                              f"with {self._process.wait()}")
+            raise WorkerError(
+                "hang"
+                if self._hung
+                else f"the process ended with {self._process.wait()}"
+            )
         return json.loads(line)
 
     def _give_up(self) -> None:
         self._hung = True
         self.kill()
 
-    def check(self, task: Task, memory: int, seed: int, repeats: int
-              ) -> Iterator[dict[str, Any]]:
+    def check(
+        self, task: Task, memory: int, seed: int, repeats: int
+    ) -> Iterator[dict[str, Any]]:
         """The rows of a kernel, as they come."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps({
-                "plan": str(task.path.absolute()), "tokens": task.tokens,
-                "seed": seed, "memory": memory, "repeats": repeats}) + "\n")
+            self._process.stdin.write(
+                json.dumps(
+                    {
+                        "plan": str(task.path.absolute()),
+                        "tokens": task.tokens,
+                        "seed": seed,
+                        "memory": memory,
+                        "repeats": repeats,
+                    }
+                )
+                + "\n"
+            )
             self._process.stdin.flush()
         except BrokenPipeError:
             self.kill()
@@ -196,10 +221,14 @@ def work() -> int:
         asked = json.loads(line)
         # The estimate, and what lies about in parts.
         torch.cuda.set_per_process_memory_fraction(
-            min(1.0, (1.5 * asked["memory"] + GIGABYTE) / whole))
-        for row in check_tokens(Plan.load(Path(asked["plan"])),
-                                asked["tokens"], asked["seed"],
-                                asked["repeats"]):
+            min(1.0, (1.5 * asked["memory"] + GIGABYTE) / whole)
+        )
+        for row in check_tokens(
+            Plan.load(Path(asked["plan"])),
+            asked["tokens"],
+            asked["seed"],
+            asked["repeats"],
+        ):
             answer(row)
         torch.cuda.empty_cache()
         answer(None)

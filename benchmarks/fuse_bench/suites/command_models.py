@@ -22,80 +22,153 @@ if TYPE_CHECKING:
 WIDTH, HIDDEN, BLOCK = 256, 512, 128
 
 _DECODER: dict[str, Any] = {
-    "hidden_size": WIDTH, "intermediate_size": HIDDEN, "hidden_act": "silu",
-    "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "vocab_size": 128, "bos_token_id": 1,
-    "eos_token_id": 2, "tie_word_embeddings": False, "use_cache": True,
-    "rms_norm_eps": 1e-6, "torch_dtype": "bfloat16"}
-_QWEN3 = {**_DECODER, "architectures": ["Qwen3ForCausalLM"],
-          "model_type": "qwen3", "head_dim": 64}
+    "hidden_size": WIDTH,
+    "intermediate_size": HIDDEN,
+    "hidden_act": "silu",
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 128,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "tie_word_embeddings": False,
+    "use_cache": True,
+    "rms_norm_eps": 1e-6,
+    "torch_dtype": "bfloat16",
+}
+_QWEN3 = {
+    **_DECODER,
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "head_dim": 64,
+}
 
 #: Keys of config.json, by the name of the row.
 CONFIGS: dict[str, dict[str, Any]] = {
     "BERT": {
-        "architectures": ["BertForMaskedLM"], "model_type": "bert",
-        "gradient_checkpointing": False, "hidden_act": "gelu",
-        "hidden_size": WIDTH, "intermediate_size": HIDDEN,
-        "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128,
-        "pad_token_id": 0, "position_embedding_type": "absolute",
-        "transformers_version": "4.6.0.dev0", "type_vocab_size": 2},
+        "architectures": ["BertForMaskedLM"],
+        "model_type": "bert",
+        "gradient_checkpointing": False,
+        "hidden_act": "gelu",
+        "hidden_size": WIDTH,
+        "intermediate_size": HIDDEN,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 128,
+        "pad_token_id": 0,
+        "position_embedding_type": "absolute",
+        "transformers_version": "4.6.0.dev0",
+        "type_vocab_size": 2,
+    },
     "GPT-2": {
         "activation_function": "gelu_new",
-        "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
-        "n_ctx": 64, "n_embd": WIDTH, "n_layer": 2, "n_head": 4,
-        "n_positions": 64, "vocab_size": 128, "bos_token_id": 1,
-        "eos_token_id": 1, "summary_type": "cls_index",
-        "task_specific_params": {"text-generation": {"max_length": 50}}},
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "n_ctx": 64,
+        "n_embd": WIDTH,
+        "n_layer": 2,
+        "n_head": 4,
+        "n_positions": 64,
+        "vocab_size": 128,
+        "bos_token_id": 1,
+        "eos_token_id": 1,
+        "summary_type": "cls_index",
+        "task_specific_params": {"text-generation": {"max_length": 50}},
+    },
     "Gemma 2": {
-        **_DECODER, "architectures": ["Gemma2ForCausalLM"],
-        "model_type": "gemma2", "cache_implementation": "hybrid",
-        "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
-        "head_dim": 64, "hidden_activation": "gelu_pytorch_tanh",
-        "hidden_act": "gelu_pytorch_tanh", "query_pre_attn_scalar": 64,
-        "sliding_window": 64, "torch_dtype": "float32"},
+        **_DECODER,
+        "architectures": ["Gemma2ForCausalLM"],
+        "model_type": "gemma2",
+        "cache_implementation": "hybrid",
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+        "head_dim": 64,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_act": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 64,
+        "sliding_window": 64,
+        "torch_dtype": "float32",
+    },
     "Llama 3.1": {
-        **_DECODER, "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama", "eos_token_id": [2, 3], "mlp_bias": False,
-        "rope_theta": 500000.0, "rope_scaling": {
-            "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 8192, "rope_type": "llama3"}},
+        **_DECODER,
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "eos_token_id": [2, 3],
+        "mlp_bias": False,
+        "rope_theta": 500000.0,
+        "rope_scaling": {
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+            "rope_type": "llama3",
+        },
+    },
     "Mistral": {
-        **_DECODER, "architectures": ["MistralForCausalLM"],
-        "model_type": "mistral", "sliding_window": 64},
+        **_DECODER,
+        "architectures": ["MistralForCausalLM"],
+        "model_type": "mistral",
+        "sliding_window": 64,
+    },
     "Mixtral": {
-        **_DECODER, "architectures": ["MixtralForCausalLM"],
-        "model_type": "mixtral", "num_experts_per_tok": 2,
-        "num_local_experts": 4, "output_router_logits": False,
-        "router_aux_loss_coef": 0.02, "sliding_window": None},
+        **_DECODER,
+        "architectures": ["MixtralForCausalLM"],
+        "model_type": "mixtral",
+        "num_experts_per_tok": 2,
+        "num_local_experts": 4,
+        "output_router_logits": False,
+        "router_aux_loss_coef": 0.02,
+        "sliding_window": None,
+    },
     "Phi-3": {
-        **_DECODER, "_name_or_path": "Phi-3-mini-4k-instruct",
-        "architectures": ["Phi3ForCausalLM"], "model_type": "phi3",
+        **_DECODER,
+        "_name_or_path": "Phi-3-mini-4k-instruct",
+        "architectures": ["Phi3ForCausalLM"],
+        "model_type": "phi3",
         "auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"},
-        "num_key_value_heads": 4, "pad_token_id": 0, "rope_scaling": None,
-        "original_max_position_embeddings": 4096},
+        "num_key_value_heads": 4,
+        "pad_token_id": 0,
+        "rope_scaling": None,
+        "original_max_position_embeddings": 4096,
+    },
     "Qwen2.5": {
-        **_DECODER, "architectures": ["Qwen2ForCausalLM"],
-        "model_type": "qwen2", "max_window_layers": 28,
-        "sliding_window": 131072, "use_sliding_window": False},
+        **_DECODER,
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "max_window_layers": 28,
+        "sliding_window": 131072,
+        "use_sliding_window": False,
+    },
     "Qwen3": {**_QWEN3, "max_window_layers": 36, "rope_scaling": None},
     "TinyLlama": {
-        **_DECODER, "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama", "pretraining_tp": 1, "rope_scaling": None},
+        **_DECODER,
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "pretraining_tp": 1,
+        "rope_scaling": None,
+    },
 }
 _GPT_OSS = {
-    **{k: v for k, v in _DECODER.items() if k not in (
-        "rms_norm_eps", "hidden_act")},
-    "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss",
-    "intermediate_size": WIDTH, "head_dim": 64, "num_local_experts": 4,
-    "num_experts_per_tok": 2, "pad_token_id": 0}
+    **{
+        k: v
+        for k, v in _DECODER.items()
+        if k not in ("rms_norm_eps", "hidden_act")
+    },
+    "architectures": ["GptOssForCausalLM"],
+    "model_type": "gpt_oss",
+    "intermediate_size": WIDTH,
+    "head_dim": 64,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "pad_token_id": 0,
+}
 #: Parent and members of the chain that import takes, by the type of model,
 #: and the dimensions of its input but for the last, where it needs two.
 CHAINS: dict[str, tuple[str, ...]] = {
     "bert": ("bert.encoder.layer.0", "intermediate"),
     "gpt2": ("transformer.h.0", "ln_2,mlp"),
     "gemma2": ("model.layers.0", "pre_feedforward_layernorm,mlp"),
-    "mixtral": ("model.layers.0", "post_attention_layernorm,mlp",
-                "1,tokens"),
+    "mixtral": ("model.layers.0", "post_attention_layernorm,mlp", "1,tokens"),
 }
 CHAIN = ("model.layers.0", "post_attention_layernorm,mlp")
 
@@ -117,8 +190,11 @@ def _float8(weight: torch.Tensor, dim: int | None = None) -> Any:
     import torch
 
     exact = weight.float()
-    scale = (exact.abs().amax() if dim is None
-             else exact.abs().amax(dim, keepdim=True)) / 448
+    scale = (
+        exact.abs().amax()
+        if dim is None
+        else exact.abs().amax(dim, keepdim=True)
+    ) / 448
     return (exact / scale).to(torch.float8_e4m3fn), scale
 
 
@@ -133,10 +209,14 @@ def _blocks(weight: torch.Tensor) -> Any:
     return codes, scale.reshape(rows, columns)
 
 
-def _static(kind: str, name: str = "weight_scale",
-            read: str = "input_scale", shape: tuple[int, ...] = (1,)) \
-        -> Callable[[torch.Tensor], Weights]:
+def _static(
+    kind: str,
+    name: str = "weight_scale",
+    read: str = "input_scale",
+    shape: tuple[int, ...] = (1,),
+) -> Callable[[torch.Tensor], Weights]:
     """Scales of the whole weight and of its input."""
+
     def store(weight: torch.Tensor) -> Weights:
         import torch
 
@@ -146,6 +226,7 @@ def _static(kind: str, name: str = "weight_scale",
         if read:
             entries[read] = torch.full(shape, 6.0 / 448, dtype=of)
         return entries
+
     return store
 
 
@@ -162,6 +243,7 @@ def _per_block(name: str) -> Callable[[torch.Tensor], Weights]:
 
         codes, scale = _blocks(weight)
         return {"weight": codes, name: scale.to(torch.bfloat16)}
+
     return store
 
 
@@ -169,138 +251,222 @@ def _int8(weight: torch.Tensor) -> Weights:
     import torch
 
     scale = weight.float().abs().amax(1, keepdim=True) / 127
-    return {"weight": (weight.float() / scale).round().to(torch.int8),
-            "weight_scale": scale.to(torch.bfloat16)}
+    return {
+        "weight": (weight.float() / scale).round().to(torch.int8),
+        "weight_scale": scale.to(torch.bfloat16),
+    }
 
 
 def _words(*shape: int) -> torch.Tensor:
     """Packed codes, which no kernel reads."""
     import torch
 
-    return torch.randint(-2**31, 2**31 - 1, shape, dtype=torch.int32)
+    return torch.randint(-(2**31), 2**31 - 1, shape, dtype=torch.int32)
 
 
 def _packed(weight: torch.Tensor) -> Weights:
     import torch
 
     rows, columns = weight.shape
-    return {"weight_packed": _words(rows, columns // 8),
-            "weight_scale": torch.rand(rows, columns // BLOCK).bfloat16(),
-            "weight_shape": torch.tensor([rows, columns])}
+    return {
+        "weight_packed": _words(rows, columns // 8),
+        "weight_scale": torch.rand(rows, columns // BLOCK).bfloat16(),
+        "weight_shape": torch.tensor([rows, columns]),
+    }
 
 
 def _four_bits(weight: torch.Tensor) -> Weights:
     import torch
 
     rows, columns = weight.shape
-    return {"weight": torch.randint(0, 255, (rows, columns // 2),
-                                    dtype=torch.uint8),
-            "weight_scale": torch.rand(rows, columns // 16).to(
-                torch.float8_e4m3fn),
-            "weight_scale_2": torch.tensor(1e-3),
-            "input_scale": torch.tensor(1e-3)}
+    return {
+        "weight": torch.randint(
+            0, 255, (rows, columns // 2), dtype=torch.uint8
+        ),
+        "weight_scale": torch.rand(rows, columns // 16).to(torch.float8_e4m3fn),
+        "weight_scale_2": torch.tensor(1e-3),
+        "input_scale": torch.tensor(1e-3),
+    }
 
 
 def _awq(weight: torch.Tensor) -> Weights:
     import torch
 
     rows, columns = weight.shape
-    return {"qweight": _words(columns, rows // 8),
-            "qzeros": _words(columns // BLOCK, rows // 8),
-            "scales": torch.rand(columns // BLOCK, rows).half()}
+    return {
+        "qweight": _words(columns, rows // 8),
+        "qzeros": _words(columns // BLOCK, rows // 8),
+        "scales": torch.rand(columns // BLOCK, rows).half(),
+    }
 
 
 def _gptq(weight: torch.Tensor) -> Weights:
     import torch
 
     rows, columns = weight.shape
-    return {"qweight": _words(columns // 8, rows),
-            "qzeros": _words(columns // BLOCK, rows // 8),
-            "scales": torch.rand(columns // BLOCK, rows).half(),
-            "g_idx": (torch.arange(columns) // BLOCK).int()}
+    return {
+        "qweight": _words(columns // 8, rows),
+        "qzeros": _words(columns // BLOCK, rows // 8),
+        "scales": torch.rand(columns // BLOCK, rows).half(),
+        "g_idx": (torch.arange(columns) // BLOCK).int(),
+    }
 
 
-def _scheme(strategy: str, kind: str = "float", **settings: Any) \
-        -> dict[str, Any]:
-    return {"num_bits": 8, "type": kind, "strategy": strategy,
-            "symmetric": True, "dynamic": False, "observer": "minmax",
-            "observer_kwargs": {}, "actorder": None, "block_structure": None,
-            "group_size": None, **settings}
+def _scheme(
+    strategy: str, kind: str = "float", **settings: Any
+) -> dict[str, Any]:
+    return {
+        "num_bits": 8,
+        "type": kind,
+        "strategy": strategy,
+        "symmetric": True,
+        "dynamic": False,
+        "observer": "minmax",
+        "observer_kwargs": {},
+        "actorder": None,
+        "block_structure": None,
+        "group_size": None,
+        **settings,
+    }
 
 
-def _compressed(weights: dict[str, Any], inputs: dict[str, Any] | None,
-                form: str = "float-quantized") -> dict[str, Any]:
-    return {"quant_method": "compressed-tensors", "format": form,
-            "quantization_status": "compressed", "kv_cache_scheme": None,
-            "global_compression_ratio": None, "ignore": ["lm_head"],
-            "config_groups": {"group_0": {
-                "targets": ["Linear"], "weights": weights,
-                "input_activations": inputs, "output_activations": None}}}
+def _compressed(
+    weights: dict[str, Any],
+    inputs: dict[str, Any] | None,
+    form: str = "float-quantized",
+) -> dict[str, Any]:
+    return {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "quantization_status": "compressed",
+        "kv_cache_scheme": None,
+        "global_compression_ratio": None,
+        "ignore": ["lm_head"],
+        "config_groups": {
+            "group_0": {
+                "targets": ["Linear"],
+                "weights": weights,
+                "input_activations": inputs,
+                "output_activations": None,
+            }
+        },
+    }
 
 
 def _fine_grained(scheme: str, block: list[int] | None) -> dict[str, Any]:
-    return {"activation_scheme": scheme, "fmt": "e4m3", "quant_method": "fp8",
-            "weight_block_size": block, "modules_to_not_convert": ["lm_head"]}
+    return {
+        "activation_scheme": scheme,
+        "fmt": "e4m3",
+        "quant_method": "fp8",
+        "weight_block_size": block,
+        "modules_to_not_convert": ["lm_head"],
+    }
 
 
 def _modelopt(kind: str) -> dict[str, Any]:
-    return {"quant_method": "modelopt", "quant_algo": kind,
-            "producer": {"name": "modelopt", "version": "0.33.0"},
-            "ignore": ["lm_head"]}
+    return {
+        "quant_method": "modelopt",
+        "quant_algo": kind,
+        "producer": {"name": "modelopt", "version": "0.33.0"},
+        "ignore": ["lm_head"],
+    }
 
 
-_BESIDE = {"producer": {"name": "modelopt", "version": "0.33.0"},
-           "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8",
-                            "exclude_modules": ["lm_head"]}}
+_BESIDE = {
+    "producer": {"name": "modelopt", "version": "0.33.0"},
+    "quantization": {
+        "quant_algo": "FP8",
+        "kv_cache_quant_algo": "FP8",
+        "exclude_modules": ["lm_head"],
+    },
+}
 _TOKEN = _scheme("token", dynamic=True, observer=None)
 #: By the name of the row.
 CHECKPOINTS: dict[str, Checkpoint] = {
     "bf16": Checkpoint(),
     "compressed-tensors FP8, static": Checkpoint(
-        _compressed(_scheme("tensor"), _scheme("tensor")),
-        _static("float32")),
+        _compressed(_scheme("tensor"), _scheme("tensor")), _static("float32")
+    ),
     "compressed-tensors FP8, static, bf16 scales": Checkpoint(
-        _compressed(_scheme("tensor"), _scheme("tensor")),
-        _static("bfloat16")),
+        _compressed(_scheme("tensor"), _scheme("tensor")), _static("bfloat16")
+    ),
     "compressed-tensors FP8, dynamic": Checkpoint(
-        _compressed(_scheme("channel"), _TOKEN), _per_channel),
+        _compressed(_scheme("channel"), _TOKEN), _per_channel
+    ),
     "compressed-tensors FP8, blocks": Checkpoint(
-        _compressed(_scheme("block", block_structure=[BLOCK, BLOCK]),
-                    _scheme("group", dynamic=True, group_size=BLOCK,
-                            observer=None)),
-        _per_block("weight_scale")),
+        _compressed(
+            _scheme("block", block_structure=[BLOCK, BLOCK]),
+            _scheme("group", dynamic=True, group_size=BLOCK, observer=None),
+        ),
+        _per_block("weight_scale"),
+    ),
     "compressed-tensors INT8": Checkpoint(
-        _compressed(_scheme("channel", "int"), {**_TOKEN, "type": "int"},
-                    "int-quantized"), _int8),
+        _compressed(
+            _scheme("channel", "int"),
+            {**_TOKEN, "type": "int"},
+            "int-quantized",
+        ),
+        _int8,
+    ),
     "compressed-tensors 4-bit": Checkpoint(
-        _compressed(_scheme("group", "int", group_size=BLOCK, num_bits=4),
-                    None, "pack-quantized"), _packed),
+        _compressed(
+            _scheme("group", "int", group_size=BLOCK, num_bits=4),
+            None,
+            "pack-quantized",
+        ),
+        _packed,
+    ),
     "ModelOpt FP8": Checkpoint(
-        _modelopt("FP8"), _static("float32", shape=()), _BESIDE),
+        _modelopt("FP8"), _static("float32", shape=()), _BESIDE
+    ),
     "ModelOpt FP8, hf_quant_config.json alone": Checkpoint(
-        None, _static("float32", shape=()), _BESIDE),
+        None, _static("float32", shape=()), _BESIDE
+    ),
     "ModelOpt NVFP4": Checkpoint(
-        {**_modelopt("NVFP4"), "group_size": 16}, _four_bits,
-        {"quantization": {"quant_algo": "NVFP4", "group_size": 16}}),
+        {**_modelopt("NVFP4"), "group_size": 16},
+        _four_bits,
+        {"quantization": {"quant_algo": "NVFP4", "group_size": 16}},
+    ),
     "fine-grained FP8, blocks": Checkpoint(
-        _fine_grained("dynamic", [BLOCK, BLOCK]),
-        _per_block("weight_scale_inv")),
+        _fine_grained("dynamic", [BLOCK, BLOCK]), _per_block("weight_scale_inv")
+    ),
     "fine-grained FP8, static": Checkpoint(
         _fine_grained("static", None),
-        _static("float32", "weight_scale_inv", "activation_scale", ())),
+        _static("float32", "weight_scale_inv", "activation_scale", ()),
+    ),
     "fine-grained FP8, dynamic": Checkpoint(
         _fine_grained("dynamic", None),
-        _static("float32", "weight_scale_inv", "", ())),
+        _static("float32", "weight_scale_inv", "", ()),
+    ),
     "AWQ": Checkpoint(
-        {"quant_method": "awq", "bits": 4, "group_size": BLOCK,
-         "version": "gemm", "zero_point": True,
-         "modules_to_not_convert": None}, _awq),
+        {
+            "quant_method": "awq",
+            "bits": 4,
+            "group_size": BLOCK,
+            "version": "gemm",
+            "zero_point": True,
+            "modules_to_not_convert": None,
+        },
+        _awq,
+    ),
     "GPTQ": Checkpoint(
-        {"quant_method": "gptq", "bits": 4, "group_size": BLOCK,
-         "desc_act": False, "sym": True, "damp_percent": 0.01}, _gptq),
+        {
+            "quant_method": "gptq",
+            "bits": 4,
+            "group_size": BLOCK,
+            "desc_act": False,
+            "sym": True,
+            "damp_percent": 0.01,
+        },
+        _gptq,
+    ),
     "bitsandbytes 4-bit": Checkpoint(
-        {"quant_method": "bitsandbytes", "load_in_4bit": True,
-         "bnb_4bit_quant_type": "nf4"}),
+        {
+            "quant_method": "bitsandbytes",
+            "load_in_4bit": True,
+            "bnb_4bit_quant_type": "nf4",
+        }
+    ),
 }
 #: The one checkpoint of another model, GPT-OSS.
 MXFP4 = "MXFP4 experts (GPT-OSS)"
@@ -315,9 +481,10 @@ def write_tokenizer(path: Path) -> None:
     made = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, unk_token="[UNK]",
-        model_input_names=["input_ids", "attention_mask"]) \
-        .save_pretrained(path)
+        tokenizer_object=made,
+        unk_token="[UNK]",
+        model_input_names=["input_ids", "attention_mask"],
+    ).save_pretrained(path)
 
 
 def write_config(path: Path, config: dict[str, Any], **beside: Any) -> Path:
@@ -326,7 +493,8 @@ def write_config(path: Path, config: dict[str, Any], **beside: Any) -> Path:
     for name, content in {"config": config, **beside}.items():
         if content is not None:
             path.joinpath(f"{name}.json").write_text(
-                json.dumps(content, indent=1))
+                json.dumps(content, indent=1)
+            )
     return path
 
 
@@ -335,8 +503,9 @@ def _drawn(config: dict[str, Any]) -> Weights:
     import transformers
 
     torch.manual_seed(0)
-    made = transformers.AutoConfig.for_model(**{
-        k: v for k, v in config.items() if k != "architectures"})
+    made = transformers.AutoConfig.for_model(
+        **{k: v for k, v in config.items() if k != "architectures"}
+    )
     model = getattr(transformers, config["architectures"][0])(made).bfloat16()
     return {k: v.contiguous() for k, v in model.state_dict().items()}
 
@@ -347,17 +516,28 @@ def write_checkpoint(path: Path, name: str) -> Path:
     from safetensors.torch import save_file
 
     if name == MXFP4:
-        quantization = {"quant_method": "mxfp4", "modules_to_not_convert": [
-            "model.layers.*.self_attn", "model.layers.*.mlp.router",
-            "model.embed_tokens", "lm_head"]}
+        quantization = {
+            "quant_method": "mxfp4",
+            "modules_to_not_convert": [
+                "model.layers.*.self_attn",
+                "model.layers.*.mlp.router",
+                "model.embed_tokens",
+                "lm_head",
+            ],
+        }
         weights = _drawn(_GPT_OSS)
-        for entry in [n for n in weights if n.endswith((
-                "experts.gate_up_proj", "experts.down_proj"))]:
+        for entry in [
+            n
+            for n in weights
+            if n.endswith(("experts.gate_up_proj", "experts.down_proj"))
+        ]:
             count, columns, rows = weights.pop(entry).shape
             weights[f"{entry}_blocks"] = torch.randint(
-                0, 255, (count, rows, columns // 32, 16), dtype=torch.uint8)
+                0, 255, (count, rows, columns // 32, 16), dtype=torch.uint8
+            )
             weights[f"{entry}_scales"] = torch.randint(
-                118, 124, (count, rows, columns // 32), dtype=torch.uint8)
+                118, 124, (count, rows, columns // 32), dtype=torch.uint8
+            )
         write_config(path, {**_GPT_OSS, "quantization_config": quantization})
     else:
         kind = CHECKPOINTS[name]
@@ -372,7 +552,10 @@ def write_checkpoint(path: Path, name: str) -> Path:
         if kind.quantization is not None:
             config["quantization_config"] = kind.quantization
         write_config(path, config, hf_quant_config=kind.beside)
-    save_file({k: v.contiguous().clone() for k, v in weights.items()},
-              path / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        {k: v.contiguous().clone() for k, v in weights.items()},
+        path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     write_tokenizer(path)
     return path

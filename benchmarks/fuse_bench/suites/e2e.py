@@ -21,9 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fuse_mlir
 import torch
 import transformers
+
+import fuse_mlir
 
 from ..common.device import read_device
 from ..common.environment import (
@@ -35,9 +36,15 @@ from ..common.environment import (
 from ..common.timing import replay_us
 from .architectures import Replay, build
 
-WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
-        "num_hidden_layers": 8, "num_attention_heads": 32,
-        "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 32000}
+WIDE = {
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 32000,
+}
 SYSTEMS = ("unfused", "fp8", "bf16")
 
 
@@ -57,23 +64,44 @@ class Wide:
         start = time.monotonic()
         sites: Any = []
         if system == "bf16":
-            sites = fuse_mlir.fuse_modules(self.model,
-                                           only_faster=False).fused
+            sites = fuse_mlir.fuse_modules(self.model, only_faster=False).fused
         elif system == "fp8":
             generator = torch.Generator("cuda").manual_seed(1)
-            data = [{"input_ids": torch.randint(
-                0, WIDE["vocab_size"], (4, 16), device="cuda",
-                generator=generator), "use_cache": False} for _ in range(2)]
+            data = [
+                {
+                    "input_ids": torch.randint(
+                        0,
+                        WIDE["vocab_size"],
+                        (4, 16),
+                        device="cuda",
+                        generator=generator,
+                    ),
+                    "use_cache": False,
+                }
+                for _ in range(2)
+            ]
             sites = fuse_mlir.calibrate(self.model, data).fused
-        return {"system": system, "sites": len(sites),
-                "seconds_to_fuse": time.monotonic() - start}
+        return {
+            "system": system,
+            "sites": len(sites),
+            "seconds_to_fuse": time.monotonic() - start,
+        }
 
-    def step(self, system: str, sequences: int, compiled: bool,
-             residual: bool = False) -> dict[str, Any]:
+    def step(
+        self,
+        system: str,
+        sequences: int,
+        compiled: bool,
+        residual: bool = False,
+    ) -> dict[str, Any]:
         """One timed configuration of the present system."""
         ids = (torch.arange(sequences, device="cuda") * 37 + 5).view(-1, 1)
-        row: dict[str, Any] = {"sequences": sequences, "system": system,
-                               "compiled": compiled, "residual": residual}
+        row: dict[str, Any] = {
+            "sequences": sequences,
+            "system": system,
+            "compiled": compiled,
+            "residual": residual,
+        }
         torch._dynamo.reset()
 
         def call() -> torch.Tensor:
@@ -85,10 +113,12 @@ class Wide:
             start = time.monotonic()
             step = call
             if compiled:
-                options = fuse_mlir.inductor_options(self.model) \
-                    if residual else None
-                step = torch.compile(call, fullgraph=True, dynamic=False,
-                                     options=options)
+                options = (
+                    fuse_mlir.inductor_options(self.model) if residual else None
+                )
+                step = torch.compile(
+                    call, fullgraph=True, dynamic=False, options=options
+                )
             graph = Replay(step)
             if graph.graph is None:
                 raise RuntimeError("steps are timed on a GPU only")
@@ -96,8 +126,11 @@ class Wide:
             row["microseconds"] = replay_us(graph.graph, replays=10)
             logits = graph.result.double()
         reference = self.reference.setdefault(sequences, logits)
-        row["cosine"] = float(torch.nn.functional.cosine_similarity(
-            logits.flatten(), reference.flatten(), 0))
+        row["cosine"] = float(
+            torch.nn.functional.cosine_similarity(
+                logits.flatten(), reference.flatten(), 0
+            )
+        )
         row["top_tokens"] = logits[:, -1].argmax(-1).tolist()
         return row
 
@@ -108,11 +141,15 @@ def main(path: str, seconds: float = 600.0) -> int:
     start, failed = time.monotonic(), False
     properties = torch.cuda.get_device_properties(0)
     report: dict[str, Any] = {
-        "device": properties.name, "state": read_device(),
+        "device": properties.name,
+        "state": read_device(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "commit": read_commit(), "model": WIDE,
-        "systems": [], "steps": []}
+        "commit": read_commit(),
+        "model": WIDE,
+        "systems": [],
+        "steps": [],
+    }
 
     def attempt(name: str, where: str, step: Callable[[], dict]) -> None:
         nonlocal failed
@@ -126,8 +163,7 @@ def main(path: str, seconds: float = 600.0) -> int:
                 traceback.print_exc()
                 failed = True
                 report[where].append({"name": name, "error": str(error)})
-        row = {k: v for k, v in report[where][-1].items()
-               if k != "top_tokens"}
+        row = {k: v for k, v in report[where][-1].items() if k != "top_tokens"}
         print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)
         write_json(Path(path), report)
 
@@ -135,8 +171,11 @@ def main(path: str, seconds: float = 600.0) -> int:
 
     def measure(system: str, residual: bool, compiled: bool) -> None:
         for sequences in (1, 16):
-            attempt(f"{system} B={sequences}", "steps",
-                    lambda: wide.step(system, sequences, compiled, residual))
+            attempt(
+                f"{system} B={sequences}",
+                "steps",
+                lambda: wide.step(system, sequences, compiled, residual),
+            )
 
     for system in SYSTEMS:
         attempt(system, "systems", lambda: wide.become(system))

@@ -47,7 +47,8 @@ SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "memcheck": ((), ()),
     "racecheck": (("--racecheck-report", "all"), ()),
     "synccheck": ((), ()),
-    "initcheck": ((), ("--keep-workspace",))}
+    "initcheck": ((), ("--keep-workspace",)),
+}
 STAGES = ("right", "broken")
 LAUNCHES = 20
 #: Cases of right kernels in one process.
@@ -70,14 +71,18 @@ def read_report(text: str) -> dict[str, Any]:
         line = re.sub(r"\b0x[0-9a-f]+\b", "#", line)
         line = re.sub(r"\(\d+,\d+,\d+\)", "()", line)
         messages[line] += 1
-    return {"summary": summary[-1] if summary else "",
-            "messages": dict(messages.most_common(6))}
+    return {
+        "summary": summary[-1] if summary else "",
+        "messages": dict(messages.most_common(6)),
+    }
 
 
 def count_digests(digests: Sequence[str], right: str) -> dict[str, int]:
     """How many launches gave other bits than the right kernel."""
-    return {"launches": len(digests),
-            "wrong": sum(digest != right for digest in digests)}
+    return {
+        "launches": len(digests),
+        "wrong": sum(digest != right for digest in digests),
+    }
 
 
 def sum_up(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -87,13 +92,26 @@ def sum_up(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for case in cases:
         for result in case.get("results", []):
-            key = (case["group"], case["path"], case["operands"],
-                   result["type"])
-            row = rows.setdefault(key, {
-                **dict(zip(("group", "path", "operands", "type"), key)),
-                "results": 0, "equal_results": 0, "values": 0, "different": 0,
-                "specials": 0, "outside": 0, "energy": 0.0,
-                "ulps": [0] * len(result["ulps"])})
+            key = (
+                case["group"],
+                case["path"],
+                case["operands"],
+                result["type"],
+            )
+            row = rows.setdefault(
+                key,
+                {
+                    **dict(zip(("group", "path", "operands", "type"), key)),
+                    "results": 0,
+                    "equal_results": 0,
+                    "values": 0,
+                    "different": 0,
+                    "specials": 0,
+                    "outside": 0,
+                    "energy": 0.0,
+                    "ulps": [0] * len(result["ulps"]),
+                },
+            )
             row["results"] += 1
             row["equal_results"] += result["different"] == 0
             for name in ("values", "different", "specials", "outside"):
@@ -119,14 +137,26 @@ class Machine:
     def left(self) -> float:
         return self.end - time.monotonic()
 
-    def run(self, name: str, command: Sequence[str], seconds: float,
-            **variables: str) -> tuple[int | None, str]:
+    def run(
+        self,
+        name: str,
+        command: Sequence[str],
+        seconds: float,
+        **variables: str,
+    ) -> tuple[int | None, str]:
         """Exit status, None for a program that was ended, and its output.
         Variables of the environment go before those given."""
         log = self.out / f"{name}.log"
-        with log.open("w") as file, subprocess.Popen(
-                command, stdout=file, stderr=subprocess.STDOUT,
-                start_new_session=True, env={**variables, **os.environ}) as it:
+        with (
+            log.open("w") as file,
+            subprocess.Popen(
+                command,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**variables, **os.environ},
+            ) as it,
+        ):
             try:
                 status: int | None = it.wait(min(seconds, max(1, self.left())))
             except subprocess.TimeoutExpired:
@@ -134,14 +164,29 @@ class Machine:
                 status = None
         return status, log.read_text(errors="replace")
 
-    def bundle(self, name: str, bundle: Path, *options: str,
-              around: Sequence[str] = (), seconds: float = TOOL_SECONDS
-              ) -> tuple[list[dict[str, Any]], int | None, str]:
+    def bundle(
+        self,
+        name: str,
+        bundle: Path,
+        *options: str,
+        around: Sequence[str] = (),
+        seconds: float = TOOL_SECONDS,
+    ) -> tuple[list[dict[str, Any]], int | None, str]:
         """The outcomes of a test bundle, none where the process was ended."""
         outcomes = self.out / f"{name}.json"
         status, text = self.run(
-            name, [*around, str(self.bin / "fuse-device-run"), "test", str(bundle),
-                   *options, "-o", str(outcomes)], seconds)
+            name,
+            [
+                *around,
+                str(self.bin / "fuse-device-run"),
+                "test",
+                str(bundle),
+                *options,
+                "-o",
+                str(outcomes),
+            ],
+            seconds,
+        )
         if not outcomes.exists():
             return [], status, text
         cases = json.loads(outcomes.read_text())["cases"]
@@ -152,16 +197,24 @@ class Machine:
 class Comparison:
     """Everything that is run on a GPU, and what came of it."""
 
-    def __init__(self, arguments: argparse.Namespace, head: dict[str, Any]
-                 ) -> None:
+    def __init__(
+        self, arguments: argparse.Namespace, head: dict[str, Any]
+    ) -> None:
         self.arguments = arguments
         self.files: Path = arguments.files
         self.index: dict[str, Any] = json.loads(
-            (self.files / "index.json").read_text())
+            (self.files / "index.json").read_text()
+        )
         self.machine = Machine(arguments)
-        self.data = {**head, "commit": read_commit(), "rows": [],
-                     "cases": [], "contract": [], "broken": [],
-                     "sanitizers": []}
+        self.data = {
+            **head,
+            "commit": read_commit(),
+            "rows": [],
+            "cases": [],
+            "contract": [],
+            "broken": [],
+            "sanitizers": [],
+        }
         self.began = time.monotonic()
 
     def log(self, text: str) -> None:
@@ -176,42 +229,67 @@ class Comparison:
         file, part, parts = job
         name = f"{Path(file).stem}-{part}"
         cases, status, text = self.machine.bundle(
-            name, self.files / "right" / file, f"--part={part}",
-            f"--parts={parts}", f"--timeout-ms={LAUNCH_SECONDS * 1000}",
+            name,
+            self.files / "right" / file,
+            f"--part={part}",
+            f"--parts={parts}",
+            f"--timeout-ms={LAUNCH_SECONDS * 1000}",
             # Small, and what to look at where bits differ.
-            *([f"--results={self.machine.out / name}"]
-              if file.startswith("product") else []),
-            seconds=self.arguments.budget)
+            *(
+                [f"--results={self.machine.out / name}"]
+                if file.startswith("product")
+                else []
+            ),
+            seconds=self.arguments.budget,
+        )
         if not cases:
-            self.log(f"{name}: no outcome, status {status}: "
-                     f"{text.strip()[-200:]}")
+            self.log(
+                f"{name}: no outcome, status {status}: {text.strip()[-200:]}"
+            )
         group = re.sub(r"-\d+\.bundle$|\.bundle$", "", file)
         operands = self.index["right"][file][part::parts]
-        return [{"group": group, "operands": narrowest, **case}
-                for narrowest, case in zip(operands, cases)]
+        return [
+            {"group": group, "operands": narrowest, **case}
+            for narrowest, case in zip(operands, cases)
+        ]
 
     def verify(self, entry: str) -> dict[str, Any]:
         """Whether results are in the intervals of the contract."""
         status, text = self.machine.run(
-            f"verify-{entry}", [
-                str(self.machine.bin / "fuse-run"), str(self.files
-                                                       / "scheduled.mlir"),
-                "--verify", "--chip=sm_90a", f"--entry={entry}",
-                f"--dim={','.join(map(str, self.index['tokens']))}"],
-            self.arguments.budget, FUSE_CUDA_LIBRARY="libcuda.so.1")
+            f"verify-{entry}",
+            [
+                str(self.machine.bin / "fuse-run"),
+                str(self.files / "scheduled.mlir"),
+                "--verify",
+                "--chip=sm_90a",
+                f"--entry={entry}",
+                f"--dim={','.join(map(str, self.index['tokens']))}",
+            ],
+            self.arguments.budget,
+            FUSE_CUDA_LIBRARY="libcuda.so.1",
+        )
         line = re.search(r"^V2 .*$|^.*error: .*$", text, re.M)
-        return {"function": entry, "ok": status == 0,
-                "says": line[0] if line else f"status {status}"}
+        return {
+            "function": entry,
+            "ok": status == 0,
+            "says": line[0] if line else f"status {status}",
+        }
 
     def compare(self) -> None:
         """Right kernels, several processes at a time."""
-        entries = re.findall(r"@(\w+)\(",
-                             (self.files / "scheduled.mlir").read_text())
+        entries = re.findall(
+            r"@(\w+)\(", (self.files / "scheduled.mlir").read_text()
+        )
         # The driver assembles the kernels of every case.
-        parts = {file: -(-len(cases) // PART_CASES)
-                 for file, cases in self.index["right"].items()}
-        jobs = [(file, part, count) for file, count in parts.items()
-                for part in range(count)]
+        parts = {
+            file: -(-len(cases) // PART_CASES)
+            for file, cases in self.index["right"].items()
+        }
+        jobs = [
+            (file, part, count)
+            for file, count in parts.items()
+            for part in range(count)
+        ]
         with ThreadPoolExecutor(self.arguments.jobs) as pool:
             verified = [pool.submit(self.verify, entry) for entry in entries]
             for found in pool.map(self.compare_part, jobs):
@@ -220,14 +298,17 @@ class Comparison:
         self.data["rows"] = sum_up(self.data["cases"])
         # Random cases are summed up; what is wrong is named.
         self.data["cases"] = [
-            case for case in self.data["cases"]
-            if not case["group"].startswith("random")
-            or case["status"] != "ok"]
+            case
+            for case in self.data["cases"]
+            if not case["group"].startswith("random") or case["status"] != "ok"
+        ]
         for row in self.data["rows"]:
-            self.log(f"{row['group']}, {row['path']}, {row['operands']} to "
-                     f"{row['type']}: "
-                     f"{row['different']} of {row['values']} differ, "
-                     f"ulps {row['ulps']}")
+            self.log(
+                f"{row['group']}, {row['path']}, {row['operands']} to "
+                f"{row['type']}: "
+                f"{row['different']} of {row['values']} differ, "
+                f"ulps {row['ulps']}"
+            )
         for item in self.data["contract"]:
             self.log(f"{item['function']}: {item['says']}")
         self.save()
@@ -237,28 +318,41 @@ class Comparison:
     def right_digest(self, name: str, bundle: str) -> str:
         """The results of a right kernel; empty where it cannot run."""
         cases, _, _ = self.machine.bundle(
-            name, self.files / "broken" / bundle, "--launches=1")
+            name, self.files / "broken" / bundle, "--launches=1"
+        )
         return cases[0].get("digests", [""])[0] if cases else ""
 
-    def run_alone(self, index: int, row: dict[str, Any],
-                  right: dict[str, str]) -> None:
+    def run_alone(
+        self, index: int, row: dict[str, Any], right: dict[str, str]
+    ) -> None:
         """Twenty launches without a tool, and a right one after them."""
         cases, status, _ = self.machine.bundle(
-            f"alone-{index}", self.files / "broken" / row["bundle"],
-            f"--launches={LAUNCHES}", f"--timeout-ms={LAUNCH_SECONDS * 1000}")
-        outcome = cases[0] if cases else {
-            "status": "ended" if status is None else f"status {status}"}
+            f"alone-{index}",
+            self.files / "broken" / row["bundle"],
+            f"--launches={LAUNCHES}",
+            f"--timeout-ms={LAUNCH_SECONDS * 1000}",
+        )
+        outcome = (
+            cases[0]
+            if cases
+            else {"status": "ended" if status is None else f"status {status}"}
+        )
         row["alone"] = outcome["status"]
         row["detail"] = outcome.get("detail", "")
         if "digests" in outcome:
             row |= count_digests(outcome["digests"], right[row["right"]])
-        row["device_after"] = self.right_digest(
-            f"after-{index}", row["right"]) == right[row["right"]]
-        self.log(f"{row['mistake']}: {row['alone']}, {row.get('wrong')} wrong,"
-                 f" {row['detail']}; right afterwards: {row['device_after']}")
+        row["device_after"] = (
+            self.right_digest(f"after-{index}", row["right"])
+            == right[row["right"]]
+        )
+        self.log(
+            f"{row['mistake']}: {row['alone']}, {row.get('wrong')} wrong,"
+            f" {row['detail']}; right afterwards: {row['device_after']}"
+        )
 
-    def sanitize(self, job: tuple[str, str, dict[str, Any]],
-                 right: dict[str, str]) -> dict[str, Any]:
+    def sanitize(
+        self, job: tuple[str, str, dict[str, Any]], right: dict[str, str]
+    ) -> dict[str, Any]:
         """One kernel under one tool, in a separate process."""
         tool, name, row = job
         found = {"tool": tool, "bundle": name, "mistake": row["mistake"]}
@@ -267,42 +361,59 @@ class Comparison:
         options, own = SANITIZERS[tool]
         begin = time.monotonic()
         cases, status, text = self.machine.bundle(
-            f"{tool}-{Path(name).stem}", self.files / "broken" / name,
-            "--in-process", "--launches=2", *own,
+            f"{tool}-{Path(name).stem}",
+            self.files / "broken" / name,
+            "--in-process",
+            "--launches=2",
+            *own,
             f"--timeout-ms={TOOL_SECONDS // 2 * 1000}",
-            around=[self.arguments.sanitizer, "--tool", tool,
-                    "--target-processes", "all", "--print-limit", "50",
-                    *options])
-        found |= {"seconds": round(time.monotonic() - begin, 1),
-                  **read_report(text)}
+            around=[
+                self.arguments.sanitizer,
+                "--tool",
+                tool,
+                "--target-processes",
+                "all",
+                "--print-limit",
+                "50",
+                *options,
+            ],
+        )
+        found |= {
+            "seconds": round(time.monotonic() - begin, 1),
+            **read_report(text),
+        }
         if cases:
             found["status"] = cases[0]["status"]
             found["detail"] = cases[0].get("detail", "")
             if "digests" in cases[0]:
-                found |= count_digests(cases[0]["digests"],
-                                       right[row["right"]])
+                found |= count_digests(cases[0]["digests"], right[row["right"]])
         else:
             found["status"] = "ended" if status is None else f"status {status}"
         if found["status"] != "ok":
-            found["device_after"] = self.right_digest(
-                f"after-{tool}-{Path(name).stem}",
-                row["right"]) == right[row["right"]]
-        self.log(f"{tool}, {row['mistake']}: {found['status']}, "
-                 f"{found['summary']}")
+            found["device_after"] = (
+                self.right_digest(
+                    f"after-{tool}-{Path(name).stem}", row["right"]
+                )
+                == right[row["right"]]
+            )
+        self.log(
+            f"{tool}, {row['mistake']}: {found['status']}, {found['summary']}"
+        )
         return found
 
     def break_kernels(self) -> None:
         rows = self.index["broken"]
-        right = {name: self.right_digest(Path(name).stem, name)
-                 for name in dict.fromkeys(row["right"] for row in rows)}
+        right = {
+            name: self.right_digest(Path(name).stem, name)
+            for name in dict.fromkeys(row["right"] for row in rows)
+        }
         for index, row in enumerate(rows):
             self.run_alone(index, row, right)
             self.data["broken"].append(row)
             self.save()
         # Tool by tool: a run that is cut off has whole columns. A right kernel
         # shows the report of a tool anyway.
-        kernels = [(name, {"mistake": "none", "right": name})
-                   for name in right]
+        kernels = [(name, {"mistake": "none", "right": name}) for name in right]
         kernels += [(row["bundle"], row) for row in rows]
         jobs = [(tool, *kernel) for tool in SANITIZERS for kernel in kernels]
         with ThreadPoolExecutor(self.arguments.jobs) as pool:
@@ -316,16 +427,23 @@ class Comparison:
         if "broken" in self.arguments.stages:
             self.break_kernels()
         self.log("complete")
-        return int(any(case["status"] != "ok" for case in self.data["cases"])
-                   or not all(item["ok"] for item in self.data["contract"]))
+        return int(
+            any(case["status"] != "ok" for case in self.data["cases"])
+            or not all(item["ok"] for item in self.data["contract"])
+        )
 
 
 # Tables.
 
 #: What tells the emulator's sentences apart.
-PHRASES = ("in no order", "all threads wait", "still reads it",
-           "there is no wgmma.fence before it", "bytes more than expected",
-           "without fence.proxy.async in between")
+PHRASES = (
+    "in no order",
+    "all threads wait",
+    "still reads it",
+    "there is no wgmma.fence before it",
+    "bytes more than expected",
+    "without fence.proxy.async in between",
+)
 
 
 def describe_tool(found: dict[str, Any]) -> str:
@@ -344,23 +462,36 @@ def describe_tool(found: dict[str, Any]) -> str:
 def describe_alone(row: dict[str, Any]) -> str:
     """The same for launches without a tool."""
     if "wrong" not in row:
-        return "hangs" if row["alone"] in ("timeout", "ended") \
-            else row["alone"]
+        return "hangs" if row["alone"] in ("timeout", "ended") else row["alone"]
     return f"{row['wrong']} of {row['launches']} wrong"
 
 
 def make_table(data: dict[str, Any]) -> str:
     """What finds which mistake, in Markdown."""
-    found = {(row["mistake"], row["tool"]): describe_tool(row)
-             for row in data["sanitizers"]}
-    lines = ["| mistake | emulator | H100 | " + " | ".join(SANITIZERS) + " |",
-             "|---" * (3 + len(SANITIZERS)) + "|"]
+    found = {
+        (row["mistake"], row["tool"]): describe_tool(row)
+        for row in data["sanitizers"]
+    }
+    lines = [
+        "| mistake | emulator | H100 | " + " | ".join(SANITIZERS) + " |",
+        "|---" * (3 + len(SANITIZERS)) + "|",
+    ]
     for row in data["broken"]:
-        phrase = next((f"\"{text}\"" for text in PHRASES
-                       if text in row["says"]), "–")
-        lines.append("| " + " | ".join(
-            (row["mistake"], phrase, describe_alone(row),
-             *(found[row["mistake"], tool] for tool in SANITIZERS))) + " |")
+        phrase = next(
+            (f'"{text}"' for text in PHRASES if text in row["says"]), "–"
+        )
+        lines.append(
+            "| "
+            + " | ".join(
+                (
+                    row["mistake"],
+                    phrase,
+                    describe_alone(row),
+                    *(found[row["mistake"], tool] for tool in SANITIZERS),
+                )
+            )
+            + " |"
+        )
     return "\n".join(lines)
 
 
@@ -373,8 +504,7 @@ def prepare(arguments: argparse.Namespace) -> int:
     # What is imported there, the GPU's machine does not need.
     from . import emulator_cases as cases
 
-    require_tools(arguments.bin, "fuse-compile", "fuse-fuzz",
-                  "fuse-device-run")
+    require_tools(arguments.bin, "fuse-compile", "fuse-fuzz", "fuse-device-run")
     cases.prepare(cases.Tools(arguments.bin), arguments.files, cases.RANDOM)
     print(f"{arguments.files}: prepared")
     return 0
@@ -385,8 +515,12 @@ def run(arguments: argparse.Namespace) -> int:
     from ..common.device import describe_device
 
     head = describe_device()
-    done = subprocess.run([arguments.sanitizer, "--version"],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [arguments.sanitizer, "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     version = re.search(r"Version (\S+)", done.stdout)
     head["versions"]["compute-sanitizer"] = version[1] if version else ""
     return Comparison(arguments, head).run()
@@ -397,14 +531,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     steps = {"prepare": prepare, "run": run, "table": table}
     parser.add_argument("step", choices=steps)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin")
-    parser.add_argument("--files", type=Path, default=FILES,
-                        help="folder of what is prepared")
+    parser.add_argument(
+        "--files", type=Path, default=FILES, help="folder of what is prepared"
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     parser.add_argument("--sanitizer", default="compute-sanitizer")
-    parser.add_argument("--jobs", type=int, default=8,
-                        help="processes at a time, of right kernels and under "
-                        "compute-sanitizer")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=8,
+        help="processes at a time, of right kernels and under "
+        "compute-sanitizer",
+    )
     add_budget_option(parser, "what still runs is ended")
     options = parser.parse_args(arguments)
     return steps[options.step](options)

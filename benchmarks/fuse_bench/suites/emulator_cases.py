@@ -37,11 +37,18 @@ POOL_VALUES = 1024
 RANDOM = {"scheduled": 40, "mixed": 6}
 #: The mistakes of broken.test in its order, as tables call them.
 MISTAKES = (
-    "no wait for a copy", "a wait for the other phase", "no wait for a product",
-    "no fence before a product", "a group of products not closed",
-    "half the bytes expected", "a release that is relaxed",
-    "an acquire that is relaxed", "no proxy fence",
-    "no wait for the launch before", "no arrival that frees a slot")
+    "no wait for a copy",
+    "a wait for the other phase",
+    "no wait for a product",
+    "no fence before a product",
+    "a group of products not closed",
+    "half the bytes expected",
+    "a release that is relaxed",
+    "an acquire that is relaxed",
+    "no proxy fence",
+    "no wait for the launch before",
+    "no arrival that frees a slot",
+)
 
 
 def _load_damage() -> Any:
@@ -84,8 +91,10 @@ def read_mistakes(text: str) -> list[Mistake]:
         elif words[0] == "%{damage}":
             found.append((script, tuple(words[1:])))
     if len(found) != len(MISTAKES):
-        raise ValueError(f"the test has {len(found)} mistakes, and there are "
-                         f"names for {len(MISTAKES)}")
+        raise ValueError(
+            f"the test has {len(found)} mistakes, and there are "
+            f"names for {len(MISTAKES)}"
+        )
     return [Mistake(name, *rest) for name, rest in zip(MISTAKES, found)]
 
 
@@ -129,37 +138,69 @@ class Bundle:
         def place(section: int) -> int:
             return used.setdefault(section, len(used) + 1)
 
-        cases = [{**case, "artifact": place(case["artifact"]),
-                  "arguments": [{**argument, "pool": place(argument["pool"])}
-                                for argument in case["arguments"]],
-                  "results": [{**result, "expected": place(result["expected"]),
-                               "contract": place(result["contract"])}
-                              for result in case["results"]]}
-                 for case in self.cases]
-        description = json.dumps({"format": "fuse-test-bundle",
-                                  "version": BUNDLE_VERSION, "cases": cases})
-        path.write_bytes(damage.write(self.version, [
-            (DESCRIPTION, description.encode()),
-            *(self.sections[section - 1] for section in used)]))
+        cases = [
+            {
+                **case,
+                "artifact": place(case["artifact"]),
+                "arguments": [
+                    {**argument, "pool": place(argument["pool"])}
+                    for argument in case["arguments"]
+                ],
+                "results": [
+                    {
+                        **result,
+                        "expected": place(result["expected"]),
+                        "contract": place(result["contract"]),
+                    }
+                    for result in case["results"]
+                ],
+            }
+            for case in self.cases
+        ]
+        description = json.dumps(
+            {
+                "format": "fuse-test-bundle",
+                "version": BUNDLE_VERSION,
+                "cases": cases,
+            }
+        )
+        path.write_bytes(
+            damage.write(
+                self.version,
+                [
+                    (DESCRIPTION, description.encode()),
+                    *(self.sections[section - 1] for section in used),
+                ],
+            )
+        )
 
-    def add_function(self, artifact: int, function: dict[str, Any], path: str,
-                     tokens: int) -> None:
+    def add_function(
+        self, artifact: int, function: dict[str, Any], path: str, tokens: int
+    ) -> None:
         """A case with random values, whose results are not known yet."""
         count = len(function["symbols"])
         symbols = [2] * (count - 1) + [tokens] if count else []
-        shapes = [list(argument["shape"])
-                  for argument in function["arguments"]]
+        shapes = [list(argument["shape"]) for argument in function["arguments"]]
         for value, symbol in zip(symbols, function["symbols"]):
             for argument, dim in symbol["places"]:
                 shapes[argument][dim] = value
-        packed = {operand for weight in function["cuda"].get("packed", ())
-                  for operand in weight["operands"]}
+        packed = {
+            operand
+            for weight in function["cuda"].get("packed", ())
+            for operand in weight["operands"]
+        }
         arguments = [
-            {"element": argument["type"], "shape": shape, "seed": index,
-             "pool": self.add(POOL, draw(argument["type"], shape, index)),
-             "bound": "parameter" in argument or index in packed}
+            {
+                "element": argument["type"],
+                "shape": shape,
+                "seed": index,
+                "pool": self.add(POOL, draw(argument["type"], shape, index)),
+                "bound": "parameter" in argument or index in packed,
+            }
             for index, (argument, shape) in enumerate(
-                zip(function["arguments"], shapes))]
+                zip(function["arguments"], shapes)
+            )
+        ]
         results = []
         for result in function["results"]:
             values = 1
@@ -167,15 +208,26 @@ class Bundle:
                 values *= evaluate(size, symbols)
             # The first above the second: anything is allowed.
             anything = _infinities(values)
-            results.append({
-                "expected": self.add(
-                    EXPECTED, bytes(values * element_bytes(result["type"]))),
-                "contract": self.add(CONTRACT, anything),
-                "energy": 1.0, "element": 1.0})
-        self.cases.append({
-            "name": f"{function['name']}#{tokens}", "path": path,
-            "function": function["name"], "artifact": artifact,
-            "arguments": arguments, "results": results})
+            results.append(
+                {
+                    "expected": self.add(
+                        EXPECTED, bytes(values * element_bytes(result["type"]))
+                    ),
+                    "contract": self.add(CONTRACT, anything),
+                    "energy": 1.0,
+                    "element": 1.0,
+                }
+            )
+        self.cases.append(
+            {
+                "name": f"{function['name']}#{tokens}",
+                "path": path,
+                "function": function["name"],
+                "artifact": artifact,
+                "arguments": arguments,
+                "results": results,
+            }
+        )
 
 
 def _infinities(values: int) -> bytes:
@@ -191,16 +243,19 @@ def element_bytes(element: str) -> int:
 def narrowest(case: dict[str, Any]) -> str:
     """The narrowest type of a case's operands; of labels, which are wide,
     there may be some beside."""
-    return min((argument["element"] for argument in case["arguments"]),
-               key=element_bytes)
+    return min(
+        (argument["element"] for argument in case["arguments"]),
+        key=element_bytes,
+    )
 
 
 def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
     """Values of which a tensor is drawn: weights as large as keeps the size of
     what they are multiplied with, values of 8 bits in all of their range, and
     scales of channels such as these need."""
-    values = torch.randn(POOL_VALUES,
-                         generator=torch.Generator().manual_seed(seed))
+    values = torch.randn(
+        POOL_VALUES, generator=torch.Generator().manual_seed(seed)
+    )
     if element_bytes(element) == 1:
         values = (values * 60).clamp(-127, 127)
     elif len(shape) == 1 and element == "f32":
@@ -208,7 +263,7 @@ def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
     elif len(shape) == 1:
         values = 1 + 0.1 * values
     elif seed:
-        values = values / shape[-1]**0.5
+        values = values / shape[-1] ** 0.5
     return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
 
 
@@ -221,35 +276,55 @@ class Tools:
 
     folder: Path
 
-    def run(self, name: str, *arguments: object, expect: Iterable[int] = (0,)
-            ) -> str:
+    def run(
+        self, name: str, *arguments: object, expect: Iterable[int] = (0,)
+    ) -> str:
         """What a program prints.
 
         Raises:
             RuntimeError: it ends otherwise than expected.
         """
         done = subprocess.run(
-            [self.folder / name, *map(str, arguments)], capture_output=True,
-            text=True, check=False)
+            [self.folder / name, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode not in expect:
             raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def compile(self, source: Path, target: Path, *options: str) -> None:
-        self.run("fuse-compile", source, "--chip=sm_90a", "--cpu=none",
-                 "--assemble=never", f"--tokens={max(TOKENS)}", *options, "-o",
-                 target)
+        self.run(
+            "fuse-compile",
+            source,
+            "--chip=sm_90a",
+            "--cpu=none",
+            "--assemble=never",
+            f"--tokens={max(TOKENS)}",
+            *options,
+            "-o",
+            target,
+        )
 
     def record(self, bundle: Bundle, target: Path) -> None:
         """Writes a test bundle that expects the results of the emulator."""
         bundle.save(target)
         results = target.with_suffix(".results")
-        self.run("fuse-device-run", "test", target, "--emulate", f"--results={results}",
-                 "-o", target.with_suffix(".json"))
+        self.run(
+            "fuse-device-run",
+            "test",
+            target,
+            "--emulate",
+            f"--results={results}",
+            "-o",
+            target.with_suffix(".json"),
+        )
         for index, case in enumerate(bundle.cases):
             for number, result in enumerate(case["results"]):
                 result["expected"] = bundle.add(
-                    EXPECTED, (results / f"{index}-{number}.bin").read_bytes())
+                    EXPECTED, (results / f"{index}-{number}.bin").read_bytes()
+                )
         bundle.save(target)
         shutil.rmtree(results)
         target.with_suffix(".json").unlink()
@@ -265,8 +340,9 @@ def make_bundle(artifact: Path, tokens: Sequence[int]) -> Bundle:
             continue
         # Without a size that is open there is one case.
         for count in tokens if function["symbols"] else [0]:
-            bundle.add_function(section, function, function["cuda"]["path"],
-                               count)
+            bundle.add_function(
+                section, function, function["cuda"]["path"], count
+            )
     return bundle
 
 
@@ -292,7 +368,10 @@ def assemble(artifact: Path) -> list[str]:
         path.write_bytes(content)
         done = subprocess.run(
             ["ptxas", "-arch=sm_90a", path, "-o", "/dev/null"],
-            capture_output=True, text=True, check=True)
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         path.unlink()
         text = re.sub(r"in around line \d+ ", "", done.stdout + done.stderr)
         found |= dict.fromkeys(re.findall(r"\(C\d+\) .*$", text, re.M))
@@ -304,7 +383,8 @@ PRODUCTS = {
     "bf16": ("m64n8k16.f32.bf16.bf16", ", 0, 0"),
     "f16": ("m64n8k16.f32.f16.f16", ", 0, 0"),
     "f8E4M3FN": ("m64n8k32.f32.e4m3.e4m3", ""),
-    "f8E5M2": ("m64n8k32.f32.e5m2.e5m2", "")}
+    "f8E5M2": ("m64n8k32.f32.e5m2.e5m2", ""),
+}
 #: Steps of a product: one, and enough to make rounding visible.
 STEPS = (1, 2, 16)
 #: Exponents of the smallest normal values.
@@ -320,12 +400,13 @@ def draw_product(element: str, kind: str, seed: int) -> bytes:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(POOL_VALUES, generator=generator)
     if kind in ("spread", "sparse"):
-        values *= torch.exp2(torch.randint(-8, 1, (POOL_VALUES,),
-                                           generator=generator))
+        values *= torch.exp2(
+            torch.randint(-8, 1, (POOL_VALUES,), generator=generator)
+        )
     if kind == "sparse":
         values[::2] = 0
     if kind == "small":
-        values *= 2.0**max(LEAST[element], -68)
+        values *= 2.0 ** max(LEAST[element], -68)
     if kind == "large":
         values *= 2.0**61
     if kind == "special":
@@ -336,31 +417,70 @@ def draw_product(element: str, kind: str, seed: int) -> bytes:
 def make_products(element: str, version: bytes) -> Bundle:
     """Sums of products by the tensor cores alone, as they come out."""
     name, more = PRODUCTS[element]
-    text = (PTX_FOLDER / "product.ptx").read_text().replace(
-        "PRODUCT;", f"wgmma.mma_async.sync.aligned.{name} {{%d0, %d1, %d2, "
-        f"%d3}}, %da, %db, p, 1, 1{more};")
+    text = (
+        (PTX_FOLDER / "product.ptx")
+        .read_text()
+        .replace(
+            "PRODUCT;",
+            f"wgmma.mma_async.sync.aligned.{name} {{%d0, %d1, %d2, "
+            f"%d3}}, %da, %db, p, 1, 1{more};",
+        )
+    )
     functions: list[dict[str, Any]] = []
     for steps in STEPS:
         width = 32 * steps // element_bytes(element)
-        functions.append({
-            "name": f"product_{element}_{width}", "symbols": [],
-            "arguments": [{"shape": [64, width], "type": element},
-                          {"shape": [8, width], "type": element}],
-            "results": [{"shape": [64, 8], "sizes": [64, 8], "type": "f32"}],
-            "cuda": {
-                "chip": "sm_90a", "path": "portable", "symbols": [],
-                "workspace": [],
-                "modules": [{"ptx": 1, "ptx_minimum": 80, "ptx_version": 80}],
-                "launches": [{
-                    "args": [{"tensor": 0}, {"tensor": 1}, {"tensor": 2},
-                             {"size": steps}],
-                    "block": [128, 1, 1], "grid": [1, 1, 1],
-                    "kernel": "product", "module": 0}]}})
+        functions.append(
+            {
+                "name": f"product_{element}_{width}",
+                "symbols": [],
+                "arguments": [
+                    {"shape": [64, width], "type": element},
+                    {"shape": [8, width], "type": element},
+                ],
+                "results": [
+                    {"shape": [64, 8], "sizes": [64, 8], "type": "f32"}
+                ],
+                "cuda": {
+                    "chip": "sm_90a",
+                    "path": "portable",
+                    "symbols": [],
+                    "workspace": [],
+                    "modules": [
+                        {"ptx": 1, "ptx_minimum": 80, "ptx_version": 80}
+                    ],
+                    "launches": [
+                        {
+                            "args": [
+                                {"tensor": 0},
+                                {"tensor": 1},
+                                {"tensor": 2},
+                                {"size": steps},
+                            ],
+                            "block": [128, 1, 1],
+                            "grid": [1, 1, 1],
+                            "kernel": "product",
+                            "module": 0,
+                        }
+                    ],
+                },
+            }
+        )
     bundle = Bundle(version)
-    section = bundle.add(ARTIFACT, damage.write(version, [
-        (MANIFEST, json.dumps({"producer": "product.ptx",
-                               "functions": functions}).encode()),
-        (PTX, text.encode())]))
+    section = bundle.add(
+        ARTIFACT,
+        damage.write(
+            version,
+            [
+                (
+                    MANIFEST,
+                    json.dumps(
+                        {"producer": "product.ptx", "functions": functions}
+                    ).encode(),
+                ),
+                (PTX, text.encode()),
+            ],
+        ),
+    )
     for function in functions:
         # The range of others does not reach the end of f32's.
         for kind in (*KINDS, *(["large"] if element == "bf16" else [])):
@@ -369,7 +489,8 @@ def make_products(element: str, version: bytes) -> Bundle:
             case["name"] += f" {kind}"
             for index, argument in enumerate(case["arguments"]):
                 argument["pool"] = bundle.add(
-                    POOL, draw_product(element, kind, 17 + index))
+                    POOL, draw_product(element, kind, 17 + index)
+                )
     return bundle
 
 
@@ -378,28 +499,40 @@ def prepare_right(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
     folder.mkdir(parents=True)
     artifact = folder / "code.fuse"
     for source, tokens, options in (
-            (TESTS / "scheduled.mlir", TOKENS, ()),
-            (ROOT / "test/Target/ptx-families.mlir", PORTABLE_TOKENS,
-             ("--portable",))):
+        (TESTS / "scheduled.mlir", TOKENS, ()),
+        (
+            ROOT / "test/Target/ptx-families.mlir",
+            PORTABLE_TOKENS,
+            ("--portable",),
+        ),
+    ):
         tools.compile(source, artifact, *options)
-        tools.record(make_bundle(artifact, tokens),
-                     folder / f"{source.stem}.bundle")
+        tools.record(
+            make_bundle(artifact, tokens), folder / f"{source.stem}.bundle"
+        )
     version = artifact.read_bytes()[8:12]
     for element in PRODUCTS:
-        tools.record(make_products(element, version),
-                     folder / f"product-{element}.bundle")
+        tools.record(
+            make_products(element, version),
+            folder / f"product-{element}.bundle",
+        )
     artifact.unlink()
     for stratum, count in counts.items():
         drawn = folder / "drawn"
-        tools.run("fuse-fuzz", f"--emit={drawn}", f"--count={count}",
-                  f"--stratum={stratum}")
+        tools.run(
+            "fuse-fuzz",
+            f"--emit={drawn}",
+            f"--count={count}",
+            f"--stratum={stratum}",
+        )
         for path in sorted(drawn.iterdir()):
             tools.record(Bundle.load(path), folder / f"random-{path.name}")
         shutil.rmtree(drawn)
 
 
-def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
-                   ) -> list[dict[str, Any]]:
+def prepare_broken(
+    tools: Tools, folder: Path, mistakes: Sequence[Mistake]
+) -> list[dict[str, Any]]:
     """Test bundles of kernels with a mistake, and of the same without."""
     folder.mkdir(parents=True)
     text = (TESTS / "Inputs/gated.mlir").read_text()
@@ -418,13 +551,26 @@ def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
         bundle = folder / f"broken-{number}.bundle"
         replace_artifact(Bundle.load(path), artifact.read_bytes()).save(bundle)
         outcomes = folder / "outcomes.json"
-        tools.run("fuse-device-run", "test", bundle, "--emulate", "-o", outcomes,
-                  expect=(0, 1))
-        case, = json.loads(outcomes.read_text())["cases"]
-        rows.append({"mistake": mistake.name, "bundle": bundle.name,
-                     "right": path.name, "emulator": case["status"],
-                     "says": case.get("detail", ""),
-                     "ptxas": assemble(artifact)})
+        tools.run(
+            "fuse-device-run",
+            "test",
+            bundle,
+            "--emulate",
+            "-o",
+            outcomes,
+            expect=(0, 1),
+        )
+        (case,) = json.loads(outcomes.read_text())["cases"]
+        rows.append(
+            {
+                "mistake": mistake.name,
+                "bundle": bundle.name,
+                "right": path.name,
+                "emulator": case["status"],
+                "says": case.get("detail", ""),
+                "ptxas": assemble(artifact),
+            }
+        )
         outcomes.unlink()
     source.unlink()
     for path in folder.glob("*.fuse"):
@@ -432,13 +578,18 @@ def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
     return rows
 
 
-def write_index(folder: Path, tokens: Sequence[int],
-                rows: Sequence[dict[str, Any]]) -> None:
+def write_index(
+    folder: Path, tokens: Sequence[int], rows: Sequence[dict[str, Any]]
+) -> None:
     """Says what lies in the folder."""
-    right = {path.name: [narrowest(case) for case in Bundle.load(path).cases]
-             for path in sorted(folder.glob("right/*.bundle"))}
-    (folder / "index.json").write_text(json.dumps(
-        {"tokens": tokens, "right": right, "broken": rows}, indent=1) + "\n")
+    right = {
+        path.name: [narrowest(case) for case in Bundle.load(path).cases]
+        for path in sorted(folder.glob("right/*.bundle"))
+    }
+    (folder / "index.json").write_text(
+        json.dumps({"tokens": tokens, "right": right, "broken": rows}, indent=1)
+        + "\n"
+    )
 
 
 def prepare(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
@@ -447,5 +598,6 @@ def prepare(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
     prepare_right(tools, folder / "right", counts)
     mistakes = read_mistakes((TESTS / "broken.test").read_text())
     shutil.copy(TESTS / "scheduled.mlir", folder)
-    write_index(folder, TOKENS,
-                prepare_broken(tools, folder / "broken", mistakes))
+    write_index(
+        folder, TOKENS, prepare_broken(tools, folder / "broken", mistakes)
+    )

@@ -19,8 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fuse_mlir
 import torch
+
+import fuse_mlir
 from fuse_mlir.fusion.modules import fused_sites, members_back
 
 from ..common.environment import read_commit, write_json
@@ -32,6 +33,7 @@ CALLS, ROUNDS = 10, 8
 
 def seconds(call: Callable[[], object], device: torch.device) -> float:
     """Of one call, of several that are waited for at the end."""
+
     def wait() -> None:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -68,7 +70,8 @@ def measure(case: str, device: torch.device, rounds: int) -> dict[str, Any]:
     row["fuse_seconds"] = round(time.perf_counter() - begin, 2)
     row["sites"] = [[s.status, s.id, s.reason or s.note] for s in found]
     row["tables"] = [
-        str(module.verdict) for _, module in fused_sites(model)[:1]]
+        str(module.verdict) for _, module in fused_sites(model)[:1]
+    ]
     for rows in ROWS:
         ids = (torch.arange(rows, device=device) * 37 % 999 + 1).view(1, rows)
 
@@ -98,24 +101,31 @@ def measure(case: str, device: torch.device, rounds: int) -> dict[str, Any]:
 
 def losses(rows: list[dict[str, Any]]) -> list[str]:
     """Times of fused models that are more than 3 % longer."""
-    return [f"{row['case']}, {way} rows: {times[0]:.4g} -> {times[1]:.4g} ms"
-            for row in rows for way, times in row.items()
-            if way.startswith(("eager ", "graph "))
-            and times[1] > 1.03 * times[0]]
+    return [
+        f"{row['case']}, {way} rows: {times[0]:.4g} -> {times[1]:.4g} ms"
+        for row in rows
+        for way, times in row.items()
+        if way.startswith(("eager ", "graph ")) and times[1] > 1.03 * times[0]
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--output", type=Path)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--seconds", type=float, default=300.0,
-                        help="seconds after which no case starts "
-                        "(default: 300)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=300.0,
+        help="seconds after which no case starts (default: 300)",
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--cases", nargs="+", default=list(CASES),
-                        choices=CASES, metavar="NAME")
+    parser.add_argument(
+        "--cases", nargs="+", default=list(CASES), choices=CASES, metavar="NAME"
+    )
     options = parser.parse_args()
     device = torch.device(options.device)
     start, rows = time.monotonic(), []
@@ -129,11 +139,18 @@ def main() -> int:
             if device.type == "cuda":
                 torch.cuda.empty_cache()
             if options.output:
-                write_json(options.output, {
-                    "commit": read_commit(), "torch": torch.__version__,
-                    "device": torch.cuda.get_device_name()
-                    if device.type == "cuda" else "cpu",
-                    "unit": "ms: unfused, fused", "rows": rows})
+                write_json(
+                    options.output,
+                    {
+                        "commit": read_commit(),
+                        "torch": torch.__version__,
+                        "device": torch.cuda.get_device_name()
+                        if device.type == "cuda"
+                        else "cpu",
+                        "unit": "ms: unfused, fused",
+                        "rows": rows,
+                    },
+                )
     slower = losses(rows)
     print("slower by more than 3 %:\n" + ("\n".join(slower) or "none"))
     return int(bool(slower))

@@ -70,20 +70,31 @@ class Case:
         y = f"tensor<{self.count // 64}x64x{self.target}>"
         op = "dequantize" if self.source in STORED else "quantize"
         order = " order divide" if self.order == "divide" else ""
-        return (f"func.func @{self.name}(%x: {x}) -> {y} {{\n"
-                f"  %y = fuse.{op} %x scale {self.scale}{order}\n"
-                f"    : ({x}) -> {y}\n  return %y : {y}\n}}\n")
+        return (
+            f"func.func @{self.name}(%x: {x}) -> {y} {{\n"
+            f"  %y = fuse.{op} %x scale {self.scale}{order}\n"
+            f"    : ({x}) -> {y}\n  return %y : {y}\n}}\n"
+        )
 
 
 def cases() -> list[Case]:
     """Both directions for all types; f32 for the hardware's instruction."""
-    result = [Case(source, target, scale, order, 1 << 16)
-              for source in ("bf16", "f16") for target in STORED
-              for scale in SCALES for order in ORDERS]
-    result += [Case(source, target, scale, "reciprocal", 256)
-               for source in STORED for target in FLOATS for scale in SCALES]
-    result += [Case("f32", target, 1.0, "reciprocal", CHUNK)
-               for target in STORED]
+    result = [
+        Case(source, target, scale, order, 1 << 16)
+        for source in ("bf16", "f16")
+        for target in STORED
+        for scale in SCALES
+        for order in ORDERS
+    ]
+    result += [
+        Case(source, target, scale, "reciprocal", 256)
+        for source in STORED
+        for target in FLOATS
+        for scale in SCALES
+    ]
+    result += [
+        Case("f32", target, 1.0, "reciprocal", CHUNK) for target in STORED
+    ]
     return result
 
 
@@ -112,8 +123,10 @@ def expected_bytes(case: Case, tools: Path, folder: Path) -> bytes:
     source.write_text(case.text())
     values = codes_as_floats(case.source)
     np.save(x, values.astype(np.int8) if case.source == "i8" else values)
-    subprocess.run([tools / "fuse-run", source, f"--input={x}",
-                    f"--output={y}"], check=True)
+    subprocess.run(
+        [tools / "fuse-run", source, f"--input={x}", f"--output={y}"],
+        check=True,
+    )
     result = torch.from_numpy(np.load(y)).to(TORCH_TYPES[case.target])
     return result.view(torch.uint8).numpy().tobytes()
 
@@ -128,18 +141,27 @@ def compile_all(options: argparse.Namespace) -> int:
         output = options.folder / f"{path}.ptx"
         plan = options.folder / f"{path}.json"
         subprocess.run(
-            [options.tools / "fuse-opt", source,
-             f"--fuse-gpu-pipeline=chip={chip}",
-             f"--fuse-emit-ptx=output={output} plan={plan}", "-o",
-             "/dev/null"], check=True)
+            [
+                options.tools / "fuse-opt",
+                source,
+                f"--fuse-gpu-pipeline=chip={chip}",
+                f"--fuse-emit-ptx=output={output} plan={plan}",
+                "-o",
+                "/dev/null",
+            ],
+            check=True,
+        )
     with tempfile.TemporaryDirectory() as name:
         for case in chosen:
             if case.source != "f32":
                 (options.folder / f"{case.name}.bin").write_bytes(
-                    expected_bytes(case, options.tools, Path(name)))
+                    expected_bytes(case, options.tools, Path(name))
+                )
     (options.folder / "commit").write_text(read_commit())
-    print(f"{options.folder}: {len(chosen)} functions for "
-          + ", ".join(PATHS.values()))
+    print(
+        f"{options.folder}: {len(chosen)} functions for "
+        + ", ".join(PATHS.values())
+    )
     return 0
 
 
@@ -187,12 +209,17 @@ class Checker:
         from ..common.driver import launch
 
         function = self.plans[path][case.name]
-        item, = function["launches"]
+        (item,) = function["launches"]
         y = self.empty(case)
         pointers = [ctypes.c_void_p(t.data_ptr()) for t in (x, y)]
         arguments = [pointers[a["arg"]] for a in item["args"]]
-        launch(self.modules[path].function(item["kernel"], 0),
-               item["grid"][0], item["block"][0], 0, arguments)
+        launch(
+            self.modules[path].function(item["kernel"], 0),
+            item["grid"][0],
+            item["block"][0],
+            0,
+            arguments,
+        )
         return y
 
     def convert(self, kernel: str, case: Case, x: Any) -> Any:
@@ -203,14 +230,23 @@ class Checker:
 
         y = self.empty(case)
         threads = min(256, case.count)
-        launch(self.hardware.function(kernel, 0), case.count // threads,
-               threads, 0, [ctypes.c_void_p(t.data_ptr()) for t in (x, y)])
+        launch(
+            self.hardware.function(kernel, 0),
+            case.count // threads,
+            threads,
+            0,
+            [ctypes.c_void_p(t.data_ptr()) for t in (x, y)],
+        )
         return y
 
     def empty(self, case: Case) -> Any:
         """Room for a result, filled with a pattern that is not a result."""
-        return self.torch.full((case.count * BITS[case.target] // 8,), 0xa5,
-                               dtype=self.torch.uint8, device="cuda")
+        return self.torch.full(
+            (case.count * BITS[case.target] // 8,),
+            0xA5,
+            dtype=self.torch.uint8,
+            device="cuda",
+        )
 
     def is_nan(self, element: str, data: Any) -> Any:
         from ..common.data import TORCH_TYPES
@@ -218,7 +254,7 @@ class Checker:
         torch = self.torch
         if element == "i8":
             return torch.zeros(data.shape, dtype=torch.bool, device="cuda")
-        masks = {"f8E4M3FN": (0x7f, 0x7e), "f8E5M2": (0x7f, 0x7c)}
+        masks = {"f8E4M3FN": (0x7F, 0x7E), "f8E5M2": (0x7F, 0x7C)}
         if element in masks:
             mask, largest = masks[element]
             return (data & mask) > largest
@@ -228,14 +264,29 @@ class Checker:
         """Mismatches, and NaN that differ."""
         size = BITS[case.target] // 8
         differs = (result != expected).view(-1, size).any(dim=1)
-        both = self.is_nan(case.target, result) \
-            & self.is_nan(case.target, expected)
+        both = self.is_nan(case.target, result) & self.is_nan(
+            case.target, expected
+        )
         return [int((differs & ~both).sum()), int((differs & both).sum())]
 
-    def row(self, case: Case, path: str, against: str, codes: int,
-            counts: Sequence[int]) -> Row:
-        return Row(case.source, case.target, case.scale, case.order, path,
-                   against, codes, *counts)
+    def row(
+        self,
+        case: Case,
+        path: str,
+        against: str,
+        codes: int,
+        counts: Sequence[int],
+    ) -> Row:
+        return Row(
+            case.source,
+            case.target,
+            case.scale,
+            case.order,
+            path,
+            against,
+            codes,
+            *counts,
+        )
 
     def small(self, case: Case) -> list[Row]:
         """All codes of an 8- or 16-bit type."""
@@ -245,13 +296,31 @@ class Checker:
         x = torch.from_numpy(codes.view(np.uint8).copy()).cuda()
         data = (self.folder / f"{case.name}.bin").read_bytes()
         expected = torch.frombuffer(bytearray(data), dtype=torch.uint8).cuda()
-        rows = [self.row(case, path, "cpu", case.count, self.compare(
-            case, self.run(path, case, x), expected)) for path in PATHS]
-        if case.source in ("f8E4M3FN", "f8E5M2") and case.target == "f32" \
-                and case.scale == 1.0:
+        rows = [
+            self.row(
+                case,
+                path,
+                "cpu",
+                case.count,
+                self.compare(case, self.run(path, case, x), expected),
+            )
+            for path in PATHS
+        ]
+        if (
+            case.source in ("f8E4M3FN", "f8E5M2")
+            and case.target == "f32"
+            and case.scale == 1.0
+        ):
             exact = self.convert(f"decode_{case.source}", case, x)
-            rows.append(self.row(case, "cpu", "hardware", case.count,
-                                 self.compare(case, expected, exact)))
+            rows.append(
+                self.row(
+                    case,
+                    "cpu",
+                    "hardware",
+                    case.count,
+                    self.compare(case, expected, exact),
+                )
+            )
         return rows
 
     def large(self, case: Case) -> list[Row]:
@@ -261,13 +330,16 @@ class Checker:
         chunks = (1 << 32) // case.count
         for index in range(chunks):
             first = index * case.count - (1 << 31)
-            x = torch.arange(first, first + case.count, dtype=torch.int64,
-                             device="cuda").to(torch.int32)
+            x = torch.arange(
+                first, first + case.count, dtype=torch.int64, device="cuda"
+            ).to(torch.int32)
             expected = self.convert(f"encode_{case.target}", case, x)
             for path, total in totals.items():
                 total += self.compare(case, self.run(path, case, x), expected)
-        return [self.row(case, path, "hardware", 1 << 32, total.tolist())
-                for path, total in totals.items()]
+        return [
+            self.row(case, path, "hardware", 1 << 32, total.tolist())
+            for path, total in totals.items()
+        ]
 
 
 def check_all(options: argparse.Namespace) -> int:
@@ -278,44 +350,61 @@ def check_all(options: argparse.Namespace) -> int:
     checker = Checker(options.folder)
     rows: list[Row] = []
     for case in cases():
-        rows += checker.large(case) if case.source == "f32" \
-            else checker.small(case)
+        rows += (
+            checker.large(case) if case.source == "f32" else checker.small(case)
+        )
     torch.cuda.synchronize()
     wrong = [row for row in rows if row.mismatches]
     for row in rows:
-        print(f"{row.source:9} {row.target:9} {row.scale:5} {row.order:10} "
-              f"{row.path:9} {row.against:9} {row.codes:11} "
-              f"{row.mismatches} {row.nan_payloads}")
+        print(
+            f"{row.source:9} {row.target:9} {row.scale:5} {row.order:10} "
+            f"{row.path:9} {row.against:9} {row.codes:11} "
+            f"{row.mismatches} {row.nan_payloads}"
+        )
     codes = sum(row.codes for row in rows)
-    print(f"{len(rows)} comparisons of {codes:,} codes, {len(wrong)} differ, "
-          f"{time.time() - begin:.1f} s")
-    head = {"device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "commit": (options.folder / "commit").read_text()}
-    write_json(options.output, {"environment": head,
-                                "rows": [asdict(row) for row in rows]})
+    print(
+        f"{len(rows)} comparisons of {codes:,} codes, {len(wrong)} differ, "
+        f"{time.time() - begin:.1f} s"
+    )
+    head = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "commit": (options.folder / "commit").read_text(),
+    }
+    write_json(
+        options.output,
+        {"environment": head, "rows": [asdict(row) for row in rows]},
+    )
     return 1 if wrong else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python3 -m fuse_bench.suites.float8", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        prog="python3 -m fuse_bench.suites.float8",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(required=True)
     for name, run in (("compile", compile_all), ("check", check_all)):
         command = commands.add_parser(name)
-        command.add_argument("--folder", type=Path,
-                             default=ROOT / "out/float8",
-                             help="compiled code and expected bytes")
+        command.add_argument(
+            "--folder",
+            type=Path,
+            default=ROOT / "out/float8",
+            help="compiled code and expected bytes",
+        )
         command.set_defaults(run=run)
         if name == "compile":
-            command.add_argument("--tools", type=Path,
-                                 default=ROOT / "build/dev/bin",
-                                 help="directory of fuse-opt and fuse-run")
+            command.add_argument(
+                "--tools",
+                type=Path,
+                default=ROOT / "build/dev/bin",
+                help="directory of fuse-opt and fuse-run",
+            )
         else:
             command.add_argument(
-                "--output", type=Path,
-                default=RAW / "float8-h200.json")
+                "--output", type=Path, default=RAW / "float8-h200.json"
+            )
     options = parser.parse_args(arguments)
     return options.run(options)
 

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fuse_mlir import native
 from torch import Tensor, nn
+
+from fuse_mlir import native
 
 from ..common.environment import ROOT, read_commit, write_json
 
@@ -83,12 +84,15 @@ class Block(nn.Module):
 
 def reference(block: Block, x: Tensor) -> Tensor:
     """The block in float64, without any rounding."""
+
     def wide(tensor: Tensor) -> Tensor:
         return tensor.detach().double()
+
     normed = wide(x) * torch.rsqrt(wide(x).pow(2).mean(-1, keepdim=True) + EPS)
     normed *= wide(block.norm)
-    hidden = (nn.functional.silu(normed @ wide(block.gate.weight).T)
-              * (normed @ wide(block.up.weight).T))
+    hidden = nn.functional.silu(normed @ wide(block.gate.weight).T) * (
+        normed @ wide(block.up.weight).T
+    )
     return wide(x) + hidden @ wide(block.down.weight).T
 
 
@@ -96,8 +100,9 @@ def compile_fused(block: Block, dtype: str) -> tuple[native.Instance, float]:
     """An instance with packed weights, and seconds of compilation."""
     hidden, width = block.gate.weight.shape
     start = time.perf_counter()
-    module = native.Module(IR.format(k=width, h=hidden, t=dtype,
-                             eps=f"{EPS:.1e}"))
+    module = native.Module(
+        IR.format(k=width, h=hidden, t=dtype, eps=f"{EPS:.1e}")
+    )
     artifact = module.compile()
     seconds = time.perf_counter() - start
     instance = artifact.load_on(torch.device("cpu")).instance()
@@ -113,17 +118,23 @@ def run_fused(instance: native.Instance, x: Tensor) -> Call:
         result = torch.empty_like(x)
         instance.launch([x], [result])
         return result
+
     return call
 
 
 def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
     """A call of what torch.compile makes, with weights as constants or not."""
     import torch._inductor as inductor
+
     # All blocks have one code object, and what was compiled belongs to that:
     # PyTorch tells it apart by options, not by settings at the time.
     # What it chose in another run, beside who knows what, does not count.
-    options = {**inductor.list_mode_options(mode), "freezing": frozen,
-               "fx_graph_cache": False, "autotune_local_cache": False}
+    options = {
+        **inductor.list_mode_options(mode),
+        "freezing": frozen,
+        "fx_graph_cache": False,
+        "autotune_local_cache": False,
+    }
     with inductor.config.patch(freezing=frozen):
         compiled = torch.compile(block, dynamic=False, options=options)
         for _ in range(3):
@@ -137,9 +148,11 @@ def check_frozen(block: Block, call: Call, frozen: bool) -> None:
     before = call().clone()
     block.down.weight.zero_()
     if torch.equal(call(), before) != frozen:
-        raise RuntimeError("weights are constants in the code that runs, and "
-                           "should not be" if not frozen else
-                           "weights should be constants in the code that runs")
+        raise RuntimeError(
+            "weights are constants in the code that runs, and should not be"
+            if not frozen
+            else "weights should be constants in the code that runs"
+        )
 
 
 def get_waiting() -> int:
@@ -182,25 +195,44 @@ def measure(calls: dict[str, Call], seconds: float) -> dict[str, Any]:
                 rejected[name] += 1
             else:
                 times[name] += batch
-    return {name: {"ms": round(statistics.median(samples) * 1e3, 4),
-                   "ms_p10": round(sorted(samples)[len(samples) // 10] * 1e3,
-                                   4),
-                   "calls": len(samples), "batches_rejected": rejected[name]}
-            if samples else {"ms": None, "batches_rejected": rejected[name]}
-            for name, samples in times.items()}
+    return {
+        name: {
+            "ms": round(statistics.median(samples) * 1e3, 4),
+            "ms_p10": round(sorted(samples)[len(samples) // 10] * 1e3, 4),
+            "calls": len(samples),
+            "batches_rejected": rejected[name],
+        }
+        if samples
+        else {"ms": None, "batches_rejected": rejected[name]}
+        for name, samples in times.items()
+    }
 
 
 def probe(threads: int, sizes: list[int]) -> dict[str, Any]:
     """What the machine reads and multiplies with some threads."""
     with tempfile.TemporaryDirectory() as directory:
         program = f"{directory}/probe"
-        subprocess.run(["c++", "-O3", "-funroll-loops", "-march=native",
-                        "-ffp-contract=fast", "-std=c++17", "-pthread",
-                        str(ROOT / "benchmarks/host/probe.cpp"), "-o",
-                        program], check=True)
-        text = subprocess.run([program, str(threads), "0.5",
-                               *map(str, sizes)], check=True,
-                              capture_output=True, text=True).stdout
+        subprocess.run(
+            [
+                "c++",
+                "-O3",
+                "-funroll-loops",
+                "-march=native",
+                "-ffp-contract=fast",
+                "-std=c++17",
+                "-pthread",
+                str(ROOT / "benchmarks/host/probe.cpp"),
+                "-o",
+                program,
+            ],
+            check=True,
+        )
+        text = subprocess.run(
+            [program, str(threads), "0.5", *map(str, sizes)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
     return json.loads(text)
 
 
@@ -211,8 +243,9 @@ def get_cpu() -> str:
     return platform.processor()
 
 
-def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
-             peers: list[str]) -> Iterator[dict[str, Any]]:
+def run_case(
+    model: str, dtype: str, tokens: list[int], seconds: float, peers: list[str]
+) -> Iterator[dict[str, Any]]:
     """Rows of one model and type, without the fractions."""
     torch.manual_seed(0)
     width, hidden = MODELS[model]
@@ -226,10 +259,11 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
         if "eager" in peers:
             calls["eager"] = partial(block, x)
         for name, frozen, mode in (
-                ("compile", False, "default"),
-                ("compile-max-autotune", False, "max-autotune"),
-                # Weights are constants, so that they can be packed.
-                ("compile-frozen", True, "max-autotune")):
+            ("compile", False, "default"),
+            ("compile-max-autotune", False, "max-autotune"),
+            # Weights are constants, so that they can be packed.
+            ("compile-frozen", True, "max-autotune"),
+        ):
             if name in peers:
                 # Freezing discards weights, so each system has another block.
                 copy = Block(width, hidden, DTYPES[dtype])
@@ -241,11 +275,21 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
         found = measure(calls, seconds)
         for name, call in calls.items():
             error = (call().double() - exact).abs().max().item() / scale
-            yield {"model": model, "K": width, "H": hidden, "dtype": dtype,
-                   "M": count, "system": name, **found[name],
-                   "error": float(f"{error:.2e}"),
-                   **({"compile_s": round(compile_seconds, 2)}
-                      if name == "fuse" else {})}
+            yield {
+                "model": model,
+                "K": width,
+                "H": hidden,
+                "dtype": dtype,
+                "M": count,
+                "system": name,
+                **found[name],
+                "error": float(f"{error:.2e}"),
+                **(
+                    {"compile_s": round(compile_seconds, 2)}
+                    if name == "fuse"
+                    else {}
+                ),
+            }
         for name, (copy, frozen) in copies.items():
             check_frozen(copy, calls[name], frozen)
 
@@ -263,30 +307,44 @@ def add_fractions(row: dict[str, Any], ceilings: dict[str, Any]) -> None:
     row["GBps"] = round(reading / 1e9, 1)
     row["GFlops"] = round(flops / 1e9, 1)
     row["of_bandwidth"] = round(
-        reading / ceilings["read_bytes"][str(weights * size)], 3)
+        reading / ceilings["read_bytes"][str(weights * size)], 3
+    )
     row["of_flops"] = round(flops / peak, 3)
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    print(f"{'model':<11}{'type':<6}{'M':>4}  {'system':<22}{'ms':>9}"
-          f"{'of read':>9}{'of flop':>9}{'/fuse':>7}  error")
-    ours = {(r["model"], r["dtype"], r["M"]): r["ms"] for r in rows
-            if r["system"] == "fuse"}
+    print(
+        f"{'model':<11}{'type':<6}{'M':>4}  {'system':<22}{'ms':>9}"
+        f"{'of read':>9}{'of flop':>9}{'/fuse':>7}  error"
+    )
+    ours = {
+        (r["model"], r["dtype"], r["M"]): r["ms"]
+        for r in rows
+        if r["system"] == "fuse"
+    }
     for row in rows:
         if row["ms"] is None:
-            print(f"{row['model']:<11}{row['dtype']:<6}{row['M']:>4}  "
-                  f"{row['system']:<22} disturbed throughout")
+            print(
+                f"{row['model']:<11}{row['dtype']:<6}{row['M']:>4}  "
+                f"{row['system']:<22} disturbed throughout"
+            )
             continue
         own = ours.get((row["model"], row["dtype"], row["M"]))
         ratio = row["ms"] / own if own else math.nan
-        print(f"{row['model']:<11}{row['dtype']:<6}{row['M']:>4}  "
-              f"{row['system']:<22}{row['ms']:>9.3f}"
-              f"{row['of_bandwidth']:>9.0%}{row['of_flops']:>9.0%}"
-              f"{ratio:>7.2f}  {row['error']:.1e}")
+        print(
+            f"{row['model']:<11}{row['dtype']:<6}{row['M']:>4}  "
+            f"{row['system']:<22}{row['ms']:>9.3f}"
+            f"{row['of_bandwidth']:>9.0%}{row['of_flops']:>9.0%}"
+            f"{ratio:>7.2f}  {row['error']:.1e}"
+        )
 
 
-def save(path: Path, threads: int, ceilings: dict[str, Any],
-         rows: list[dict[str, Any]]) -> None:
+def save(
+    path: Path,
+    threads: int,
+    ceilings: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> None:
     """Adds rows to a file, or replaces those of the same key. Ceilings are the
     best of all runs, and all fractions are of those."""
     data: dict[str, Any] = {"rows": []}
@@ -294,55 +352,79 @@ def save(path: Path, threads: int, ceilings: dict[str, Any],
         data = json.loads(path.read_text())
     for key, value in data.get("ceilings", {}).items():
         if isinstance(value, dict):
-            ceilings[key] = {size: max(rate, value.get(size, 0))
-                             for size, rate in ceilings[key].items()}
+            ceilings[key] = {
+                size: max(rate, value.get(size, 0))
+                for size, rate in ceilings[key].items()
+            }
         else:
             ceilings[key] = max(ceilings[key], value)
     names = ("model", "dtype", "M", "system", "threads")
     for row in rows:
         row["threads"] = threads
     found = {tuple(row[n] for n in names): row for row in data["rows"] + rows}
-    merged = sorted(found.values(),
-                    key=lambda row: (row["model"], row["dtype"], row["M"]))
+    merged = sorted(
+        found.values(), key=lambda row: (row["model"], row["dtype"], row["M"])
+    )
     for row in merged:
         add_fractions(row, ceilings)
-    data = {"cpu": get_cpu(), "ceilings": ceilings,
-            "torch": torch.__version__,
-            "python": platform.python_version(), "commit": read_commit(),
-            "date": time.strftime("%Y-%m-%d"), "rows": merged}
+    data = {
+        "cpu": get_cpu(),
+        "ceilings": ceilings,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "commit": read_commit(),
+        "date": time.strftime("%Y-%m-%d"),
+        "rows": merged,
+    }
     write_json(path, data)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=list(MODELS),
-                        choices=list(MODELS))
-    parser.add_argument("--dtypes", nargs="+", default=list(DTYPES),
-                        choices=list(DTYPES))
-    parser.add_argument("--tokens", nargs="+", type=int,
-                        default=[1, 16, 128])
-    parser.add_argument("--peers", nargs="*", default=[
-        "eager", "compile", "compile-max-autotune", "compile-frozen"])
-    parser.add_argument("--threads", type=int,
-                        default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--seconds", type=float, default=2.0,
-                        help="per system and row")
-    parser.add_argument("--output", type=Path, help="JSON; rows that are not "
-                        "measured again stay")
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--models", nargs="+", default=list(MODELS), choices=list(MODELS)
+    )
+    parser.add_argument(
+        "--dtypes", nargs="+", default=list(DTYPES), choices=list(DTYPES)
+    )
+    parser.add_argument("--tokens", nargs="+", type=int, default=[1, 16, 128])
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        default=["eager", "compile", "compile-max-autotune", "compile-frozen"],
+    )
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0))
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="per system and row"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="JSON; rows that are not measured again stay",
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     native.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
-    sizes = sorted({3 * k * h * d.itemsize for k, h in MODELS.values()
-                    for d in DTYPES.values()})
+    sizes = sorted(
+        {
+            3 * k * h * d.itemsize
+            for k, h in MODELS.values()
+            for d in DTYPES.values()
+        }
+    )
     ceilings = probe(options.threads, sizes)
     rows = []
     for model in options.models:
         for dtype in options.dtypes:
-            for row in run_case(model, dtype, options.tokens, options.seconds,
-                                options.peers):
+            for row in run_case(
+                model, dtype, options.tokens, options.seconds, options.peers
+            ):
                 add_fractions(row, ceilings)
                 rows.append(row)
                 print(json.dumps(row), flush=True)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+
 from fuse_mlir import native
 
 TOKENS = 16
@@ -33,18 +34,22 @@ class Host:
         torch.manual_seed(1)
         self.cpu = self._artifact(text, "").load_on(torch.device("cpu"))
         self.gpu = self._artifact(text, "sm_90a").load_on(
-            torch.device("cuda:0"))
+            torch.device("cuda:0")
+        )
         signature = self.cpu.signature()
         self.weights = {
-            a.parameter: torch.randn(a.shape).mul_(
-                1.7 / a.shape[-1] ** 0.5 if len(a.shape) == 2 else 1).to(
-                    a.dtype)
-            for a in signature.arguments if a.parameter}
-        first, = (a for a in signature.arguments if not a.parameter)
+            a.parameter: torch.randn(a.shape)
+            .mul_(1.7 / a.shape[-1] ** 0.5 if len(a.shape) == 2 else 1)
+            .to(a.dtype)
+            for a in signature.arguments
+            if a.parameter
+        }
+        (first,) = (a for a in signature.arguments if not a.parameter)
         self.input = torch.randn(TOKENS, *first.shape[1:]).to(first.dtype)
         result = signature.results[0]
-        self.expected = torch.empty(TOKENS, *result.shape[1:],
-                                    dtype=result.dtype)
+        self.expected = torch.empty(
+            TOKENS, *result.shape[1:], dtype=result.dtype
+        )
         self.bind(self.cpu).launch([self.input], [self.expected])
 
     @staticmethod
@@ -53,8 +58,9 @@ class Host:
         module.run("builtin.module(fuse-kernel-formation-pipeline)")
         return module.compile(chip=chip, tokens=64 if chip else 0)
 
-    def bind(self, program: native.Program,
-             prepared: bool = True) -> native.Instance:
+    def bind(
+        self, program: native.Program, prepared: bool = True
+    ) -> native.Instance:
         instance = program.instance()
         for name, weight in self.weights.items():
             instance.bind(name, weight)
@@ -64,8 +70,10 @@ class Host:
 
     def make(self) -> tuple[torch.Tensor, torch.Tensor]:
         """An input on the GPU, and a result that no kernel returns."""
-        return (self.input.cuda(),
-                torch.full_like(self.expected, float("nan"), device="cuda"))
+        return (
+            self.input.cuda(),
+            torch.full_like(self.expected, float("nan"), device="cuda"),
+        )
 
     def differs(self, *outputs: torch.Tensor) -> float:
         """The largest difference from the CPU, over the largest value."""
@@ -109,8 +117,9 @@ def launch_before_preparing(host: Host) -> str:
 def launch_on_the_cpu(host: Host) -> str:
     _, y = host.make()
     instance = host.bind(host.gpu)
-    return expect_refusal("FUSE_ERROR_TENSOR",
-                          lambda: instance.launch([host.input], [y]))
+    return expect_refusal(
+        "FUSE_ERROR_TENSOR", lambda: instance.launch([host.input], [y])
+    )
 
 
 def launch_from_an_odd_address(host: Host) -> str:
@@ -120,7 +129,8 @@ def launch_from_an_odd_address(host: Host) -> str:
     instance = host.bind(host.gpu)
     return expect_refusal(
         "after a multiple of 16",
-        lambda: instance.launch([odd[1:].view_as(x)], [y]))
+        lambda: instance.launch([odd[1:].view_as(x)], [y]),
+    )
 
 
 def launch_beyond_the_limit(host: Host) -> str:
@@ -128,8 +138,7 @@ def launch_beyond_the_limit(host: Host) -> str:
     instance = host.bind(host.gpu, prepared=False)
     instance.limit_tokens(TOKENS // 2)
     instance.prepare()
-    text = expect_refusal("is limited to",
-                          lambda: instance.launch([x], [y]))
+    text = expect_refusal("is limited to", lambda: instance.launch([x], [y]))
     # And then the limit is raised.
     instance.limit_tokens(TOKENS)
     instance.launch([x], [y])
@@ -185,8 +194,9 @@ def change_streams_of_an_exclusive_device(host: Host) -> str:
         with torch.cuda.stream(torch.cuda.Stream()):
             instance.launch([x], [y])
         with torch.cuda.stream(torch.cuda.Stream()):
-            text = expect_refusal("is exclusive",
-                                  lambda: instance.launch([x], [y]))
+            text = expect_refusal(
+                "is exclusive", lambda: instance.launch([x], [y])
+            )
             torch.cuda.synchronize()
             native.set_exclusive("cuda:0")
             y.fill_(float("nan"))
@@ -221,14 +231,16 @@ def capture(host: Host, exclusive: bool, body: Callable[..., None]) -> str:
         native.set_exclusive("cuda:0", False)
 
 
-def launch_often(instance: native.Instance, x: torch.Tensor,
-                 y: torch.Tensor) -> None:
+def launch_often(
+    instance: native.Instance, x: torch.Tensor, y: torch.Tensor
+) -> None:
     for _ in range(10):
         instance.launch([x], [y])
 
 
-def launch_with_a_refusal(instance: native.Instance, x: torch.Tensor,
-                          y: torch.Tensor) -> None:
+def launch_with_a_refusal(
+    instance: native.Instance, x: torch.Tensor, y: torch.Tensor
+) -> None:
     expect_refusal("overlaps", lambda: instance.launch([x], [x]))
     instance.launch([x], [y])
 
@@ -237,19 +249,18 @@ ORDERS: dict[str, Callable[[Host], str]] = {
     "a launch before weights are prepared": launch_before_preparing,
     "an input that is on the CPU": launch_on_the_cpu,
     "an input at an odd address": launch_from_an_odd_address,
-    "more tokens than the limit, which is then raised":
-        launch_beyond_the_limit,
+    "more tokens than the limit, which is then raised": launch_beyond_the_limit,
     "a result in place of the input": launch_into_the_input,
     "an instance given back while 50 launches run": give_back_while_it_runs,
-    "8 threads with a stream each, 200 launches of one instance":
-        launch_from_threads,
-    "another stream of an exclusive device":
-        change_streams_of_an_exclusive_device,
+    "8 threads with a stream each, 200 launches of one instance": launch_from_threads,
+    "another stream of an exclusive device": change_streams_of_an_exclusive_device,
     "a graph": lambda host: capture(host, False, launch_often),
-    "a graph of an exclusive device":
-        lambda host: capture(host, True, launch_often),
-    "a launch that is refused while a graph is captured":
-        lambda host: capture(host, False, launch_with_a_refusal),
+    "a graph of an exclusive device": lambda host: capture(
+        host, True, launch_often
+    ),
+    "a launch that is refused while a graph is captured": lambda host: capture(
+        host, False, launch_with_a_refusal
+    ),
 }
 
 

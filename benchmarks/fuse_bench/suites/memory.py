@@ -39,9 +39,10 @@ def resident() -> float:
 
 def measure(name: str) -> dict[str, Any]:
     """One case, in this process."""
-    import fuse_mlir
     import torch
     from torch import nn
+
+    import fuse_mlir
 
     width, hidden, count, kind = CASES[name]
     dtype = getattr(torch, kind)
@@ -68,8 +69,9 @@ def measure(name: str) -> dict[str, Any]:
     class Model(nn.Module):
         def __init__(self, width: int, hidden: int, count: int) -> None:
             super().__init__()
-            self.layers = nn.ModuleList(Block(width, hidden)
-                                        for _ in range(count))
+            self.layers = nn.ModuleList(
+                Block(width, hidden) for _ in range(count)
+            )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             for layer in self.layers:
@@ -89,8 +91,10 @@ def measure(name: str) -> dict[str, Any]:
     with torch.no_grad():
         model(x)
         gc.collect()
-        row["weights"] = sum(p.numel() * p.element_size()
-                             for p in model.parameters()) / 2**20
+        row["weights"] = (
+            sum(p.numel() * p.element_size() for p in model.parameters())
+            / 2**20
+        )
         row["model"] = resident()
         fuse(small, x[:, :64].contiguous())
         fuse_mlir.unfuse_modules(small)
@@ -109,7 +113,8 @@ def measure(name: str) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--output", type=Path)
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -120,7 +125,10 @@ def main() -> int:
     for name in CASES:
         done = subprocess.run(
             [sys.executable, "-m", "fuse_bench.suites.memory", "--case", name],
-            capture_output=True, text=True, check=False)
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             sys.exit(done.stderr)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
@@ -128,10 +136,16 @@ def main() -> int:
     if options.output is not None:
         import torch
 
-        write_json(options.output, {
-            "commit": read_commit(), "torch": torch.__version__,
-            "python": platform.python_version(), "unit": "MiB",
-            "rows": rows})
+        write_json(
+            options.output,
+            {
+                "commit": read_commit(),
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+                "unit": "MiB",
+                "rows": rows,
+            },
+        )
     return 0
 
 

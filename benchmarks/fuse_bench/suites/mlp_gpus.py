@@ -91,8 +91,11 @@ class Part:
         found = {}
         for problem in (self.problem, relaxed):
             for tokens in self.tokens:
-                fits = [case for case in made if case.problem == problem and
-                        case.tokens >= tokens]
+                fits = [
+                    case
+                    for case in made
+                    if case.problem == problem and case.tokens >= tokens
+                ]
                 if fits:
                     case = min(fits, key=lambda case: case.tokens)
                     found[case.name()] = case
@@ -103,8 +106,14 @@ def make_parts() -> list[Part]:
     """All rows of the table, the most important ones first."""
     first, others = TIMED_SHAPES[:2], TIMED_SHAPES[2:]
     few = (8, 32, 64, 96)
-    plan: list[tuple[Sequence[tuple[int, int, str]], tuple[int, ...], int,
-                     tuple[str, ...]]] = [
+    plan: list[
+        tuple[
+            Sequence[tuple[int, int, str]],
+            tuple[int, ...],
+            int,
+            tuple[str, ...],
+        ]
+    ] = [
         (first, (16, 4096), 0, _CERTAIN),
         (others, (50, 128, 1, 16), 1, _SHORT),
         (first, (50, 512), 0, _CERTAIN),
@@ -112,10 +121,14 @@ def make_parts() -> list[Part]:
         (first, (1, 128, 256), 0, _CERTAIN),
         (first, (1024, 2048, 8192), 1, _SHORT),
         (first, (*few, *LONE_TOKENS), 1, _SHORT),
-        (others, (*few, *LONE_TOKENS), 1, _SHORT)]
-    return [Part(shape, dtype, tokens, lane, options)
-            for shapes, tokens, lane, options in plan
-            for shape in shapes for dtype in reversed(DTYPES)]
+        (others, (*few, *LONE_TOKENS), 1, _SHORT),
+    ]
+    return [
+        Part(shape, dtype, tokens, lane, options)
+        for shapes, tokens, lane, options in plan
+        for shape in shapes
+        for dtype in reversed(DTYPES)
+    ]
 
 
 def choose(parts: Iterable[Part], lane: int) -> list[Part]:
@@ -136,15 +149,21 @@ def claim(parts: Sequence[Part], lane: int, folder: Path) -> Iterator[Part]:
 def choose_again(parts: Iterable[Part], names: str) -> list[Part]:
     """Parts of one number of tokens each, whose names contain a regular
     expression: what a second GPU times, too."""
-    each = (replace(part, tokens=(tokens,)) for part in parts
-            for tokens in part.tokens)
+    each = (
+        replace(part, tokens=(tokens,))
+        for part in parts
+        for tokens in part.tokens
+    )
     return [part for part in each if re.search(names, part.name)]
 
 
 def wait_for(paths: Sequence[Path], ended: Path, until: float) -> None:
     """Waits for files, at most until what makes them has ended."""
-    while not ended.exists() and time.time() < until and \
-            not all(path.exists() for path in paths):
+    while (
+        not ended.exists()
+        and time.time() < until
+        and not all(path.exists() for path in paths)
+    ):
         time.sleep(0.2)
 
 
@@ -160,11 +179,22 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
     until = options.begin + options.budget
 
     def bench_options(*more: str) -> argparse.Namespace:
-        return mlp_h200.parse([
-            "--worker", "--kernels", str(options.kernels), "--begin",
-            str(options.begin), "--budget", str(options.budget), "--reserve",
-            str(_RESERVE), "--output",
-            str(folder / f"gpu-{options.gpus[lane]}.json"), *more])
+        return mlp_h200.parse(
+            [
+                "--worker",
+                "--kernels",
+                str(options.kernels),
+                "--begin",
+                str(options.begin),
+                "--budget",
+                str(options.budget),
+                "--reserve",
+                str(_RESERVE),
+                "--output",
+                str(folder / f"gpu-{options.gpus[lane]}.json"),
+                *more,
+            ]
+        )
 
     bench = mlp_h200.Bench(bench_options())
     wait_for([folder / f"free-{lane}"], folder / f"free-{lane}", until)
@@ -173,15 +203,24 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
     described: set[Path] = set()
 
     def time_part(part: Part, stages: Sequence[str]) -> None:
-        wait_for([options.kernels / f"{case.name()}.json"
-                  for case in part.cases()], folder / "compiled", until)
+        wait_for(
+            [options.kernels / f"{case.name()}.json" for case in part.cases()],
+            folder / "compiled",
+            until,
+        )
         bench.plans = load_plans(options.kernels)
         if bench.results.path not in described:
             bench.describe()
             described.add(bench.results.path)
         bench.options = bench_options(
-            *part.options, "--seed", str(bench.options.seed), "--stages",
-            *stages, "--peers", *options.peers)
+            *part.options,
+            "--seed",
+            str(bench.options.seed),
+            "--stages",
+            *stages,
+            "--peers",
+            *options.peers,
+        )
         bench.time_problem(part.problem, part.tokens)
 
     if lane == 1 and options.again:
@@ -220,12 +259,22 @@ def compile_kernels(options: argparse.Namespace) -> None:
     os.nice(10)
     commit = options.commit or read_commit()
     kernels.run_all(
-        {case.name(): partial(kernels.build, case, options.kernels,
-                              options.bin, options.pipeline, options.ptxas,
-                              commit)
-         for case in order_cases(make_parts(), len(options.gpus))
-         if not (options.kernels / f"{case.name()}.json").exists()},
-        options.kernels, options.jobs)
+        {
+            case.name(): partial(
+                kernels.build,
+                case,
+                options.kernels,
+                options.bin,
+                options.pipeline,
+                options.ptxas,
+                commit,
+            )
+            for case in order_cases(make_parts(), len(options.gpus))
+            if not (options.kernels / f"{case.name()}.json").exists()
+        },
+        options.kernels,
+        options.jobs,
+    )
     (options.folder / "compiled").touch()
 
 
@@ -245,10 +294,15 @@ def run(options: argparse.Namespace) -> int:
         process.start()
         return process
 
-    first = {gpu: subprocess.Popen(
-        command, shell=True, start_new_session=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
-        for gpu, command in options.first}
+    first = {
+        gpu: subprocess.Popen(
+            command,
+            shell=True,
+            start_new_session=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu},
+        )
+        for gpu, command in options.first
+    }
     compiler = context.Process(target=compile_kernels, args=(options,))
     compiler.start()
     timers = {lane: start(lane) for lane in range(len(gpus))}
@@ -286,8 +340,10 @@ def merge_all(options: argparse.Namespace) -> int:
     from ..common.merging import forget_gpus, merge
     from ..common.results import Results
 
-    for output, names in ((options.output, "gpu-*.json"),
-                          (options.again_output, "again-*.json")):
+    for output, names in (
+        (options.output, "gpu-*.json"),
+        (options.again_output, "again-*.json"),
+    ):
         found = sorted(options.folder.glob(names))
         if not found and output == options.output:
             print("no results", file=sys.stderr)
@@ -299,8 +355,9 @@ def merge_all(options: argparse.Namespace) -> int:
             merge(results, path)
         forget_gpus(results)
         results.save()
-        print(f"{output}: {len(results.rows)} rows, "
-              f"{len(results.checks)} checks")
+        print(
+            f"{output}: {len(results.rows)} rows, {len(results.checks)} checks"
+        )
     return 0
 
 
@@ -309,52 +366,85 @@ def read_first(text: str) -> tuple[str, str]:
     gpu, _, command = text.partition("=")
     if not gpu.isalnum() or not command:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not a command of a GPU: expected GPU=COMMAND")
+            f"'{text}' is not a command of a GPU: expected GPU=COMMAND"
+        )
     return gpu, command
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="fuse_bench.suites.mlp_gpus",
-                                     description=__doc__.split("\n")[0])
-    parser.add_argument("--gpus", nargs="+", default=["0"], metavar="GPU",
-                        help="which, those with rows that have numbers to "
-                        "reach first (default: 0)")
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.suites.mlp_gpus", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument(
+        "--gpus",
+        nargs="+",
+        default=["0"],
+        metavar="GPU",
+        help="which, those with rows that have numbers to "
+        "reach first (default: 0)",
+    )
     add_budget_option(parser, "everything ends")
-    parser.add_argument("--first", action="append", default=[],
-                        type=read_first, metavar="GPU=COMMAND",
-                        help="runs on a GPU before its rows do")
+    parser.add_argument(
+        "--first",
+        action="append",
+        default=[],
+        type=read_first,
+        metavar="GPU=COMMAND",
+        help="runs on a GPU before its rows do",
+    )
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels")
-    parser.add_argument("--folder", type=Path, default=ROOT / "out/tables",
-                        help="for the results of each GPU")
-    parser.add_argument("--output", type=Path,
-                        default=RAW / "mlp-h200.json",
-                        help="rows replace those of the same problem in this "
-                        "file (default: %(default)s)")
-    parser.add_argument("--again", type=pattern, metavar="REGEX",
-                        help="single launches that the second GPU times, too, "
-                        "of rows whose names contain this, such as "
-                        "'2048x16384-bf16-.*-m16$'")
-    parser.add_argument("--again-output", type=Path,
-                        default=RAW / "mlp-again-h200.json",
-                        help="for those rows (default: %(default)s)")
-    parser.add_argument("--peers", nargs="*",
-                        default=["eager", "compile", "autotune",
-                                 "autotune-dynamic"])
-    parser.add_argument("--begin", type=float, default=time.time(),
-                        help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=ROOT / "out/tables",
+        help="for the results of each GPU",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=RAW / "mlp-h200.json",
+        help="rows replace those of the same problem in this "
+        "file (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--again",
+        type=pattern,
+        metavar="REGEX",
+        help="single launches that the second GPU times, too, "
+        "of rows whose names contain this, such as "
+        "'2048x16384-bf16-.*-m16$'",
+    )
+    parser.add_argument(
+        "--again-output",
+        type=Path,
+        default=RAW / "mlp-again-h200.json",
+        help="for those rows (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        default=["eager", "compile", "autotune", "autotune-dynamic"],
+    )
+    parser.add_argument(
+        "--begin", type=float, default=time.time(), help=argparse.SUPPRESS
+    )
     kernels.add_compiler_options(parser)
     options = parser.parse_args(arguments)
     for gpu, _ in options.first:
         if gpu not in options.gpus:
-            parser.error(f"--first: GPU {gpu} is none of --gpus "
-                         f"{' '.join(options.gpus)}")
+            parser.error(
+                f"--first: GPU {gpu} is none of --gpus {' '.join(options.gpus)}"
+            )
     if options.again and len(options.gpus) < 2:
-        parser.error("--again: there is no second GPU among --gpus "
-                     f"{options.gpus[0]}")
+        parser.error(
+            f"--again: there is no second GPU among --gpus {options.gpus[0]}"
+        )
     if options.again and not choose_again(make_parts(), options.again):
-        parser.error(f"--again: no row is called '{options.again}': expected "
-                     f"part of a name such as "
-                     f"{choose_again(make_parts(), '')[0].name}")
+        parser.error(
+            f"--again: no row is called '{options.again}': expected "
+            f"part of a name such as "
+            f"{choose_again(make_parts(), '')[0].name}"
+        )
     return options
 
 

@@ -39,56 +39,142 @@ ROWS = (1, 33, 257)
 #: Environment of the processes, by the name of the setting.
 ISAS: dict[str, dict[str, str]] = {
     "all": {},
-    "avx512-bf16": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
-                    "FUSE_AMX": "0"},
+    "avx512-bf16": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "FUSE_AMX": "0"},
 }
 #: Type of transformers, element type, settings; by the name of the case.
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "MiniLM f32": ("bert", "float32", {
-        "hidden_size": 384, "intermediate_size": 1536,
-        "num_hidden_layers": 6, "num_attention_heads": 12}),
-    "MiniLM bf16": ("bert", "bfloat16", {
-        "hidden_size": 384, "intermediate_size": 1536,
-        "num_hidden_layers": 6, "num_attention_heads": 12}),
-    "Qwen3-0.6B bf16": ("qwen3", "bfloat16", {
-        "hidden_size": 1024, "intermediate_size": 3072,
-        "num_hidden_layers": 2, "num_attention_heads": 16,
-        "num_key_value_heads": 8, "head_dim": 128}),
-    "Qwen3-0.6B f32": ("qwen3", "float32", {
-        "hidden_size": 1024, "intermediate_size": 3072,
-        "num_hidden_layers": 2, "num_attention_heads": 16,
-        "num_key_value_heads": 8, "head_dim": 128}),
-    "GPT-2 XL bf16": ("gpt2", "bfloat16", {
-        "n_embd": 1600, "n_layer": 1, "n_head": 25}),
-    "Gemma3-4B bf16": ("gemma3_text", "bfloat16", {
-        "hidden_size": 2560, "intermediate_size": 10240,
-        "num_hidden_layers": 1, "num_attention_heads": 8,
-        "num_key_value_heads": 4, "head_dim": 256}),
-    "Phi-3-mini bf16": ("phi3", "bfloat16", {
-        "hidden_size": 3072, "intermediate_size": 8192,
-        "num_hidden_layers": 1, "num_attention_heads": 32,
-        "num_key_value_heads": 32, "pad_token_id": 0}),
-    "Qwen3-30B-A3B bf16": ("qwen3_moe", "bfloat16", {
-        "hidden_size": 2048, "moe_intermediate_size": 768,
-        "num_hidden_layers": 1, "num_attention_heads": 32,
-        "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
-        "num_experts_per_tok": 8}),
-    "Mistral-7B bf16": ("mistral", "bfloat16", {
-        "hidden_size": 4096, "intermediate_size": 14336,
-        "num_hidden_layers": 1, "num_attention_heads": 32,
-        "num_key_value_heads": 8, "head_dim": 128}),
-    "OLMo2-7B bf16": ("olmo2", "bfloat16", {
-        "hidden_size": 4096, "intermediate_size": 11008,
-        "num_hidden_layers": 1, "num_attention_heads": 32,
-        "num_key_value_heads": 32}),
-    "Granite-8B bf16": ("granite", "bfloat16", {
-        "hidden_size": 4096, "intermediate_size": 12800,
-        "num_hidden_layers": 1, "num_attention_heads": 32,
-        "num_key_value_heads": 8}),
-    "Command-R bf16": ("cohere", "bfloat16", {
-        "hidden_size": 8192, "intermediate_size": 22528,
-        "num_hidden_layers": 1, "num_attention_heads": 64,
-        "num_key_value_heads": 64}),
+    "MiniLM f32": (
+        "bert",
+        "float32",
+        {
+            "hidden_size": 384,
+            "intermediate_size": 1536,
+            "num_hidden_layers": 6,
+            "num_attention_heads": 12,
+        },
+    ),
+    "MiniLM bf16": (
+        "bert",
+        "bfloat16",
+        {
+            "hidden_size": 384,
+            "intermediate_size": 1536,
+            "num_hidden_layers": 6,
+            "num_attention_heads": 12,
+        },
+    ),
+    "Qwen3-0.6B bf16": (
+        "qwen3",
+        "bfloat16",
+        {
+            "hidden_size": 1024,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+        },
+    ),
+    "Qwen3-0.6B f32": (
+        "qwen3",
+        "float32",
+        {
+            "hidden_size": 1024,
+            "intermediate_size": 3072,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+        },
+    ),
+    "GPT-2 XL bf16": (
+        "gpt2",
+        "bfloat16",
+        {"n_embd": 1600, "n_layer": 1, "n_head": 25},
+    ),
+    "Gemma3-4B bf16": (
+        "gemma3_text",
+        "bfloat16",
+        {
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "head_dim": 256,
+        },
+    ),
+    "Phi-3-mini bf16": (
+        "phi3",
+        "bfloat16",
+        {
+            "hidden_size": 3072,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 32,
+            "pad_token_id": 0,
+        },
+    ),
+    "Qwen3-30B-A3B bf16": (
+        "qwen3_moe",
+        "bfloat16",
+        {
+            "hidden_size": 2048,
+            "moe_intermediate_size": 768,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 4,
+            "head_dim": 128,
+            "num_experts": 128,
+            "num_experts_per_tok": 8,
+        },
+    ),
+    "Mistral-7B bf16": (
+        "mistral",
+        "bfloat16",
+        {
+            "hidden_size": 4096,
+            "intermediate_size": 14336,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+        },
+    ),
+    "OLMo2-7B bf16": (
+        "olmo2",
+        "bfloat16",
+        {
+            "hidden_size": 4096,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 32,
+        },
+    ),
+    "Granite-8B bf16": (
+        "granite",
+        "bfloat16",
+        {
+            "hidden_size": 4096,
+            "intermediate_size": 12800,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+        },
+    ),
+    "Command-R bf16": (
+        "cohere",
+        "bfloat16",
+        {
+            "hidden_size": 8192,
+            "intermediate_size": 22528,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 64,
+            "num_key_value_heads": 64,
+        },
+    ),
 }
 EXPERTS = {(("*Experts", "**.experts"),): "fuse"}
 #: Seconds that calls of one system with one number of rows take turns for,
@@ -106,10 +192,14 @@ def build(case: str) -> Any:
     transformers.logging.set_verbosity_error()
     kind, dtype, settings = CASES[case]
     torch.manual_seed(0)
-    config = transformers.AutoConfig.for_model(kind, vocab_size=1000,
-                                               **settings)
-    auto = transformers.AutoModel if kind == "bert" \
+    config = transformers.AutoConfig.for_model(
+        kind, vocab_size=1000, **settings
+    )
+    auto = (
+        transformers.AutoModel
+        if kind == "bert"
         else transformers.AutoModelForCausalLM
+    )
     # Drawing in this type takes half the memory; weights of norms are ones.
     torch.set_default_dtype(getattr(torch, dtype))
     try:
@@ -160,13 +250,21 @@ class Blocks:
         from fuse_mlir.fusion import modules
 
         sites, _ = modules.select(model, patterns, None)
-        able = [site for site in sites if site.refusal is None
-                and site.plan is not None
-                and modules.plan_site(site)[1] is not None]
+        able = [
+            site
+            for site in sites
+            if site.refusal is None
+            and site.plan is not None
+            and modules.plan_site(site)[1] is not None
+        ]
         if not able:
             raise ValueError("no site can be fused")
-        self.site = max(able, key=lambda s: sum(
-            p.numel() for m in s.members for p in m.parameters()))
+        self.site = max(
+            able,
+            key=lambda s: sum(
+                p.numel() for m in s.members for p in m.parameters()
+            ),
+        )
         self.parent = model.get_submodule(self.site.parent)
         self.names = list(self.site.names)
         self.members = list(self.site.members)
@@ -179,11 +277,15 @@ class Blocks:
                 places.
         """
         import torch
+
         from fuse_mlir.compiler.chains import Chain
 
         assert self.site.plan is not None
-        parts = self.members if members else [
-            self.parent._modules[name] for name in self.names]
+        parts = (
+            self.members
+            if members
+            else [self.parent._modules[name] for name in self.names]
+        )
         chain = Chain(self.names, parts, self.site.plan)
         source = torch.Generator().manual_seed(rows)
         experts = "num_experts" in vars(self.members[0])
@@ -192,20 +294,26 @@ class Blocks:
             shape = [1] * (example.dim() - 2) + [rows, example.shape[-1]]
             if example.is_floating_point():
                 drawn = torch.randn(shape, generator=source)
-                values.append((drawn.abs() if experts and values else drawn)
-                              .to(example.dtype))
+                values.append(
+                    (drawn.abs() if experts and values else drawn).to(
+                        example.dtype
+                    )
+                )
             else:
                 count = int(str(self.members[0].num_experts))
-                values.append(torch.rand([*shape[:-1], count],
-                                         generator=source)
-                              .topk(shape[-1]).indices)
+                values.append(
+                    torch.rand([*shape[:-1], count], generator=source)
+                    .topk(shape[-1])
+                    .indices
+                )
         return lambda: chain(*values)
 
 
 def measure(case: str, systems: Sequence[str]) -> dict[str, Any]:
     """All times of a case."""
-    import fuse_mlir
     import torch
+
+    import fuse_mlir
     from fuse_mlir.fusion.modules import fused_sites
 
     start = time.perf_counter()
@@ -225,20 +333,26 @@ def measure(case: str, systems: Sequence[str]) -> dict[str, Any]:
                     if "FUSE-N014" not in str(error):
                         raise
                     found = []
-            elif "only_faster" in inspect.signature(
-                    fuse_mlir.fuse_modules).parameters:
-                found = fuse_mlir.fuse_modules(model, patterns,
-                                               only_faster=False)
+            elif (
+                "only_faster"
+                in inspect.signature(fuse_mlir.fuse_modules).parameters
+            ):
+                found = fuse_mlir.fuse_modules(
+                    model, patterns, only_faster=False
+                )
             else:
                 found = fuse_mlir.fuse_modules(model, patterns)
             row: dict[str, Any] = {
                 "fuse_seconds": round(time.perf_counter() - begin, 3),
-                "sites": [[s.status, s.id, s.reason or s.note]
-                          for s in found], "block": {}, "model": {}}
+                "sites": [[s.status, s.id, s.reason or s.note] for s in found],
+                "block": {},
+                "model": {},
+            }
             for count in ROWS:
                 row["block"][count] = turns(
                     block.call(count, members=False),
-                    block.call(count, members=True))
+                    block.call(count, members=True),
+                )
                 row["model"][count] = whole(model, count)
             rows["systems"][system] = row
             if fused_sites(model):
@@ -251,14 +365,19 @@ def measure(case: str, systems: Sequence[str]) -> dict[str, Any]:
 def whole(model: Any, count: int) -> tuple[float, float]:
     """Milliseconds of the model with what stands in it, and with members."""
     import torch
+
     from fuse_mlir.fusion.modules import fused_sites
 
     ids = (torch.arange(count) * 37 % 999 + 1).view(1, count)
-    options = {} if model.config.model_type == "bert" \
-        else {"use_cache": False}
-    placed = [(model.get_submodule(path), module,
-               [model.get_submodule(path)._modules[n] for n in module.names])
-              for path, module in fused_sites(model)]
+    options = {} if model.config.model_type == "bert" else {"use_cache": False}
+    placed = [
+        (
+            model.get_submodule(path),
+            module,
+            [model.get_submodule(path)._modules[n] for n in module.names],
+        )
+        for path, module in fused_sites(model)
+    ]
 
     def ours() -> object:
         return model(ids, **options)
@@ -269,8 +388,9 @@ def whole(model: Any, count: int) -> tuple[float, float]:
     while turn < LEAST + 1 or time.perf_counter() - first < TURNS:
         for i in (0, 1):
             for parent, module, places in placed:
-                parent._modules.update(zip(
-                    module.names, module.members if i else places))
+                parent._modules.update(
+                    zip(module.names, module.members if i else places)
+                )
             start = time.perf_counter()
             ours()
             # The first turn warms up.
@@ -288,6 +408,7 @@ def whole(model: Any, count: int) -> tuple[float, float]:
 def work(options: argparse.Namespace) -> int:
     """One process: prints a line of JSON for each case."""
     import torch
+
     from fuse_mlir import native
 
     if options.threads:
@@ -296,15 +417,20 @@ def work(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     for case in options.cases:
         if time.perf_counter() - start > options.seconds:
-            print(json.dumps({"case": case, "error": "no time was left"}),
-                  flush=True)
+            print(
+                json.dumps({"case": case, "error": "no time was left"}),
+                flush=True,
+            )
             continue
         try:
             row = measure(case, options.systems)
         # Other cases have results all the same.
         except Exception as error:
-            row = {"case": case, "error": f"{type(error).__name__}: "
-                   + str(error).split("\n")[0]}
+            row = {
+                "case": case,
+                "error": f"{type(error).__name__}: "
+                + str(error).split("\n")[0],
+            }
         gc.collect()
         print(json.dumps(row), flush=True)
     return 0
@@ -313,12 +439,27 @@ def work(options: argparse.Namespace) -> int:
 def get_cpu() -> str:
     """Name of the processor, with the extensions that matter here."""
     text = Path("/proc/cpuinfo").read_text()
-    name = next((line.split(":", 1)[1].strip() for line in text.splitlines()
-                 if line.startswith("model name")), platform.machine())
-    flags = next((line.split() for line in text.splitlines()
-                  if line.startswith("flags")), [])
-    return name + "".join(f", {flag}" for flag in (
-        "avx512f", "avx512_bf16", "amx_bf16") if flag in flags)
+    name = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in text.splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    flags = next(
+        (
+            line.split()
+            for line in text.splitlines()
+            if line.startswith("flags")
+        ),
+        [],
+    )
+    return name + "".join(
+        f", {flag}"
+        for flag in ("avx512f", "avx512_bf16", "amx_bf16")
+        if flag in flags
+    )
 
 
 def show(row: dict[str, Any]) -> str:
@@ -329,7 +470,8 @@ def show(row: dict[str, Any]) -> str:
     for system, found in row["systems"].items():
         times = ", ".join(
             f"{count}: {theirs:.3g}->{ours:.3g}"
-            for count, (ours, theirs) in found["block"].items())
+            for count, (ours, theirs) in found["block"].items()
+        )
         parts.append(f"{system} {times}")
     return f"{row['case']} ({row['seconds']} s): " + "; ".join(parts)
 
@@ -348,35 +490,61 @@ def run(options: argparse.Namespace) -> int:
     machine = get_cpu()
     begin = time.monotonic()
     for isa in options.isas:
-        environment = {**os.environ, **ISAS[isa],
-                       "PYTHONPATH": str(options.package.resolve()),
-                       "FUSE_NUM_THREADS": str(threads)}
+        environment = {
+            **os.environ,
+            **ISAS[isa],
+            "PYTHONPATH": str(options.package.resolve()),
+            "FUSE_NUM_THREADS": str(threads),
+        }
         if options.library:
             environment["FUSE_LIBRARY"] = str(options.library.resolve())
         left = options.seconds - (time.monotonic() - begin)
         count = len(options.isas) - options.isas.index(isa)
         # The package is that of PYTHONPATH.
-        command = [sys.executable, "-m", "fuse_bench.suites.models_cpu",
-                   "--work", "--threads", str(threads), "--seconds",
-                   str(max(left / count, 1)),
-                   "--systems", *options.systems, "--cases", *options.cases]
+        command = [
+            sys.executable,
+            "-m",
+            "fuse_bench.suites.models_cpu",
+            "--work",
+            "--threads",
+            str(threads),
+            "--seconds",
+            str(max(left / count, 1)),
+            "--systems",
+            *options.systems,
+            "--cases",
+            *options.cases,
+        ]
         rows = []
-        with subprocess.Popen(command, env=environment, text=True,
-                              stdout=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE
+        ) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 if not line.startswith("{"):
                     continue
                 rows.append(json.loads(line))
-                print(f"{time.monotonic() - begin:6.1f} s {options.label} "
-                      f"{isa} {show(rows[-1])}", flush=True)
-        entry = {"label": options.label, "isa": isa, "cpu": machine,
-                 "threads": threads, "environment": ISAS[isa],
-                 "commit": options.commit or read_commit(),
-                 "torch": torch.__version__,
-                 "transformers": transformers.__version__, "rows": rows}
-        data["runs"] = [r for r in data["runs"] if (
-            r["label"], r["isa"], r["cpu"]) != (options.label, isa, machine)]
+                print(
+                    f"{time.monotonic() - begin:6.1f} s {options.label} "
+                    f"{isa} {show(rows[-1])}",
+                    flush=True,
+                )
+        entry = {
+            "label": options.label,
+            "isa": isa,
+            "cpu": machine,
+            "threads": threads,
+            "environment": ISAS[isa],
+            "commit": options.commit or read_commit(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "rows": rows,
+        }
+        data["runs"] = [
+            r
+            for r in data["runs"]
+            if (r["label"], r["isa"], r["cpu"]) != (options.label, isa, machine)
+        ]
         data["runs"].append(entry)
         if options.output:
             write_json(options.output, data)
@@ -394,26 +562,44 @@ def tables(data: dict[str, Any], part: str) -> str:
     lines: list[str] = []
     for cpu, isa in dict.fromkeys((r["cpu"], r["isa"]) for r in data["runs"]):
         runs = [r for r in data["runs"] if (r["cpu"], r["isa"]) == (cpu, isa)]
-        columns = [(r, system) for r in runs
-                   for system in next((row["systems"] for row in r["rows"]
-                                       if "systems" in row), {})]
+        columns = [
+            (r, system)
+            for r in runs
+            for system in next(
+                (row["systems"] for row in r["rows"] if "systems" in row), {}
+            )
+        ]
         threads = runs[0]["threads"]
-        lines += [f"{cpu}; {threads} threads; instructions: {isa}", "",
-                  "| model | rows | unfused | " + " | ".join(
-                      f"{r['label']}: {system}" for r, system in columns)
-                  + " |", "|---|---|---|" + "---|" * len(columns)]
+        lines += [
+            f"{cpu}; {threads} threads; instructions: {isa}",
+            "",
+            "| model | rows | unfused | "
+            + " | ".join(f"{r['label']}: {system}" for r, system in columns)
+            + " |",
+            "|---|---|---|" + "---|" * len(columns),
+        ]
         for case in CASES:
-            found = [next((row["systems"].get(system) for row in r["rows"]
-                           if row["case"] == case and "systems" in row), None)
-                     for r, system in columns]
+            found = [
+                next(
+                    (
+                        row["systems"].get(system)
+                        for row in r["rows"]
+                        if row["case"] == case and "systems" in row
+                    ),
+                    None,
+                )
+                for r, system in columns
+            ]
             if not any(found):
                 continue
             for count in map(str, ROWS):
                 unfused = min(f[part][count][1] for f in found if f)
-                cells = [f"{f[part][count][0]:.3g}" if f else ""
-                         for f in found]
-                lines.append(f"| {case} | {count} | {unfused:.3g} | "
-                             + " | ".join(cells) + " |")
+                cells = [f"{f[part][count][0]:.3g}" if f else "" for f in found]
+                lines.append(
+                    f"| {case} | {count} | {unfused:.3g} | "
+                    + " | ".join(cells)
+                    + " |"
+                )
         lines.append("")
     return "\n".join(lines)
 
@@ -423,37 +609,61 @@ def losses(data: dict[str, Any]) -> list[str]:
     return [
         f"{run_['cpu']} {run_['isa']} {row['case']} {part} {count} rows: "
         f"{theirs:.3g} -> {ours:.3g} ms"
-        for run_ in data["runs"] for row in run_["rows"]
+        for run_ in data["runs"]
+        for row in run_["rows"]
         for part in ("block", "model")
-        for count, (ours, theirs) in row.get("systems", {}).get(
-            "default", {}).get(part, {}).items()
-        if ours > 1.03 * theirs]
+        for count, (ours, theirs) in row.get("systems", {})
+        .get("default", {})
+        .get(part, {})
+        .items()
+        if ours > 1.03 * theirs
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--package", type=Path, default=ROOT / "python",
-                        help="directory with fuse_mlir (default: this one)")
+    parser.add_argument(
+        "--package",
+        type=Path,
+        default=ROOT / "python",
+        help="directory with fuse_mlir (default: this one)",
+    )
     parser.add_argument("--library", type=Path, help="its libfuse.so")
     parser.add_argument("--commit", default="", help="of the package")
     parser.add_argument("--label", default="after")
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=440.0,
-                        help="seconds after which no case starts "
-                        "(default: 440)")
-    parser.add_argument("--cases", nargs="+", default=list(CASES),
-                        choices=CASES, metavar="NAME",
-                        help="of " + ", ".join(CASES))
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=440.0,
+        help="seconds after which no case starts (default: 440)",
+    )
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        default=list(CASES),
+        choices=CASES,
+        metavar="NAME",
+        help="of " + ", ".join(CASES),
+    )
     parser.add_argument("--isas", nargs="+", default=list(ISAS), choices=ISAS)
-    parser.add_argument("--systems", nargs="+", default=["all", "default"],
-                        choices=["all", "default"])
-    parser.add_argument("--work", action="store_true",
-                        help=argparse.SUPPRESS)
-    parser.add_argument("--table", type=Path, metavar="FILE",
-                        help="print tables of a file and do nothing else")
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        default=["all", "default"],
+        choices=["all", "default"],
+    )
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--table",
+        type=Path,
+        metavar="FILE",
+        help="print tables of a file and do nothing else",
+    )
     options = parser.parse_args()
     if options.table:
         data = json.loads(options.table.read_text())

@@ -72,10 +72,16 @@ LAYER = """      fuse.module @"{i}" class "Layer" {{
       }}
 """
 
-MATCH = ("--fuse-match-modules=patterns=((RMSNorm,layers.*.norm),"
-         "(MLP,layers.*.mlp))->mlp")
-PASSES = [MATCH, "--fuse-inline-modules", "--fuse-form-kernels",
-          "--fuse-unfuse"]
+MATCH = (
+    "--fuse-match-modules=patterns=((RMSNorm,layers.*.norm),"
+    "(MLP,layers.*.mlp))->mlp"
+)
+PASSES = [
+    MATCH,
+    "--fuse-inline-modules",
+    "--fuse-form-kernels",
+    "--fuse-unfuse",
+]
 # What MLIR calls the phases.
 NAMES = {
     "Parser": "parse",
@@ -88,8 +94,13 @@ NAMES = {
     "Total": "total",
 }
 # From text to the model that is unfused again.
-FUSE = ["parse", "fuse-match-modules", "fuse-inline-modules",
-        "fuse-form-kernels", "fuse-unfuse"]
+FUSE = [
+    "parse",
+    "fuse-match-modules",
+    "fuse-inline-modules",
+    "fuse-form-kernels",
+    "fuse-unfuse",
+]
 # How many layers all runs of a size have in a round, where a size is as large.
 LAYERS_OF_ROUND = 10000
 
@@ -111,38 +122,54 @@ FUNCTIONS = {
 
 def write_model(path: str, layers: int) -> None:
     with open(path, "w", encoding="utf-8") as file:
-        file.write('fuse.model @m class "M" {\n'
-                   '  fuse.module @layers class "ModuleList" {\n')
+        file.write(
+            'fuse.model @m class "M" {\n'
+            '  fuse.module @layers class "ModuleList" {\n'
+        )
         for i in range(layers):
             file.write(LAYER.format(i=i))
-        file.write("  }\n  func.func @forward(%x0: tensor<?x8xbf16>) "
-                   "-> tensor<?x8xbf16> {\n")
+        file.write(
+            "  }\n  func.func @forward(%x0: tensor<?x8xbf16>) "
+            "-> tensor<?x8xbf16> {\n"
+        )
         for i in range(layers):
-            file.write(f'    %x{i + 1} = fuse.call_module @layers::@"{i}"'
-                       f"(%x{i}) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>\n")
+            file.write(
+                f'    %x{i + 1} = fuse.call_module @layers::@"{i}"'
+                f"(%x{i}) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>\n"
+            )
         file.write(f"    return %x{layers} : tensor<?x8xbf16>\n  }}\n}}\n")
 
 
 def time_phases(command: Sequence[str]) -> dict[str, float]:
     """Seconds of each phase of one run."""
-    done = subprocess.run(command, check=True, stderr=subprocess.PIPE,
-                          text=True)
-    return {NAMES[phase["name"]]: phase["wall"]["duration"]
-            for phase in json.loads(done.stderr)}
+    done = subprocess.run(
+        command, check=True, stderr=subprocess.PIPE, text=True
+    )
+    return {
+        NAMES[phase["name"]]: phase["wall"]["duration"]
+        for phase in json.loads(done.stderr)
+    }
 
 
-def time_rounds(command: Sequence[str], paths: Mapping[int, str],
-                repeat: int) -> dict[int, list[dict[str, float]]]:
+def time_rounds(
+    command: Sequence[str], paths: Mapping[int, str], repeat: int
+) -> dict[int, list[dict[str, float]]]:
     """Microseconds per layer of each phase: of each size a list of rounds."""
     rounds: dict[int, list[dict[str, float]]] = {size: [] for size in paths}
     layers = min(LAYERS_OF_ROUND, max(paths))
     for number in range(repeat):
         print(f"round {number + 1} of {repeat}", flush=True)
         for size, path in paths.items():
-            runs = [time_phases([*command, path])
-                    for _ in range(max(1, layers // size))]
-            means = {name: 1e6 / size * statistics.fmean(
-                run.get(name, 0.0) for run in runs) for name in NAMES.values()}
+            runs = [
+                time_phases([*command, path])
+                for _ in range(max(1, layers // size))
+            ]
+            means = {
+                name: 1e6
+                / size
+                * statistics.fmean(run.get(name, 0.0) for run in runs)
+                for name in NAMES.values()
+            }
             means["fuse"] = sum(means[name] for name in FUSE)
             rounds[size].append(means)
     return rounds
@@ -158,20 +185,37 @@ def run_once(command: Sequence[str]) -> tuple[int, int]:
     return usage.ru_maxrss, usage.ru_minflt
 
 
-def count_instructions(command: Sequence[str], directory: str
-                       ) -> dict[str, dict[str, int]]:
+def count_instructions(
+    command: Sequence[str], directory: str
+) -> dict[str, dict[str, int]]:
     """Instructions and misses of a cache of 2 MiB, of each phase."""
     path = os.path.join(directory, "callgrind")
     # Valgrind has to be told that a static library has the allocator.
-    subprocess.run(["valgrind", "--soname-synonyms=somalloc=NONE",
-                    "--tool=callgrind", "--cache-sim=yes",
-                    f"--LL={CACHE},16,64",
-                    f"--callgrind-out-file={path}", *command],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            "valgrind",
+            "--soname-synonyms=somalloc=NONE",
+            "--tool=callgrind",
+            "--cache-sim=yes",
+            f"--LL={CACHE},16,64",
+            f"--callgrind-out-file={path}",
+            *command,
+        ],
+        check=True,
+        capture_output=True,
+    )
     text = subprocess.run(
-        ["callgrind_annotate", "--inclusive=yes", "--threshold=100",
-         "--show=Ir,DLmr,DLmw", path],
-        check=True, capture_output=True, text=True).stdout
+        [
+            "callgrind_annotate",
+            "--inclusive=yes",
+            "--threshold=100",
+            "--show=Ir,DLmr,DLmw",
+            path,
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     number = r"([0-9,.]+)(?: \([^)]*\))? +"
     line_of = re.compile(" *" + 3 * number)
     counts: dict[str, dict[str, int]] = {}
@@ -179,10 +223,14 @@ def count_instructions(command: Sequence[str], directory: str
         match = line_of.match(line)
         for name, function in FUNCTIONS.items():
             if match and function in line and name not in counts:
-                values = [int("0" + re.sub("[,.]", "", field))
-                          for field in match.groups()]
-                counts[name] = {"instructions": values[0],
-                                "misses": values[1] + values[2]}
+                values = [
+                    int("0" + re.sub("[,.]", "", field))
+                    for field in match.groups()
+                ]
+                counts[name] = {
+                    "instructions": values[0],
+                    "misses": values[1] + values[2],
+                }
     return counts
 
 
@@ -194,13 +242,16 @@ def cpu() -> str:
     return platform.machine()
 
 
-def write_result(args: argparse.Namespace, sizes: list[int],
-                 rows: Mapping[str, list[float]], growth: Mapping[str, float],
-                 ratios: Mapping[str, list[float]],
-                 rounds: Mapping[int, list[dict[str, float]]],
-                 memory: Mapping[str, list[int]],
-                 instructions: Mapping[str, dict[str, dict[str, int]]]
-                 ) -> None:
+def write_result(
+    args: argparse.Namespace,
+    sizes: list[int],
+    rows: Mapping[str, list[float]],
+    growth: Mapping[str, float],
+    ratios: Mapping[str, list[float]],
+    rounds: Mapping[int, list[dict[str, float]]],
+    memory: Mapping[str, list[int]],
+    instructions: Mapping[str, dict[str, dict[str, int]]],
+) -> None:
     result: dict[str, Any] = {
         "benchmark": "module_scaling",
         "commit": read_commit(),
@@ -209,12 +260,16 @@ def write_result(args: argparse.Namespace, sizes: list[int],
         "unit": "microseconds per layer, one thread",
         "runs": args.repeat,
         "layers": sizes,
-        "phases": {name: [round(value, 2) for value in values]
-                   for name, values in rows.items()},
+        "phases": {
+            name: [round(value, 2) for value in values]
+            for name, values in rows.items()
+        },
         "growth": {name: round(value, 3) for name, value in growth.items()},
         "growth_of_rounds": ratios,
-        "rounds": {str(size): [round(means["total"], 2) for means in of_size]
-                   for size, of_size in rounds.items()},
+        "rounds": {
+            str(size): [round(means["total"], 2) for means in of_size]
+            for size, of_size in rounds.items()
+        },
         "memory": memory,
     }
     if instructions:
@@ -228,30 +283,54 @@ def write_result(args: argparse.Namespace, sizes: list[int],
 def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--fuse-opt", default="fuse-opt", metavar="PATH")
-    parser.add_argument("--layers", default="100,1000,3000,10000,30000",
-                        help="sizes of the models (default %(default)s)")
-    parser.add_argument("--repeat", type=int, default=3,
-                        help="rounds, of which the fastest counts")
-    parser.add_argument("--limit", type=float, metavar="FACTOR",
-                        help="largest ratio of times per layer")
-    parser.add_argument("--instructions", action="store_true",
-                        help="count instructions too, which takes minutes")
-    parser.add_argument("--count-layers", type=int, default=10000, metavar="N",
-                        help="largest model counted (default %(default)s)")
-    parser.add_argument("--output", metavar="FILE",
-                        help="JSON file for the result")
+    parser.add_argument(
+        "--layers",
+        default="100,1000,3000,10000,30000",
+        help="sizes of the models (default %(default)s)",
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=3,
+        help="rounds, of which the fastest counts",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="FACTOR",
+        help="largest ratio of times per layer",
+    )
+    parser.add_argument(
+        "--instructions",
+        action="store_true",
+        help="count instructions too, which takes minutes",
+    )
+    parser.add_argument(
+        "--count-layers",
+        type=int,
+        default=10000,
+        metavar="N",
+        help="largest model counted (default %(default)s)",
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="JSON file for the result"
+    )
     args = parser.parse_args(argv)
     if not shutil.which(args.fuse_opt):
-        parser.error(f"there is no {args.fuse_opt}: expected the fuse-opt of "
-                     "a build")
+        parser.error(
+            f"there is no {args.fuse_opt}: expected the fuse-opt of a build"
+        )
     return args
 
 
-def print_rows(sizes: Sequence[int], rows: Mapping[str, Sequence[float]],
-               instructions: Mapping[str, Mapping[str, Mapping[str, int]]]
-               ) -> None:
+def print_rows(
+    sizes: Sequence[int],
+    rows: Mapping[str, Sequence[float]],
+    instructions: Mapping[str, Mapping[str, Mapping[str, int]]],
+) -> None:
     print("microseconds per layer")
     print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
     for name, values in rows.items():
@@ -259,8 +338,10 @@ def print_rows(sizes: Sequence[int], rows: Mapping[str, Sequence[float]],
     for size, counts in instructions.items():
         print(f"per layer, {size} layers:")
         for phase, count in counts.items():
-            print(f"  {phase:20}{count['instructions']:>10} instructions"
-                  f"{count['misses']:>8} misses")
+            print(
+                f"  {phase:20}{count['instructions']:>10} instructions"
+                f"{count['misses']:>8} misses"
+            )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -273,42 +354,63 @@ def main(argv: Sequence[str]) -> int:
         for size in sizes:
             paths[size] = os.path.join(directory, f"{size}.mlir")
             write_model(paths[size], size)
-        command = [args.fuse_opt, "-o", os.devnull, *PASSES,
-                   "--mlir-disable-threading", "--mlir-timing",
-                   "--mlir-output-format=json"]
+        command = [
+            args.fuse_opt,
+            "-o",
+            os.devnull,
+            *PASSES,
+            "--mlir-disable-threading",
+            "--mlir-timing",
+            "--mlir-output-format=json",
+        ]
         rounds = time_rounds(command, paths, args.repeat)
-        rows = {name: [min(means[name] for means in rounds[size])
-                       for size in sizes] for name in rounds[sizes[0]][0]}
+        rows = {
+            name: [min(means[name] for means in rounds[size]) for size in sizes]
+            for name in rounds[sizes[0]][0]
+        }
         for path in paths.values():
             peak, faults = run_once([*command, path])
             memory["peak_kib"].append(peak)
             memory["page_faults"].append(faults)
         if args.instructions:
-            largest = max((n for n in sizes if n <= args.count_layers),
-                          default=min(sizes))
+            largest = max(
+                (n for n in sizes if n <= args.count_layers), default=min(sizes)
+            )
             for size in sorted({min(sizes), largest}):
                 print(f"counting instructions of {size} layers", flush=True)
                 instructions[str(size)] = {
-                    phase: {name: round(count / size)
-                            for name, count in counts.items()}
-                    for phase, counts
-                    in count_instructions([*command, paths[size]],
-                                          directory).items()}
+                    phase: {
+                        name: round(count / size)
+                        for name, count in counts.items()
+                    }
+                    for phase, counts in count_instructions(
+                        [*command, paths[size]], directory
+                    ).items()
+                }
     print_rows(sizes, rows, instructions)
-    growth = {name: max(values) / min(values) for name, values in rows.items()
-              if min(values) > 0}
+    growth = {
+        name: max(values) / min(values)
+        for name, values in rows.items()
+        if min(values) > 0
+    }
     total = growth["total"]
     print(f"largest total per layer over the smallest: {total:.2f}x")
-    ratios = {str(size): sorted(round(long["total"] / short["total"], 3)
-                                for long, short
-                                in zip(rounds[size], rounds[sizes[0]]))
-              for size in sizes[1:]}
+    ratios = {
+        str(size): sorted(
+            round(long["total"] / short["total"], 3)
+            for long, short in zip(rounds[size], rounds[sizes[0]])
+        )
+        for size in sizes[1:]
+    }
     for layers, values in ratios.items():
-        print(f"{layers} layers to {sizes[0]}, by rounds: median "
-              f"{statistics.median(values):.2f}x of {values}")
+        print(
+            f"{layers} layers to {sizes[0]}, by rounds: median "
+            f"{statistics.median(values):.2f}x of {values}"
+        )
     if args.output:
-        write_result(args, sizes, rows, growth, ratios, rounds, memory,
-                     instructions)
+        write_result(
+            args, sizes, rows, growth, ratios, rounds, memory, instructions
+        )
     if args.limit and total > args.limit:
         print(f"error: more than {args.limit}x", file=sys.stderr)
         return 1

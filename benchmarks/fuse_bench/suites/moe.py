@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import fuse_mlir
 import torch
 import transformers
 from torch import nn
@@ -30,6 +29,8 @@ from torch.nn import functional as F
 from transformers import MixtralConfig
 from transformers.integrations import moe
 from transformers.models.mixtral.modeling_mixtral import MixtralExperts
+
+import fuse_mlir
 
 from ..common.device import read_device
 from ..common.environment import (
@@ -41,13 +42,20 @@ from ..common.environment import (
 from ..common.timing import capture, replay_us
 
 #: Features, hidden features, experts, experts of a token.
-SHAPES = {"qwen3_moe": (2048, 768, 128, 8), "mixtral": (4096, 14336, 8, 2),
-          "olmoe": (2048, 1024, 64, 8), "phimoe": (4096, 6400, 16, 2)}
+SHAPES = {
+    "qwen3_moe": (2048, 768, 128, 8),
+    "mixtral": (4096, 14336, 8, 2),
+    "olmoe": (2048, 1024, 64, 8),
+    "phimoe": (4096, 6400, 16, 2),
+}
 ALL = (1, 2, 4, 8, 16, 32, 64)
-TOKENS = {"qwen3_moe": ALL, "mixtral": ALL, "olmoe": (8, 16),
-          "phimoe": (8, 16)}
-COMPILED = {"qwen3_moe": (1, 8, 16), "mixtral": (1, 8, 16), "olmoe": (8,),
-            "phimoe": (8,)}
+TOKENS = {"qwen3_moe": ALL, "mixtral": ALL, "olmoe": (8, 16), "phimoe": (8, 16)}
+COMPILED = {
+    "qwen3_moe": (1, 8, 16),
+    "mixtral": (1, 8, 16),
+    "olmoe": (8,),
+    "phimoe": (8,),
+}
 #: Calls in a graph.
 CALLS = 8
 Call = Callable[..., torch.Tensor]
@@ -61,8 +69,11 @@ class Layer(nn.Module):
         features, hidden, experts, chosen = SHAPES[kind]
         # All of these models write their experts alike.
         config = MixtralConfig(
-            hidden_size=features, intermediate_size=hidden,
-            num_local_experts=experts, num_experts_per_tok=chosen)
+            hidden_size=features,
+            intermediate_size=hidden,
+            num_local_experts=experts,
+            num_experts_per_tok=chosen,
+        )
         config._experts_implementation = "grouped_mm"
         with torch.device("cuda"):
             self.experts = MixtralExperts(config).bfloat16()
@@ -72,8 +83,9 @@ class Layer(nn.Module):
             for matrix in weight:
                 matrix.normal_(0, weight.shape[-1] ** -0.5, generator=source)
 
-    def forward(self, x: torch.Tensor, index: torch.Tensor,
-                weights: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
         return self.experts(x, index, weights)
 
 
@@ -83,16 +95,23 @@ def draw(kind: str, tokens: int) -> list[tuple[torch.Tensor, ...]]:
     source = torch.Generator("cuda").manual_seed(tokens)
     made: list[tuple[torch.Tensor, ...]] = []
     for _ in range(CALLS):
-        scores, index = torch.rand(tokens, experts, device="cuda",
-                                   generator=source).topk(chosen)
+        scores, index = torch.rand(
+            tokens, experts, device="cuda", generator=source
+        ).topk(chosen)
         x = torch.randn(tokens, features, device="cuda", generator=source)
-        made.append((x.bfloat16(), index,
-                     (scores / scores.sum(-1, keepdim=True)).bfloat16()))
+        made.append(
+            (
+                x.bfloat16(),
+                index,
+                (scores / scores.sum(-1, keepdim=True)).bfloat16(),
+            )
+        )
     return made
 
 
-def reference(layer: Layer, x: torch.Tensor, index: torch.Tensor,
-              weights: torch.Tensor) -> torch.Tensor:
+def reference(
+    layer: Layer, x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
     """In double precision."""
     result = torch.zeros_like(x, dtype=torch.float64)
     for number, first in enumerate(layer.experts.gate_up_proj):
@@ -100,10 +119,12 @@ def reference(layer: Layer, x: torch.Tensor, index: torch.Tensor,
         if not len(token):
             continue
         gate, up = F.linear(x[token].double(), first.double()).chunk(2, -1)
-        each = F.linear(F.silu(gate) * up,
-                        layer.experts.down_proj[number].double())
-        result.index_add_(0, token,
-                          each * weights[token, choice, None].double())
+        each = F.linear(
+            F.silu(gate) * up, layer.experts.down_proj[number].double()
+        )
+        result.index_add_(
+            0, token, each * weights[token, choice, None].double()
+        )
     return result
 
 
@@ -127,17 +148,19 @@ def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
         return moe.batched_mm_experts_forward(own, *inputs)
 
     found: dict[str, Call] = {
-             "fused": layer,
-             "kernel": lambda *inputs: kernel.run(inputs, kernel.weights()),
-             "grouped_mm": grouped}
+        "fused": layer,
+        "kernel": lambda *inputs: kernel.run(inputs, kernel.weights()),
+        "grouped_mm": grouped,
+    }
     # These copy the weights for each token.
     if tokens <= 16:
         found["batched_mm"] = batched
     if tokens in COMPILED[kind]:
         torch._dynamo.reset()
         for name, call in (("grouped_mm", grouped), ("fused", layer)):
-            found[f"compiled {name}"] = torch.compile(call, fullgraph=True,
-                                                      dynamic=False)
+            found[f"compiled {name}"] = torch.compile(
+                call, fullgraph=True, dynamic=False
+            )
     return found
 
 
@@ -146,15 +169,20 @@ def main(path: str, seconds: float = 120.0, only: str = "") -> int:
     require_gpu()
     start, wrong = time.monotonic(), False
     report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(), "state": read_device(),
-        "torch": torch.__version__, "transformers": transformers.__version__,
-        "commit": read_commit(), "rows": []}
+        "device": torch.cuda.get_device_name(),
+        "state": read_device(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "commit": read_commit(),
+        "rows": [],
+    }
     for kind, (features, hidden, _, _) in SHAPES.items():
         if only and kind not in only.split(","):
             continue
         layer = Layer(kind).eval()
-        fuse_mlir.fuse_modules(layer, inputs=draw(kind, 1)[0],
-                               only_faster=False)
+        fuse_mlir.fuse_modules(
+            layer, inputs=draw(kind, 1)[0], only_faster=False
+        )
         for tokens in TOKENS[kind]:
             inputs = draw(kind, tokens)
             expected = reference(layer, *inputs[0])
@@ -163,11 +191,15 @@ def main(path: str, seconds: float = 120.0, only: str = "") -> int:
                 if time.monotonic() - start > seconds:
                     return int(wrong)
                 error = (call(*inputs[0]) - expected).abs().max()
-                row = {"experts": kind, "tokens": tokens, "system": name,
-                       "active": active,
-                       "weight_bytes": active * 6 * features * hidden,
-                       "error": float(error / expected.abs().max()),
-                       "microseconds": microseconds(call, inputs)}
+                row = {
+                    "experts": kind,
+                    "tokens": tokens,
+                    "system": name,
+                    "active": active,
+                    "weight_bytes": active * 6 * features * hidden,
+                    "error": float(error / expected.abs().max()),
+                    "microseconds": microseconds(call, inputs),
+                }
                 wrong |= row["error"] > 0.02
                 report["rows"].append(row)
                 print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)

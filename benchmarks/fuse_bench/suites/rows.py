@@ -45,22 +45,37 @@ def compile_all(options: argparse.Namespace) -> int:
     failed = 0
     for case in memcheck_cases() if options.memcheck else cases():
         try:
-            lowered = _run([str(options.bin / "fuse-opt"), *options.pipeline],
-                           case.to_mlir())
-            compiled = json.loads(_run(
-                [str(options.bin / "fuse-translate"),
-                 "--mlir-to-launch-plan"], lowered))
+            lowered = _run(
+                [str(options.bin / "fuse-opt"), *options.pipeline],
+                case.to_mlir(),
+            )
+            compiled = json.loads(
+                _run(
+                    [
+                        str(options.bin / "fuse-translate"),
+                        "--mlir-to-launch-plan",
+                    ],
+                    lowered,
+                )
+            )
             if not read_launches(compiled):
                 raise CompileError("no launch")
-            module, = compiled["modules"].values()
+            (module,) = compiled["modules"].values()
             ptx = options.out / f"{case.name}.ptx"
             ptx.write_text(module["ptx"])
             plan = options.out / f"{case.name}.json"
-            plan.write_text(json.dumps(
-                {"version": compiled["version"], "binary": ptx.name,
-                 "commit": options.commit or read_commit(),
-                 "digest": digest(module["ptx"], compiled["launches"]),
-                 "launches": compiled["launches"]}, indent=1))
+            plan.write_text(
+                json.dumps(
+                    {
+                        "version": compiled["version"],
+                        "binary": ptx.name,
+                        "commit": options.commit or read_commit(),
+                        "digest": digest(module["ptx"], compiled["launches"]),
+                        "launches": compiled["launches"],
+                    },
+                    indent=1,
+                )
+            )
             if options.ptxas:
                 assemble(plan, options.ptxas)
             print(f"{case.name}: ok", flush=True)
@@ -88,8 +103,9 @@ def measure_all(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fuse_bench.suites.rows",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.suites.rows", description=__doc__.split("\n")[0]
+    )
     steps = parser.add_subparsers(required=True)
     first = steps.add_parser("compile", help="compile the kernels")
     add_compiler_options(first)
@@ -102,8 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     second.set_defaults(run=measure_all)
     for step in (first, second):
         step.add_argument("--out", type=Path, default=ROOT / "out/rows")
-        step.add_argument("--memcheck", action="store_true", help="take small "
-                          "kernels of all forms, with few numbers of tokens")
+        step.add_argument(
+            "--memcheck",
+            action="store_true",
+            help="take small kernels of all forms, with few numbers of tokens",
+        )
     options = parser.parse_args(arguments)
     return options.run(options)
 

@@ -16,8 +16,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-BF16, F16, F32, I64 = (torch.bfloat16, torch.float16, torch.float32,
-                       torch.int64)
+BF16, F16, F32, I64 = (
+    torch.bfloat16,
+    torch.float16,
+    torch.float32,
+    torch.int64,
+)
 TYPE_NAMES = {BF16: "bf16", F16: "f16", F32: "f32", I64: "i64"}
 
 #: A size that is not known when the kernel is compiled.
@@ -38,8 +42,10 @@ class Error:
 
     def within(self, tolerance: Error) -> bool:
         # Written so that NaN is outside.
-        return (self.largest <= tolerance.largest
-                and self.differing <= tolerance.differing)
+        return (
+            self.largest <= tolerance.largest
+            and self.differing <= tolerance.differing
+        )
 
 
 #: Sums in another order, functions of math: a few units in the last place of
@@ -74,8 +80,9 @@ class Case:
         signature = f"({', '.join(args)}) -> {results}"
         names = [f"%x{i}" for i in range(len(args))]
         count = f":{len(self.results)}" if len(self.results) > 1 else ""
-        values = ", ".join(f"%y#{i}" if count else "%y"
-                           for i in range(len(self.results)))
+        values = ", ".join(
+            f"%y#{i}" if count else "%y" for i in range(len(self.results))
+        )
         types = ", ".join(_type(*result) for result in self.results)
         params = f" params {{{self.params}}}" if self.params else ""
         return (
@@ -87,7 +94,8 @@ class Case:
             f"  %y{count} = fuse.call_slot @slot({', '.join(names)})\n"
             f"    : {signature}\n"
             f"  return {values} : {types}\n"
-            f"}}\n")
+            f"}}\n"
+        )
 
     def inputs(self, tokens: int, seed: int = 0) -> list[Tensor]:
         return self.make(tokens, torch.Generator().manual_seed(seed))
@@ -113,25 +121,34 @@ def error(results: list[Tensor], expected: list[Tensor]) -> Error:
     for result, reference in zip(results, expected, strict=True):
         result, reference = result.double().cpu(), reference.double().cpu()
         if result.shape != reference.shape:
-            raise ValueError(f"a result is {tuple(result.shape)}, expected "
-                             f"{tuple(reference.shape)}")
+            raise ValueError(
+                f"a result is {tuple(result.shape)}, expected "
+                f"{tuple(reference.shape)}"
+            )
         if not reference.numel():
             continue
         off = (result - reference).abs()
         off[result.isnan() & reference.isnan()] = 0
         scale = reference.nan_to_num().abs().max().clamp_min(1e-30)
         largest = (off / scale).nan_to_num(nan=float("inf")).max().item()
-        worst = Error(max(worst.largest, largest),
-                      max(worst.differing, (off != 0).double().mean().item()))
+        worst = Error(
+            max(worst.largest, largest),
+            max(worst.differing, (off != 0).double().mean().item()),
+        )
     return worst
 
 
-def normal(shape: tuple[int, ...], dtype: torch.dtype,
-           generator: torch.Generator, scale: float = 1.0) -> Tensor:
+def normal(
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    generator: torch.Generator,
+    scale: float = 1.0,
+) -> Tensor:
     return (torch.randn(shape, generator=generator) * scale).to(dtype)
 
 
 # Norms.
+
 
 def rms_norm(x: Tensor, weight: Tensor | None = None) -> Tensor:
     """As in Llama: the weight multiplies the rounded value."""
@@ -153,8 +170,9 @@ def rms_norm_offset_early(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return functional.layer_norm(x.float(), x.shape[-1:], weight.float(),
-                                 bias.float(), 1e-5).to(x.dtype)
+    return functional.layer_norm(
+        x.float(), x.shape[-1:], weight.float(), bias.float(), 1e-5
+    ).to(x.dtype)
 
 
 def norm_cases() -> Iterator[Case]:
@@ -163,28 +181,63 @@ def norm_cases() -> Iterator[Case]:
     weight = ((width,), BF16)
 
     def make(tokens: int, generator: torch.Generator) -> list[Tensor]:
-        return [normal((tokens, width), BF16, generator, 3),
-                normal((width,), BF16, generator)]
+        return [
+            normal((tokens, width), BF16, generator, 3),
+            normal((width,), BF16, generator),
+        ]
 
     eps = "eps = 1.0e-6 : f32"
-    yield Case("rms_norm", "standard", eps, (x, weight), (x,), make, rms_norm,
-               rms_norm_offset, CLOSE[BF16])
-    yield Case("rms_norm", "unweighted", eps, (x,), (x,),
-               lambda *args: make(*args)[:1], rms_norm,
-               lambda x: layer_norm(x, torch.ones(width), torch.zeros(width)),
-               CLOSE[BF16])
-    yield Case("rms_norm", "offset1_f32", eps, (x, weight), (x,), make,
-               rms_norm_offset, rms_norm_offset_early, CLOSE[BF16])
-    yield Case("layer_norm", "standard", "eps = 1.0e-5 : f32",
-               (x, weight, weight), (x,),
-               lambda tokens, generator: [
-                   *make(tokens, generator),
-                   normal((width,), BF16, generator)],
-               layer_norm, lambda x, weight, bias: rms_norm(x, weight) + bias,
-               CLOSE[BF16])
+    yield Case(
+        "rms_norm",
+        "standard",
+        eps,
+        (x, weight),
+        (x,),
+        make,
+        rms_norm,
+        rms_norm_offset,
+        CLOSE[BF16],
+    )
+    yield Case(
+        "rms_norm",
+        "unweighted",
+        eps,
+        (x,),
+        (x,),
+        lambda *args: make(*args)[:1],
+        rms_norm,
+        lambda x: layer_norm(x, torch.ones(width), torch.zeros(width)),
+        CLOSE[BF16],
+    )
+    yield Case(
+        "rms_norm",
+        "offset1_f32",
+        eps,
+        (x, weight),
+        (x,),
+        make,
+        rms_norm_offset,
+        rms_norm_offset_early,
+        CLOSE[BF16],
+    )
+    yield Case(
+        "layer_norm",
+        "standard",
+        "eps = 1.0e-5 : f32",
+        (x, weight, weight),
+        (x,),
+        lambda tokens, generator: [
+            *make(tokens, generator),
+            normal((width,), BF16, generator),
+        ],
+        layer_norm,
+        lambda x, weight, bias: rms_norm(x, weight) + bias,
+        CLOSE[BF16],
+    )
 
 
 # Rotary embeddings.
+
 
 def rotate_half(x: Tensor) -> Tensor:
     half = x.shape[-1] // 2
@@ -196,9 +249,13 @@ def rotate_pairs(x: Tensor) -> Tensor:
     return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
 
 
-def rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor,
-           rotate: Callable[[Tensor], Tensor] = rotate_half
-           ) -> tuple[Tensor, ...]:
+def rotary(
+    q: Tensor,
+    k: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    rotate: Callable[[Tensor], Tensor] = rotate_half,
+) -> tuple[Tensor, ...]:
     cos, sin, results = cos.unsqueeze(1), sin.unsqueeze(1), []
     width = cos.shape[-1]
     for x in (q, k):
@@ -210,25 +267,40 @@ def rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor,
 
 def rotary_cases() -> Iterator[Case]:
     for variant, features, turned in (("full", 64, 64), ("partial", 80, 32)):
-        q, k = ((2, 6, TOKENS, features), BF16), ((2, 2, TOKENS, features),
-                                                  BF16)
+        q, k = (
+            ((2, 6, TOKENS, features), BF16),
+            ((2, 2, TOKENS, features), BF16),
+        )
         angles = ((1, TOKENS, turned), BF16)
 
-        def make(tokens: int, generator: torch.Generator,
-                 features: int = features, turned: int = turned
-                 ) -> list[Tensor]:
+        def make(
+            tokens: int,
+            generator: torch.Generator,
+            features: int = features,
+            turned: int = turned,
+        ) -> list[Tensor]:
             speed = 1e4 ** -(torch.arange(0, turned, 2) / turned)
             angle = torch.arange(tokens)[:, None] * speed
             angle = torch.cat((angle, angle), dim=-1)[None]
-            return [normal((2, 6, tokens, features), BF16, generator),
-                    normal((2, 2, tokens, features), BF16, generator),
-                    angle.cos().to(BF16), angle.sin().to(BF16)]
+            return [
+                normal((2, 6, tokens, features), BF16, generator),
+                normal((2, 2, tokens, features), BF16, generator),
+                angle.cos().to(BF16),
+                angle.sin().to(BF16),
+            ]
 
         # No sum is long and no function is approximated: all bits are equal.
-        yield Case("apply_rotary_pos_emb", variant, "",
-                   (q, k, angles, angles), (q, k), make, rotary,
-                   partial(rotary, rotate=rotate_pairs),
-                   Error(0.0, 0.0))
+        yield Case(
+            "apply_rotary_pos_emb",
+            variant,
+            "",
+            (q, k, angles, angles),
+            (q, k),
+            make,
+            rotary,
+            partial(rotary, rotate=rotate_pairs),
+            Error(0.0, 0.0),
+        )
 
 
 # Activations and MLPs.
@@ -246,7 +318,10 @@ def gated_mlp(act: str) -> Callable[..., Tensor]:
     def run(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
         return functional.linear(
             ACTIVATIONS[act](functional.linear(x, gate))
-            * functional.linear(x, up), down)
+            * functional.linear(x, up),
+            down,
+        )
+
     return run
 
 
@@ -262,78 +337,139 @@ def activation_cases() -> Iterator[Case]:
                 continue
             x = ((TOKENS, 320), dtype)
 
-            def make(tokens: int, generator: torch.Generator,
-                     dtype: torch.dtype = dtype) -> list[Tensor]:
-                return [normal((tokens, 320), dtype, generator, 2)
-                        for _ in range(2)]
+            def make(
+                tokens: int,
+                generator: torch.Generator,
+                dtype: torch.dtype = dtype,
+            ) -> list[Tensor]:
+                return [
+                    normal((tokens, 320), dtype, generator, 2) for _ in range(2)
+                ]
 
-            yield Case("act_and_mul", act, "", (x, x), (x,), make,
-                       act_and_mul(act), act_and_mul(TWINS[act]),
-                       CLOSE[dtype])
+            yield Case(
+                "act_and_mul",
+                act,
+                "",
+                (x, x),
+                (x,),
+                make,
+                act_and_mul(act),
+                act_and_mul(TWINS[act]),
+                CLOSE[dtype],
+            )
 
 
 def mlp_cases() -> Iterator[Case]:
     width, hidden = 192, 320
     for op, variant, act, dtype in (
-            ("swiglu_mlp", "standard", "silu", BF16),
-            ("geglu_mlp", "gelu_tanh", "gelu_tanh", F32),
-            ("geglu_mlp", "gelu", "gelu", F32)):
+        ("swiglu_mlp", "standard", "silu", BF16),
+        ("geglu_mlp", "gelu_tanh", "gelu_tanh", F32),
+        ("geglu_mlp", "gelu", "gelu", F32),
+    ):
         x, inner = ((TOKENS, width), dtype), ((hidden, width), dtype)
 
-        def make(tokens: int, generator: torch.Generator,
-                 dtype: torch.dtype = dtype) -> list[Tensor]:
-            return [normal((tokens, width), dtype, generator, 2),
-                    *(normal((hidden, width), dtype, generator, width**-0.5)
-                      for _ in range(2)),
-                    normal((width, hidden), dtype, generator, hidden**-0.5)]
+        def make(
+            tokens: int, generator: torch.Generator, dtype: torch.dtype = dtype
+        ) -> list[Tensor]:
+            return [
+                normal((tokens, width), dtype, generator, 2),
+                *(
+                    normal((hidden, width), dtype, generator, width**-0.5)
+                    for _ in range(2)
+                ),
+                normal((width, hidden), dtype, generator, hidden**-0.5),
+            ]
 
         # A value in the middle that rounds the other way moves a sum of bf16.
-        yield Case(op, variant, "", (x, inner, inner, ((width, hidden), dtype)),
-                   (x,), make, gated_mlp(act), gated_mlp(TWINS[act]),
-                   Error(2**-7, 0.2) if dtype == BF16 else CLOSE[F32])
+        yield Case(
+            op,
+            variant,
+            "",
+            (x, inner, inner, ((width, hidden), dtype)),
+            (x,),
+            make,
+            gated_mlp(act),
+            gated_mlp(TWINS[act]),
+            Error(2**-7, 0.2) if dtype == BF16 else CLOSE[F32],
+        )
 
 
 # Losses.
 
-def causal_loss(logits: Tensor, labels: Tensor, items: Tensor | None = None,
-                ignore: int = -100) -> Tensor:
+
+def causal_loss(
+    logits: Tensor,
+    labels: Tensor,
+    items: Tensor | None = None,
+    ignore: int = -100,
+) -> Tensor:
     """ForCausalLMLoss of transformers."""
     labels = functional.pad(labels, (0, 1), value=ignore)[..., 1:]
     return unshifted_loss(logits, labels, items, ignore)
 
 
-def unshifted_loss(logits: Tensor, labels: Tensor, items: Tensor | None = None,
-                   ignore: int = -100) -> Tensor:
+def unshifted_loss(
+    logits: Tensor,
+    labels: Tensor,
+    items: Tensor | None = None,
+    ignore: int = -100,
+) -> Tensor:
     loss = functional.cross_entropy(
-        logits.float().view(-1, logits.shape[-1]), labels.reshape(-1),
-        ignore_index=ignore, reduction="mean" if items is None else "sum")
+        logits.float().view(-1, logits.shape[-1]),
+        labels.reshape(-1),
+        ignore_index=ignore,
+        reduction="mean" if items is None else "sum",
+    )
     return loss if items is None else loss / items
 
 
 def loss_cases() -> Iterator[Case]:
     vocabulary = 4099
     for dtype, with_items in ((BF16, False), (F32, True)):
-        def make(tokens: int, generator: torch.Generator,
-                 dtype: torch.dtype = dtype, with_items: bool = with_items
-                 ) -> list[Tensor]:
+
+        def make(
+            tokens: int,
+            generator: torch.Generator,
+            dtype: torch.dtype = dtype,
+            with_items: bool = with_items,
+        ) -> list[Tensor]:
             # Exponentials overflow unless the maximum is taken out.
             logits = normal((2, tokens, vocabulary), dtype, generator, 30)
-            labels = torch.randint(0, vocabulary, (2, tokens),
-                                   generator=generator)
+            labels = torch.randint(
+                0, vocabulary, (2, tokens), generator=generator
+            )
             hidden = torch.rand((2, tokens), generator=generator) < 0.25
             labels[hidden] = -100
             return [logits, labels, *([torch.tensor(17)] if with_items else [])]
 
-        yield Case("cross_entropy_loss", "causal", "ignore_index = -100 : i64",
-                   (((2, TOKENS, vocabulary), dtype), ((2, TOKENS), I64),
-                    *([((), I64)] if with_items else [])), (((), F32),), make,
-                   causal_loss, unshifted_loss, CLOSE[F32])
+        yield Case(
+            "cross_entropy_loss",
+            "causal",
+            "ignore_index = -100 : i64",
+            (
+                ((2, TOKENS, vocabulary), dtype),
+                ((2, TOKENS), I64),
+                *([((), I64)] if with_items else []),
+            ),
+            (((), F32),),
+            make,
+            causal_loss,
+            unshifted_loss,
+            CLOSE[F32],
+        )
 
 
 # Mixtures of experts.
 
-def experts(x: Tensor, index: Tensor, weights: Tensor, gate_up: Tensor,
-            down: Tensor, swapped: bool = False) -> Tensor:
+
+def experts(
+    x: Tensor,
+    index: Tensor,
+    weights: Tensor,
+    gate_up: Tensor,
+    down: Tensor,
+    swapped: bool = False,
+) -> Tensor:
     """MixtralExperts of transformers; an index of `len(down)` is skipped."""
     y = torch.zeros_like(x)
     for expert in range(len(down)):
@@ -347,8 +483,9 @@ def experts(x: Tensor, index: Tensor, weights: Tensor, gate_up: Tensor,
     return y
 
 
-def load_balancing(*logits: Tensor, top_k: int = 2,
-                   normalized: bool = True) -> Tensor:
+def load_balancing(
+    *logits: Tensor, top_k: int = 2, normalized: bool = True
+) -> Tensor:
     """load_balancing_loss_func of transformers, without a mask."""
     count = logits[0].shape[-1]
     tokens, sums, rows = torch.zeros(count), torch.zeros(count), 0.0
@@ -366,35 +503,63 @@ def expert_cases() -> Iterator[Case]:
     for dtype in (BF16, F32):
         x, chosen = ((TOKENS, width), dtype), (TOKENS, top_k)
 
-        def make(tokens: int, generator: torch.Generator,
-                 dtype: torch.dtype = dtype) -> list[Tensor]:
+        def make(
+            tokens: int, generator: torch.Generator, dtype: torch.dtype = dtype
+        ) -> list[Tensor]:
             scores = torch.rand((tokens, count + 1), generator=generator)
             weights, index = scores.topk(top_k)
             weights = weights / weights.sum(-1, keepdim=True)
-            return [normal((tokens, width), dtype, generator, 2), index,
-                    weights.to(dtype),
-                    normal((count, 2 * hidden, width), dtype, generator,
-                           width**-0.5),
-                    normal((count, width, hidden), dtype, generator,
-                           hidden**-0.5)]
+            return [
+                normal((tokens, width), dtype, generator, 2),
+                index,
+                weights.to(dtype),
+                normal(
+                    (count, 2 * hidden, width), dtype, generator, width**-0.5
+                ),
+                normal((count, width, hidden), dtype, generator, hidden**-0.5),
+            ]
 
         # Eager bf16 rounds the sum after each expert, the kernel once.
-        yield Case("moe_experts", "standard", 'act = "silu"',
-                   (x, (chosen, I64), (chosen, dtype),
-                    ((count, 2 * hidden, width), dtype),
-                    ((count, width, hidden), dtype)), (x,), make, experts,
-                   partial(experts, swapped=True),
-                   Error(2**-7, 0.5) if dtype == BF16 else CLOSE[F32])
+        yield Case(
+            "moe_experts",
+            "standard",
+            'act = "silu"',
+            (
+                x,
+                (chosen, I64),
+                (chosen, dtype),
+                ((count, 2 * hidden, width), dtype),
+                ((count, width, hidden), dtype),
+            ),
+            (x,),
+            make,
+            experts,
+            partial(experts, swapped=True),
+            Error(2**-7, 0.5) if dtype == BF16 else CLOSE[F32],
+        )
     logits = ((TOKENS, 8), F32)
-    yield Case("moe_load_balancing_loss", "standard", "top_k = 2 : i64",
-               (logits, logits), (((), F32),),
-               lambda tokens, generator: [
-                   normal((tokens, 8), F32, generator) for _ in range(2)],
-               load_balancing,
-               lambda *args: load_balancing(*args, normalized=False),
-               CLOSE[F32], has_kernel=False)
+    yield Case(
+        "moe_load_balancing_loss",
+        "standard",
+        "top_k = 2 : i64",
+        (logits, logits),
+        (((), F32),),
+        lambda tokens, generator: [
+            normal((tokens, 8), F32, generator) for _ in range(2)
+        ],
+        load_balancing,
+        lambda *args: load_balancing(*args, normalized=False),
+        CLOSE[F32],
+        has_kernel=False,
+    )
 
 
 def all_cases() -> list[Case]:
-    return [*norm_cases(), *rotary_cases(), *activation_cases(), *mlp_cases(),
-            *loss_cases(), *expert_cases()]
+    return [
+        *norm_cases(),
+        *rotary_cases(),
+        *activation_cases(),
+        *mlp_cases(),
+        *loss_cases(),
+        *expert_cases(),
+    ]

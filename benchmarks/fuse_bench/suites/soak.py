@@ -53,13 +53,17 @@ def chosen_tokens(plan: Plan) -> list[int]:
         return []
     label = plan.problem.label()
     name = case_name(label, plan.max_tokens)
-    return sorted(m for m in timed_tokens(shape)
-                  if name == f"{label}-t{tile(m)}")
+    return sorted(
+        m for m in timed_tokens(shape) if name == f"{label}-t{tile(m)}"
+    )
 
 
-def count_changes(layers: Layers, call: Callable[[], None], rounds: int,
-                  replay: Callable[[Callable[[], None]], Callable[[], None]]
-                  ) -> tuple[int, int]:
+def count_changes(
+    layers: Layers,
+    call: Callable[[], None],
+    rounds: int,
+    replay: Callable[[Callable[[], None]], Callable[[], None]],
+) -> tuple[int, int]:
     """Of how many rounds any bit differs from those of layers that wait for
     each other, and how many rounds those were. `replay` makes of a function
     one that repeats it."""
@@ -73,9 +77,14 @@ def count_changes(layers: Layers, call: Callable[[], None], rounds: int,
             for result in results:
                 result.fill_(torch.nan)
             call()
-            changes.add_(torch.stack([
-                (result.view(torch.int16) != bits).any()
-                for result, bits in zip(results, first)]).any())
+            changes.add_(
+                torch.stack(
+                    [
+                        (result.view(torch.int16) != bits).any()
+                        for result, bits in zip(results, first)
+                    ]
+                ).any()
+            )
 
     again = replay(some)
     changes.zero_()
@@ -100,53 +109,97 @@ class Soak:
         self.begin = time.time()
         self.rows: list[dict[str, Any]] = []
         self.watch = Watch(options.hang)
-        self.head = {**describe_device(), "layers": LAYERS,
-                     "seed": options.seed}
+        self.head = {
+            **describe_device(),
+            "layers": LAYERS,
+            "seed": options.seed,
+        }
 
     def save(self) -> None:
-        write_json(self.options.output, {**self.head, "launches": sum(
-            row["launches"] for row in self.rows), "rows": self.rows})
+        write_json(
+            self.options.output,
+            {
+                **self.head,
+                "launches": sum(row["launches"] for row in self.rows),
+                "rows": self.rows,
+            },
+        )
 
-    def operands(self, problem: Problem
-                 ) -> tuple[list[Weights], list[dict[str, float]]]:
+    def operands(
+        self, problem: Problem
+    ) -> tuple[list[Weights], list[dict[str, float]]]:
         """Weights of the layers, and their scales."""
-        made = [data.make_weights(problem, self.options.seed + layer)
-                for layer in range(LAYERS)]
+        made = [
+            data.make_weights(problem, self.options.seed + layer)
+            for layer in range(LAYERS)
+        ]
         calibration = data.make_activations(problem, 128, self.options.seed)
-        scales = data.calibrate(problem, {**made[0][0], **calibration},
-                                made[0][1])
-        return ([Weights(tensors) for tensors, _ in made],
-                [{**scales, **own} for _, own in made])
+        scales = data.calibrate(
+            problem, {**made[0][0], **calibration}, made[0][1]
+        )
+        return (
+            [Weights(tensors) for tensors, _ in made],
+            [{**scales, **own} for _, own in made],
+        )
 
-    def soak(self, plan: Plan, tokens: int, weights: Sequence[Weights],
-             scales: Sequence[dict[str, float]]) -> None:
+    def soak(
+        self,
+        plan: Plan,
+        tokens: int,
+        weights: Sequence[Weights],
+        scales: Sequence[dict[str, float]],
+    ) -> None:
         problem = plan.problem
         x: Tensor = data.make_activations(
-            problem, tokens, self.options.seed + tokens)["x"]
-        layers = Layers(plan, Module(plan.binary), weights, x, [
-            kernel_scalars(problem, {**own, **plan.fixed_scales})
-            for own in scales])
+            problem, tokens, self.options.seed + tokens
+        )["x"]
+        layers = Layers(
+            plan,
+            Module(plan.binary),
+            weights,
+            x,
+            [
+                kernel_scalars(problem, {**own, **plan.fixed_scales})
+                for own in scales
+            ],
+        )
         for way, call in layers.ways().items():
-            base = {"case": problem.label(), "tile": plan.max_tokens,
-                    "M": tokens, "way": way[1:] or "overlapping",
-                    "commit": plan.commit, "digest": plan.digest}
+            base = {
+                "case": problem.label(),
+                "tile": plan.max_tokens,
+                "M": tokens,
+                "way": way[1:] or "overlapping",
+                "commit": plan.commit,
+                "digest": plan.digest,
+            }
             name = f"{problem.label()} M={tokens} {base['way']}"
 
             def give_up(step: str, base: dict[str, Any] = base) -> None:
                 self.rows.append({**base, "launches": 0, "note": "hang"})
                 self.save()
+
             self.watch.on_hang(give_up)
             self.watch.start(name)
             changed, rounds = count_changes(
-                layers, call, self.options.launches // LAYERS, capture_once)
+                layers, call, self.options.launches // LAYERS, capture_once
+            )
             self.watch.stop()
-            finite = all(bool(runner.results[0].isfinite().all())
-                         for runner in layers.runners)
-            self.rows.append({**base, "launches": rounds * LAYERS,
-                              "changed_rounds": changed,
-                              "ok": changed == 0 and finite})
-            print(f"[{time.time() - self.begin:5.0f} s] {name}: "
-                  f"{self.rows[-1]}", flush=True)
+            finite = all(
+                bool(runner.results[0].isfinite().all())
+                for runner in layers.runners
+            )
+            self.rows.append(
+                {
+                    **base,
+                    "launches": rounds * LAYERS,
+                    "changed_rounds": changed,
+                    "ok": changed == 0 and finite,
+                }
+            )
+            print(
+                f"[{time.time() - self.begin:5.0f} s] {name}: {self.rows[-1]}",
+                flush=True,
+            )
         self.save()
 
     def run(self, problems: Iterator[tuple[Problem, list[Plan]]]) -> int:
@@ -165,14 +218,17 @@ class Soak:
     def end(self) -> int:
         self.save()
         bad = [row for row in self.rows if not row.get("ok")]
-        print(f"{sum(row['launches'] for row in self.rows)} launches of "
-              f"{len({row['digest'] for row in self.rows})} kernels in "
-              f"{len(self.rows)} rows, {len(bad)} bad")
+        print(
+            f"{sum(row['launches'] for row in self.rows)} launches of "
+            f"{len({row['digest'] for row in self.rows})} kernels in "
+            f"{len(self.rows)} rows, {len(bad)} bad"
+        )
         return 1 if bad or not self.rows else 0
 
 
-def by_problem(plans: Sequence[Plan], only: str
-               ) -> Iterator[tuple[Problem, list[Plan]]]:
+def by_problem(
+    plans: Sequence[Plan], only: str
+) -> Iterator[tuple[Problem, list[Plan]]]:
     """The kernels that are timed with few tokens, by their problem."""
     found: dict[Problem, list[Plan]] = {}
     for plan in plans:
@@ -183,21 +239,32 @@ def by_problem(plans: Sequence[Plan], only: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fuse_bench.suites.soak",
-                                     description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fuse_bench.suites.soak", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("output", type=Path)
-    parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels",
-                        help="folder that fuse_bench.common.kernels filled")
+    parser.add_argument(
+        "--kernels",
+        type=Path,
+        default=ROOT / "out/kernels",
+        help="folder that fuse_bench.common.kernels filled",
+    )
     add_only_option(parser, "the name of a kernel")
-    parser.add_argument("--launches", type=int, default=4000,
-                        help="of a kernel with one number of tokens in one "
-                        "way (default: %(default)s)")
+    parser.add_argument(
+        "--launches",
+        type=int,
+        default=4000,
+        help="of a kernel with one number of tokens in one "
+        "way (default: %(default)s)",
+    )
     add_run_options(parser, "row")
     options = parser.parse_args(arguments)
     plans = load_plans(options.kernels) if options.kernels.exists() else []
     if not any(by_problem(plans, options.only)):
-        parser.error(f"no kernel in {options.kernels} is called "
-                     f"'{options.only}' and timed with few tokens")
+        parser.error(
+            f"no kernel in {options.kernels} is called "
+            f"'{options.only}' and timed with few tokens"
+        )
     require_gpu()
     choose_seed(options)
     return Soak(options).run(by_problem(plans, options.only))

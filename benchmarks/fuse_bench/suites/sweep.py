@@ -54,8 +54,12 @@ def problems() -> Iterator[tuple[Problem, bool]]:
     for dtype in DTYPES:
         for width, hidden, act in TIMED_SHAPES[:2]:
             yield timed_problem(width, hidden, act, dtype), True
-        yield Problem("mlp", 2064, 4112, dtype, "gelu", NORMS["layer"],
-                      biases=True), False
+        yield (
+            Problem(
+                "mlp", 2064, 4112, dtype, "gelu", NORMS["layer"], biases=True
+            ),
+            False,
+        )
 
 
 def fixed_scales(problem: Problem) -> dict[str, float]:
@@ -63,8 +67,7 @@ def fixed_scales(problem: Problem) -> dict[str, float]:
     in their code."""
     if not problem.fp8:
         return {}
-    largest = {"input": 7.5, "hidden": 12.0, "down": 5.5 /
-               problem.hidden**0.5}
+    largest = {"input": 7.5, "hidden": 12.0, "down": 5.5 / problem.hidden**0.5}
     for role in ("gate", "up"):
         largest[role] = 5.5 / problem.width**0.5
     return {name: largest[name] / 448 for name in problem.scales()}
@@ -78,14 +81,23 @@ def _text(problem: Problem, attributes: str = "") -> str:
     # Weights are bound by name.
     for role in problem.operands():
         if role not in ROW_OPERANDS:
-            text = re.sub(rf"(%{role}: tensor<[^>]*>)",
-                          rf'\1 {{fuse.parameter = "{role}"}}', text, count=1)
+            text = re.sub(
+                rf"(%{role}: tensor<[^>]*>)",
+                rf'\1 {{fuse.parameter = "{role}"}}',
+                text,
+                count=1,
+            )
     return text
 
 
 def _run(command: Sequence[str | Path], text: str = "") -> str:
-    done = subprocess.run([str(part) for part in command], input=text,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"{Path(command[0]).name}: {done.stderr.strip()}")
     return done.stdout
@@ -100,36 +112,60 @@ def compile_all(arguments: argparse.Namespace) -> int:
         if not re.search(arguments.only, problem.label()):
             continue
         begin = time.monotonic()
-        scheduled = _run([arguments.bin / "fuse-opt",
-                          "--fuse-select-schedules=dispatch=true "
-                          "tokens=16384"], _text(problem))
-        ranges = [(int(bound), schedule)
-                  for bound, schedule in _RANGE.findall(scheduled)]
+        scheduled = _run(
+            [
+                arguments.bin / "fuse-opt",
+                "--fuse-select-schedules=dispatch=true tokens=16384",
+            ],
+            _text(problem),
+        )
+        ranges = [
+            (int(bound), schedule)
+            for bound, schedule in _RANGE.findall(scheduled)
+        ]
         entry: dict[str, Any] = {
-            "problem": problem.to_json(), "timed": timed, "ranges": ranges,
-            "artifact": _compile(arguments, problem, "", "all"), "alone": {}}
+            "problem": problem.to_json(),
+            "timed": timed,
+            "ranges": ranges,
+            "artifact": _compile(arguments, problem, "", "all"),
+            "alone": {},
+        }
         for bound, schedule in ranges if timed and arguments.alone else ():
             # Of the kernels for some tokens, whether they would do for more.
             if 64 <= bound <= 2048:
                 alone = f"{{tile.schedule = {schedule}}}"
-                entry["alone"][bound] = _compile(arguments, problem, alone,
-                                                 str(bound))
+                entry["alone"][bound] = _compile(
+                    arguments, problem, alone, str(bound)
+                )
         index.append(entry)
-        print(f"{problem.label()}: {len(ranges)} ranges, "
-              f"{time.monotonic() - begin:.0f} s", flush=True)
+        print(
+            f"{problem.label()}: {len(ranges)} ranges, "
+            f"{time.monotonic() - begin:.0f} s",
+            flush=True,
+        )
     (arguments.artifacts / "index.json").write_text(
-        json.dumps(index, indent=1) + "\n")
+        json.dumps(index, indent=1) + "\n"
+    )
     return 0
 
 
-def _compile(arguments: argparse.Namespace, problem: Problem,
-             attributes: str, name: str) -> str:
+def _compile(
+    arguments: argparse.Namespace, problem: Problem, attributes: str, name: str
+) -> str:
     file = f"{problem.label()}-{name}.fuse"
     source = arguments.artifacts / "source.mlir"
     source.write_text(_text(problem, attributes))
-    _run([arguments.bin / "fuse-compile", source, "--cpu=none",
-          "--chip=sm_90a", f"--assemble={arguments.assemble}", "-o",
-          arguments.artifacts / file])
+    _run(
+        [
+            arguments.bin / "fuse-compile",
+            source,
+            "--cpu=none",
+            "--chip=sm_90a",
+            f"--assemble={arguments.assemble}",
+            "-o",
+            arguments.artifacts / file,
+        ]
+    )
     return file
 
 
@@ -147,11 +183,15 @@ class Block:
     def load(self, path: Path) -> tuple[Any, float]:
         """An instance, and seconds to load and prepare it."""
         import torch
+
         from fuse_mlir import native
 
         begin = time.monotonic()
-        instance = native.Artifact.load(path).load_on(
-            torch.device("cuda", 0)).instance()
+        instance = (
+            native.Artifact.load(path)
+            .load_on(torch.device("cuda", 0))
+            .instance()
+        )
         for name, tensor in self.weights.items():
             instance.bind(name, tensor)
         instance.prepare(self.shared)
@@ -160,6 +200,7 @@ class Block:
 
 def make_block(problem: Problem, seed: int) -> Block:
     import torch
+
     from fuse_mlir import native
 
     generator = torch.Generator("cuda").manual_seed(seed)
@@ -175,7 +216,7 @@ def make_block(problem: Problem, seed: int) -> Block:
         elif len(shape) == 1:
             value = 0.1 * value
         else:
-            value = value / shape[1]**0.5
+            value = value / shape[1] ** 0.5
         if problem.fp8 and role in scales:
             value = (value / scales[role]).clamp(-448, 448)
             weights[role] = value.to(torch.float8_e4m3fn)
@@ -198,11 +239,16 @@ class Sweep:
         self.timer = Timer()
         self.data: dict[str, Any] = {
             "gpu": torch.cuda.get_device_name(0),
-            "device": read_device(), "torch": torch.__version__,
-            "cuda": torch.version.cuda, "commit": arguments.commit,
+            "device": read_device(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "commit": arguments.commit,
             "protocol": "CUDA graph of one launch, cold L2, median",
-            "rounds": arguments.rounds, "prepare": [], "checks": [],
-            "rows": []}
+            "rounds": arguments.rounds,
+            "prepare": [],
+            "checks": [],
+            "rows": [],
+        }
         self.began = time.monotonic()
 
     def log(self, text: str) -> None:
@@ -213,12 +259,17 @@ class Sweep:
 
     def input(self, problem: Problem, tokens: int) -> Any:
         generator = self.torch.Generator("cuda").manual_seed(tokens)
-        return self.torch.randn(tokens, problem.width, generator=generator,
-                                device="cuda").bfloat16()
+        return self.torch.randn(
+            tokens, problem.width, generator=generator, device="cuda"
+        ).bfloat16()
 
     def output(self, problem: Problem, tokens: int) -> Any:
-        return self.torch.full((tokens, problem.width), float("nan"),
-                               dtype=self.torch.bfloat16, device="cuda")
+        return self.torch.full(
+            (tokens, problem.width),
+            float("nan"),
+            dtype=self.torch.bfloat16,
+            device="cuda",
+        )
 
     def check(self, block: Block, instance: Any) -> None:
         """All numbers of tokens in one workspace, up and down and once more:
@@ -227,12 +278,16 @@ class Sweep:
 
         problem = block.problem
         most = max(CHECKED_TOKENS)
-        instance.launch([self.input(problem, most)],
-                        [self.output(problem, most)])
+        instance.launch(
+            [self.input(problem, most)], [self.output(problem, most)]
+        )
         first: dict[int, Any] = {}
         differing: dict[int, int] = dict.fromkeys(CHECKED_TOKENS, 0)
-        orders = [CHECKED_TOKENS, CHECKED_TOKENS[::-1],
-                  *(CHECKED_TOKENS[i::3] for i in range(3))]
+        orders = [
+            CHECKED_TOKENS,
+            CHECKED_TOKENS[::-1],
+            *(CHECKED_TOKENS[i::3] for i in range(3)),
+        ]
         for turn in range(self.arguments.repeats):
             for tokens in orders[turn % len(orders)]:
                 out = self.output(problem, tokens)
@@ -242,32 +297,51 @@ class Sweep:
                 differing[tokens] += int(not self.torch.equal(bits, known))
         for tokens in CHECKED_TOKENS:
             out = first[tokens].view(self.torch.bfloat16)
-            chain = Chain(problem, {**block.weights, "x": self.input(
-                problem, tokens)}, fixed_scales(problem), bounds=False)
+            chain = Chain(
+                problem,
+                {**block.weights, "x": self.input(problem, tokens)},
+                fixed_scales(problem),
+                bounds=False,
+            )
             error = relative_error(out, chain.output().mid)
-            self.data["checks"].append({
-                "case": problem.label(), "M": tokens,
-                "chain_rel_err": float(f"{error:.3g}"),
-                "repeats": self.arguments.repeats,
-                "differing_repeats": differing[tokens],
-                "ok": error < ERROR[problem.dtype]
-                and differing[tokens] == 0})
+            self.data["checks"].append(
+                {
+                    "case": problem.label(),
+                    "M": tokens,
+                    "chain_rel_err": float(f"{error:.3g}"),
+                    "repeats": self.arguments.repeats,
+                    "differing_repeats": differing[tokens],
+                    "ok": error < ERROR[problem.dtype]
+                    and differing[tokens] == 0,
+                }
+            )
             del chain
         bad = [row for row in self.data["checks"] if not row["ok"]]
-        self.log(f"{problem.label()}: checked, "
-                 f"{len(bad)} of {len(self.data['checks'])} bad so far")
+        self.log(
+            f"{problem.label()}: checked, "
+            f"{len(bad)} of {len(self.data['checks'])} bad so far"
+        )
 
-    def time(self, block: Block, entry: dict[str, Any],
-             instances: dict[str, Any]) -> None:
+    def time(
+        self, block: Block, entry: dict[str, Any], instances: dict[str, Any]
+    ) -> None:
         from ..common.device import read_device
         from ..common.timing import capture
         from ..peers.systems import library_products
 
         problem = block.problem
         bounds = [bound for bound, _ in entry["ranges"]]
-        tokens = sorted({*SWEPT_TOKENS, *(
-            bound + more for bound in bounds if 64 <= bound < 1024
-            for more in (0, 1))})
+        tokens = sorted(
+            {
+                *SWEPT_TOKENS,
+                *(
+                    bound + more
+                    for bound in bounds
+                    if 64 <= bound < 1024
+                    for more in (0, 1)
+                ),
+            }
+        )
         graphs: dict[tuple[str, int], Any] = {}
         kept: list[Any] = []
         for m in tokens:
@@ -277,24 +351,32 @@ class Sweep:
                     continue
                 out = self.output(problem, m)
                 kept.append((x, out))
-                graphs[name, m] = capture(
-                    lambda: instance.launch([x], [out]))
+                graphs[name, m] = capture(lambda: instance.launch([x], [out]))
             # A graph keeps no tensors alive.
             kept.append(library_products(problem, m))
             graphs["cublas-products", m] = capture(kept[-1])
         samples = self.timer.interleave(graphs, self.arguments.rounds)
         clock = read_device()
         for (name, m), sample in samples.items():
-            self.data["rows"].append({
-                "K": problem.width, "H": problem.hidden,
-                "dtype": problem.dtype, "M": m, "system": name,
-                "range": next(b for b in bounds if m <= b),
-                **sample.per(1), "clock_sm": clock.get("clocks.sm", "")})
+            self.data["rows"].append(
+                {
+                    "K": problem.width,
+                    "H": problem.hidden,
+                    "dtype": problem.dtype,
+                    "M": m,
+                    "system": name,
+                    "range": next(b for b in bounds if m <= b),
+                    **sample.per(1),
+                    "clock_sm": clock.get("clocks.sm", ""),
+                }
+            )
         self.log(f"{problem.label()}: {len(graphs)} graphs timed")
 
-    def load(self, wanted: list[tuple[Block, str, str]]) \
-            -> dict[tuple[str, str], Any]:
+    def load(
+        self, wanted: list[tuple[Block, str, str]]
+    ) -> dict[tuple[str, str], Any]:
         """Instances by problem and name, several at a time."""
+
         def one(item: tuple[Block, str, str]) -> tuple[Any, float]:
             block, _, file = item
             return block.load(self.arguments.artifacts / file)
@@ -302,17 +384,20 @@ class Sweep:
         found = {}
         with ThreadPoolExecutor(self.arguments.jobs) as pool:
             for (block, name, _), (instance, seconds) in zip(
-                    wanted, pool.map(one, wanted)):
+                wanted, pool.map(one, wanted)
+            ):
                 label = block.problem.label()
                 found[label, name] = instance
-                self.data["prepare"].append({"case": label, "code": name,
-                                             "seconds": round(seconds, 3)})
+                self.data["prepare"].append(
+                    {"case": label, "code": name, "seconds": round(seconds, 3)}
+                )
         self.log(f"{len(found)} instances prepared")
         return found
 
     def run(self) -> int:
-        index = json.loads((self.arguments.artifacts /
-                            "index.json").read_text())
+        index = json.loads(
+            (self.arguments.artifacts / "index.json").read_text()
+        )
         chosen = []
         for entry in index:
             problem = Problem.from_json(entry["problem"])
@@ -320,16 +405,26 @@ class Sweep:
                 chosen.append((entry, make_block(problem, seed=7)))
         # The driver compiles PTX, which takes most of the time. Weights are
         # packed by the first of a block; the others find them.
-        loaded = [self.load([(block, "fuse", entry["artifact"])
-                             for entry, block in chosen]),
-                  self.load([(block, f"alone-{bound}", file)
-                             for entry, block in chosen
-                             for bound, file in entry["alone"].items()])]
+        loaded = [
+            self.load(
+                [(block, "fuse", entry["artifact"]) for entry, block in chosen]
+            ),
+            self.load(
+                [
+                    (block, f"alone-{bound}", file)
+                    for entry, block in chosen
+                    for bound, file in entry["alone"].items()
+                ]
+            ),
+        ]
         self.save()
         for entry, block in chosen:
-            instances = {name: instance for group in loaded
-                         for (owner, name), instance in group.items()
-                         if owner == block.problem.label()}
+            instances = {
+                name: instance
+                for group in loaded
+                for (owner, name), instance in group.items()
+                if owner == block.problem.label()
+            }
             self.check(block, instances["fuse"])
             if entry["timed"]:
                 self.time(block, entry, instances)
@@ -345,17 +440,23 @@ class Sweep:
 def jumps(rows: list[dict[str, Any]]) -> str:
     """Where time grows by most from one number of tokens to the next, beside
     what a tile of 128 tokens costs on average from 128 to 1024."""
-    lines = ["| K/H | type | us at 128 / 1024 | us for a tile | largest step | "
-             "from to | slower than the best schedule |", "|---" * 7 + "|"]
+    lines = [
+        "| K/H | type | us at 128 / 1024 | us for a tile | largest step | "
+        "from to | slower than the best schedule |",
+        "|---" * 7 + "|",
+    ]
     keys = sorted({(r["K"], r["H"], r["dtype"]) for r in rows})
     for key in keys:
-        own = {r["M"]: r["median_us"] for r in rows
-               if (r["K"], r["H"], r["dtype"]) == key
-               and r["system"] == "fuse"}
+        own = {
+            r["M"]: r["median_us"]
+            for r in rows
+            if (r["K"], r["H"], r["dtype"]) == key and r["system"] == "fuse"
+        }
         best: dict[int, float] = {}
         for r in rows:
-            if (r["K"], r["H"], r["dtype"]) == key \
-                    and r["system"].startswith(("fuse", "alone")):
+            if (r["K"], r["H"], r["dtype"]) == key and r["system"].startswith(
+                ("fuse", "alone")
+            ):
                 best[r["M"]] = min(best.get(r["M"], 1e9), r["median_us"])
         numbers = sorted(own)
         steps = [(own[b] - own[a], a, b) for a, b in zip(numbers, numbers[1:])]
@@ -367,7 +468,8 @@ def jumps(rows: list[dict[str, Any]]) -> str:
             f"| {key[0]}/{key[1]} | {key[2]} | {own[128]:.1f} / "
             f"{own[1024]:.1f} | {tile:.1f} | {step:.1f} | {begin} {end} | "
             f"{100 * (mean - 1):.1f} %, most {100 * (lost - 1):.0f} % at "
-            f"{where} |")
+            f"{where} |"
+        )
     return "\n".join(lines)
 
 
@@ -376,13 +478,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("step", choices=("compile", "run", "table"))
     parser.add_argument("--artifacts", type=Path, default=ARTIFACTS)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin")
-    parser.add_argument("--assemble", default="never",
-                        choices=("never", "auto", "always"))
+    parser.add_argument(
+        "--assemble", default="never", choices=("never", "auto", "always")
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
     add_only_option(parser, "the name of a problem")
-    parser.add_argument("--alone", default=True,
-                        action=argparse.BooleanOptionalAction,
-                        help="also every schedule alone, for all numbers")
+    parser.add_argument(
+        "--alone",
+        default=True,
+        action=argparse.BooleanOptionalAction,
+        help="also every schedule alone, for all numbers",
+    )
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--repeats", type=int, default=15)

@@ -94,84 +94,128 @@ class Accuracy:
     kernels: list[str]
 
 
-def compare(variant: str, result: np.ndarray, name: str,
-            reference: np.ndarray) -> Row:
+def compare(
+    variant: str, result: np.ndarray, name: str, reference: np.ndarray
+) -> Row:
     """Differences of a result from a reference of the same shape, in f64."""
     if result.shape != reference.shape:
-        raise CalibrationError(f"'{variant}' has shape {result.shape}, "
-                               f"'{name}' has {reference.shape}")
+        raise CalibrationError(
+            f"'{variant}' has shape {result.shape}, "
+            f"'{name}' has {reference.shape}"
+        )
     lhs, rhs, nonfinite = finite_pairs(result, reference)
     error = np.abs(lhs - rhs)
     norms = float(np.linalg.norm(lhs)) * float(np.linalg.norm(rhs))
     rms = float(np.sqrt(np.mean(np.square(rhs)))) if rhs.size else 0.0
-    edges = [0.0, *(2.0 ** b for b in BUCKETS), np.inf]
+    edges = [0.0, *(2.0**b for b in BUCKETS), np.inf]
     counts, _ = np.histogram(error / rms if rms else error, bins=edges)
     norm = float(np.linalg.norm(rhs))
     return Row(
-        variant=variant, reference=name, elements=result.size,
+        variant=variant,
+        reference=name,
+        elements=result.size,
         cosine=float(lhs @ rhs) / norms if norms else float(norms == 0.0),
         max_abs=float(error.max(initial=0.0)),
         p99_abs=float(np.quantile(error, 0.99)) if error.size else 0.0,
         mse=float(np.mean(np.square(error))) if error.size else 0.0,
         relative_l2=float(np.linalg.norm(error)) / norm if norm else 0.0,
-        nonfinite=nonfinite, histogram=[int(c) for c in counts])
+        nonfinite=nonfinite,
+        histogram=[int(c) for c in counts],
+    )
 
 
 def _kernels(text: str) -> list[str]:
-    families = ("gated_mlp", "mlp", "norm_linear", "norm_quantize",
-                "act_quantize")
-    return [word for line in text.splitlines() for word in families
-            if f"fuse.{word} " in line]
+    families = (
+        "gated_mlp",
+        "mlp",
+        "norm_linear",
+        "norm_quantize",
+        "act_quantize",
+    )
+    return [
+        word
+        for line in text.splitlines()
+        for word in families
+        if f"fuse.{word} " in line
+    ]
 
 
 class Runner:
     """Quantizes a function in one way after the other and runs it."""
 
-    def __init__(self, tools: Tools, source: Path, weights: Path,
-                 directory: Path) -> None:
+    def __init__(
+        self, tools: Tools, source: Path, weights: Path, directory: Path
+    ) -> None:
         self._tools = tools
         self._source = source
         self._weights = weights
         self._directory = directory
 
-    def run(self, source: Path, weights: Path,
-            data: Sequence[Path]) -> np.ndarray:
+    def run(
+        self, source: Path, weights: Path, data: Sequence[Path]
+    ) -> np.ndarray:
         """First results for all files, one after the other."""
         output = self._directory / "result.npy"
         results = []
-        files = rounded_files(data, input_type(self._source.read_text()),
-                              self._directory)
+        files = rounded_files(
+            data, input_type(self._source.read_text()), self._directory
+        )
         for path in files:
-            self._tools.run("fuse-run", source, f"--weights={weights}",
-                            f"--input={path}", f"--output={output}")
+            self._tools.run(
+                "fuse-run",
+                source,
+                f"--weights={weights}",
+                f"--input={path}",
+                f"--output={output}",
+            )
             values = np.load(output)
             results.append(values.reshape(-1, values.shape[-1]))
         return np.concatenate(results)
 
     def original(self, data: Sequence[Path]) -> np.ndarray:
         raised = self._directory / "original.mlir"
-        self._tools.run("fuse-opt", self._source, "--fuse-raise-layers", "-o",
-                        raised)
+        self._tools.run(
+            "fuse-opt", self._source, "--fuse-raise-layers", "-o", raised
+        )
         return self.run(raised, self._weights, data)
 
-    def quantized(self, scales: Path, stored: Path, activations: str,
-                  storage: str, order: str,
-                  data: Sequence[Path]) -> tuple[np.ndarray, list[str]]:
+    def quantized(
+        self,
+        scales: Path,
+        stored: Path,
+        activations: str,
+        storage: str,
+        order: str,
+        data: Sequence[Path],
+    ) -> tuple[np.ndarray, list[str]]:
         path = self._directory / f"{activations}.mlir"
         self._tools.run(
-            "fuse-opt", self._source, "--fuse-raise-layers",
+            "fuse-opt",
+            self._source,
+            "--fuse-raise-layers",
             f"--fuse-quantize-linears=scales={scales} type={storage} "
             f"activations={activations} order={order} weights=stored",
-            "--fuse-form-kernels", "-o", path)
+            "--fuse-form-kernels",
+            "-o",
+            path,
+        )
         return self.run(path, stored, data), _kernels(path.read_text())
 
 
-def measure(tools: Tools, source: Path, weights: Path, data: Sequence[Path],
-            calibration_data: Sequence[Path] = (), storage: str = "f8E4M3FN",
-            method: str = "amax", percentile: float = 99.99,
-            per_channel: bool = False, order: str = "reciprocal",
-            cache: Path | None = None,
-            progress: Callable[[str], None] = lambda line: None) -> Accuracy:
+def measure(
+    tools: Tools,
+    source: Path,
+    weights: Path,
+    data: Sequence[Path],
+    calibration_data: Sequence[Path] = (),
+    storage: str = "f8E4M3FN",
+    method: str = "amax",
+    percentile: float = 99.99,
+    per_channel: bool = False,
+    order: str = "reciprocal",
+    cache: Path | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Accuracy:
     """Calibrates, runs every variant and compares.
 
     Args:
@@ -187,11 +231,15 @@ def measure(tools: Tools, source: Path, weights: Path, data: Sequence[Path],
     chosen = list(calibration_data) or list(data)
     ranges = observe(tools, source, weights, chosen, progress, cache)
     # The scales have to hold on the data that is compared on.
-    seen = ranges if chosen == list(data) \
+    seen = (
+        ranges
+        if chosen == list(data)
         else observe(tools, source, weights, data, progress, cache)
+    )
     parameters = load_file(weights)
-    calibration = calibrate(ranges, parameters, storage, method, percentile,
-                            per_channel)
+    calibration = calibrate(
+        ranges, parameters, storage, method, percentile, per_channel
+    )
     rows = []
     kernels: list[str] = []
     with tempfile.TemporaryDirectory() as name:
@@ -206,34 +254,55 @@ def measure(tools: Tools, source: Path, weights: Path, data: Sequence[Path],
         results = {}
         for variant, activations in VARIANTS.items():
             results[variant], formed = runner.quantized(
-                scales, stored, activations, storage, order, data)
-            rows.append(compare(variant, results[variant], "original",
-                                original))
+                scales, stored, activations, storage, order, data
+            )
+            rows.append(
+                compare(variant, results[variant], "original", original)
+            )
             if variant == "static":
                 kernels = formed
             progress(f"ran {variant}")
-        rows.append(compare("static", results["static"], "dynamic per token",
-                            results["dynamic per token"]))
+        rows.append(
+            compare(
+                "static",
+                results["static"],
+                "dynamic per token",
+                results["dynamic per token"],
+            )
+        )
     return Accuracy(
-        source=source.name, storage=storage, method=method, order=order,
-        per_channel=per_channel, calibration_files=[p.name for p in chosen],
-        files=[p.name for p in data], rows=rows,
-        saturation=_saturation(calibration, seen), calibration=calibration,
-        kernels=kernels)
+        source=source.name,
+        storage=storage,
+        method=method,
+        order=order,
+        per_channel=per_channel,
+        calibration_files=[p.name for p in chosen],
+        files=[p.name for p in data],
+        rows=rows,
+        saturation=_saturation(calibration, seen),
+        calibration=calibration,
+        kernels=kernels,
+    )
 
 
-def _saturation(calibration: Calibration,
-                seen: Mapping[str, Range]) -> list[Saturation]:
+def _saturation(
+    calibration: Calibration, seen: Mapping[str, Range]
+) -> list[Saturation]:
     from fuse_mlir.quantized.value_range import largest_value
 
     rows = []
     for linear, values in seen.items():
         scale = float(calibration.scales[linear]["input_scale"])
         reach = scale * largest_value(calibration.storage)
-        rows.append(Saturation(
-            linear, scale, values.largest,
-            reach / values.largest if values.largest else float("inf"),
-            values.saturated_share(scale, calibration.storage)))
+        rows.append(
+            Saturation(
+                linear,
+                scale,
+                values.largest,
+                reach / values.largest if values.largest else float("inf"),
+                values.saturated_share(scale, calibration.storage),
+            )
+        )
     return rows
 
 
@@ -252,41 +321,84 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def accuracy_text(report: Accuracy) -> str:
     """Two tables: differences, and saturation of inputs."""
-    head = (f"{report.source}: {report.storage}, scales by {report.method}"
-            + (", weights per channel" if report.per_channel else "")
-            + f", order {report.order}\n"
-            f"calibrated on {len(report.calibration_files)} files, compared "
-            f"on {len(report.files)}; kernels: "
-            + (", ".join(report.kernels) or "none") + "\n\n")
-    rows = [("variant", "against", "cosine", "max abs", "p99 abs", "MSE",
-             "rel. L2", "non-finite")]
+    head = (
+        f"{report.source}: {report.storage}, scales by {report.method}"
+        + (", weights per channel" if report.per_channel else "")
+        + f", order {report.order}\n"
+        f"calibrated on {len(report.calibration_files)} files, compared "
+        f"on {len(report.files)}; kernels: "
+        + (", ".join(report.kernels) or "none")
+        + "\n\n"
+    )
+    rows = [
+        (
+            "variant",
+            "against",
+            "cosine",
+            "max abs",
+            "p99 abs",
+            "MSE",
+            "rel. L2",
+            "non-finite",
+        )
+    ]
     for row in report.rows:
-        rows.append((row.variant, row.reference, f"{row.cosine:.7f}",
-                     f"{row.max_abs:.3e}", f"{row.p99_abs:.3e}",
-                     f"{row.mse:.3e}", f"{row.relative_l2:.3e}",
-                     str(row.nonfinite)))
+        rows.append(
+            (
+                row.variant,
+                row.reference,
+                f"{row.cosine:.7f}",
+                f"{row.max_abs:.3e}",
+                f"{row.p99_abs:.3e}",
+                f"{row.mse:.3e}",
+                f"{row.relative_l2:.3e}",
+                str(row.nonfinite),
+            )
+        )
     inputs = [("input of", "scale", "largest", "headroom", "saturated")]
     for entry in report.saturation:
-        inputs.append((entry.linear, f"{entry.scale:.6g}",
-                       f"{entry.largest:.4g}", f"{entry.headroom:.3f}",
-                       f"{entry.saturated:.2e}"))
+        inputs.append(
+            (
+                entry.linear,
+                f"{entry.scale:.6g}",
+                f"{entry.largest:.4g}",
+                f"{entry.headroom:.3f}",
+                f"{entry.saturated:.2e}",
+            )
+        )
     return head + _table(rows) + "\n" + _table(inputs)
 
 
 def accuracy_json(report: Accuracy, about: About | None = None) -> str:
     """Everything in the report, and the calibration without its vectors."""
     calibration = report.calibration
-    fields = {name: getattr(report, name) for name in (
-        "source", "storage", "method", "order", "per_channel",
-        "calibration_files", "files", "kernels")}
-    return json.dumps({
-        **({} if about is None else {"about": dict(about.rows())}),
-        **fields,
-        "rows": [asdict(row) for row in report.rows],
-        "saturation": [asdict(entry) for entry in report.saturation],
-        "scales": calibration.scales,
-        "tensors": [asdict(tensor) for tensor in calibration.tensors],
-    }, indent=2) + "\n"
+    fields = {
+        name: getattr(report, name)
+        for name in (
+            "source",
+            "storage",
+            "method",
+            "order",
+            "per_channel",
+            "calibration_files",
+            "files",
+            "kernels",
+        )
+    }
+    return (
+        json.dumps(
+            {
+                **({} if about is None else {"about": dict(about.rows())}),
+                **fields,
+                "rows": [asdict(row) for row in report.rows],
+                "saturation": [asdict(entry) for entry in report.saturation],
+                "scales": calibration.scales,
+                "tensors": [asdict(tensor) for tensor in calibration.tensors],
+            },
+            indent=2,
+        )
+        + "\n"
+    )
 
 
 def accuracy_html(report: Accuracy, about: About | None = None) -> str:
@@ -295,15 +407,24 @@ def accuracy_html(report: Accuracy, about: About | None = None) -> str:
     Args:
         about: model, command, date and versions.
     """
-    return page("Accuracy", [
-        preformatted(accuracy_text(report)),
-        "<h2>Errors</h2><p>Elements by |difference| over the root mean square "
-        "of the reference, from below 2<sup>-12</sup> to above 1; counts on a "
-        "logarithmic axis.</p>",
-        *(histogram(row.histogram, f"{row.variant} against {row.reference}",
-                    288) for row in report.rows),
-        "<h2>Calibration</h2>",
-        preformatted(report_text(report.calibration))],
-        f"Accuracy of {report.source}", about=about,
+    return page(
+        "Accuracy",
+        [
+            preformatted(accuracy_text(report)),
+            "<h2>Errors</h2><p>Elements by |difference| over the root mean square "
+            "of the reference, from below 2<sup>-12</sup> to above 1; counts on a "
+            "logarithmic axis.</p>",
+            *(
+                histogram(
+                    row.histogram, f"{row.variant} against {row.reference}", 288
+                )
+                for row in report.rows
+            ),
+            "<h2>Calibration</h2>",
+            preformatted(report_text(report.calibration)),
+        ],
+        f"Accuracy of {report.source}",
+        about=about,
         summary=f"static {report.storage} against the original: cosine "
-        f"{report.rows[0].cosine:.7f}")
+        f"{report.rows[0].cosine:.7f}",
+    )

@@ -42,8 +42,9 @@ def ulp(values: np.ndarray, element: str) -> np.ndarray:
     return np.ldexp(1.0, np.maximum(exponent, least) - mantissa)
 
 
-def finite_pairs(result: np.ndarray, reference: np.ndarray
-                 ) -> tuple[np.ndarray, np.ndarray, int]:
+def finite_pairs(
+    result: np.ndarray, reference: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
     """The elements that are finite in both, flat and in f64, and how many
     others are not the same."""
     lhs = result.astype(np.float64).ravel()
@@ -53,15 +54,19 @@ def finite_pairs(result: np.ndarray, reference: np.ndarray
     return lhs[finite], rhs[finite], int((~finite & ~same).sum())
 
 
-def difference(result: np.ndarray, reference: np.ndarray,
-               element: str) -> Difference:
+def difference(
+    result: np.ndarray, reference: np.ndarray, element: str
+) -> Difference:
     """Compares in f64; units in the last place are those of `element`."""
     if result.shape != reference.shape:
-        raise ValueError(f"result has shape {result.shape}, "
-                         f"reference {reference.shape}")
+        raise ValueError(
+            f"result has shape {result.shape}, reference {reference.shape}"
+        )
     if element not in FORMATS:
-        raise ValueError(f"unknown element type '{element}'; expected one of "
-                         + ", ".join(FORMATS))
+        raise ValueError(
+            f"unknown element type '{element}'; expected one of "
+            + ", ".join(FORMATS)
+        )
     lhs, rhs, mismatches = finite_pairs(result, reference)
     error = np.abs(lhs - rhs)
     ulps = np.rint(error / ulp(rhs, element))
@@ -75,19 +80,24 @@ def difference(result: np.ndarray, reference: np.ndarray,
         relative_l2=float(np.linalg.norm(error)) / norm if norm else 0.0,
         max_ulp=float(ulps.max(initial=0.0)),
         histogram=dict(zip(BUCKETS, (int(c) for c in counts))),
-        nonfinite_mismatches=mismatches)
+        nonfinite_mismatches=mismatches,
+    )
 
 
 def table(rows: Mapping[str, Difference], element: str) -> str:
     """A line for each comparison, aligned."""
     width = max(len(name) for name in rows)
-    head = (f"{'':{width}}  {'max abs':>9}  {'rel. L2':>9}  "
-            + "  ".join(f"{b + ' ulp':>9}" for b in BUCKETS))
+    head = f"{'':{width}}  {'max abs':>9}  {'rel. L2':>9}  " + "  ".join(
+        f"{b + ' ulp':>9}" for b in BUCKETS
+    )
     lines = [head + f"   (ulp of {element}, % of elements)"]
     for name, row in rows.items():
         shares = "  ".join(
             f"{100 * row.histogram[b] / max(1, row.elements):>9.3f}"
-            for b in BUCKETS)
-        lines.append(f"{name:{width}}  {row.max_abs:>9.2e}  "
-                     f"{row.relative_l2:>9.2e}  {shares}")
+            for b in BUCKETS
+        )
+        lines.append(
+            f"{name:{width}}  {row.max_abs:>9.2e}  "
+            f"{row.relative_l2:>9.2e}  {shares}"
+        )
     return "\n".join(lines)

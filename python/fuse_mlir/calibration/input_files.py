@@ -28,9 +28,12 @@ def input_type(source: str) -> str:
     return found.group(1).rpartition("x")[2].strip() if found else ""
 
 
-def rounded_files(paths: Sequence[Path], element: str, directory: Path,
-                  say: Callable[[str], None] = lambda line: None) \
-        -> list[Path]:
+def rounded_files(
+    paths: Sequence[Path],
+    element: str,
+    directory: Path,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[Path]:
     """Files whose values the type of a block holds.
 
     Args:
@@ -53,8 +56,7 @@ def rounded_files(paths: Sequence[Path], element: str, directory: Path,
         try:
             values = np.load(path, allow_pickle=False)
         except ValueError as error:
-            raise BlockError(f"'{path}' is not a .npy file: {error}") \
-                from error
+            raise BlockError(f"'{path}' is not a .npy file: {error}") from error
         if values.dtype not in (np.float32, np.float64):
             result.append(path)
             continue
@@ -67,17 +69,22 @@ def rounded_files(paths: Sequence[Path], element: str, directory: Path,
         result.append(directory / f"rounded-{index}.npy")
         np.save(result[-1], fitting.float().numpy())
     if count:
-        say(f"rounded the values of {count} of {len(paths)} files to "
-            f"{element}, the type of the block")
+        say(
+            f"rounded the values of {count} of {len(paths)} files to "
+            f"{element}, the type of the block"
+        )
     return result
 
 
-def collect_inputs(model: nn.Module,
-                   tokenizer: Callable[..., Mapping[str, torch.Tensor]],
-                   lines: Sequence[str], path: str, directory: Path,
-                   length: int = 512,
-                   progress: Callable[[int, int, str], None] | None = None) \
-        -> list[Path]:
+def collect_inputs(
+    model: nn.Module,
+    tokenizer: Callable[..., Mapping[str, torch.Tensor]],
+    lines: Sequence[str],
+    path: str,
+    directory: Path,
+    length: int = 512,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Path]:
     """Writes what a module reads while the model runs on lines of text.
 
     Args:
@@ -102,17 +109,23 @@ def collect_inputs(model: nn.Module,
         raise BlockError("there is no text; expected one line for each call")
     modules = dict(model.named_modules())
     if path not in modules:
-        close = [name for name in modules
-                 if name.rpartition(".")[2] == path.rpartition(".")[2]]
-        raise BlockError(f"no module '{path}'"
-                         + (f"; there is {', '.join(close[:4])}"
-                            if close else ""))
+        close = [
+            name
+            for name in modules
+            if name.rpartition(".")[2] == path.rpartition(".")[2]
+        ]
+        raise BlockError(
+            f"no module '{path}'"
+            + (f"; there is {', '.join(close[:4])}" if close else "")
+        )
     seen: list[torch.Tensor] = []
 
     def keep(_: nn.Module, args: tuple, kwargs: dict) -> None:
-        seen.extend(value for value in (*args, *kwargs.values())
-                    if isinstance(value, torch.Tensor)
-                    and value.is_floating_point())
+        seen.extend(
+            value
+            for value in (*args, *kwargs.values())
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+        )
 
     directory.mkdir(parents=True, exist_ok=True)
     files = []
@@ -121,13 +134,15 @@ def collect_inputs(model: nn.Module,
     try:
         for index, text in enumerate(texts):
             seen.clear()
-            encoded = tokenizer(text, return_tensors="pt", truncation=True,
-                                max_length=length)
+            encoded = tokenizer(
+                text, return_tensors="pt", truncation=True, max_length=length
+            )
             with torch.no_grad():
                 model(**{k: v.to(device) for k, v in dict(encoded).items()})
             if not seen:
-                raise BlockError(f"'{path}' reads no tensor while the model "
-                                 "runs")
+                raise BlockError(
+                    f"'{path}' reads no tensor while the model runs"
+                )
             values = seen[0].detach().float().cpu()
             files.append(directory / f"input-{index:04}.npy")
             np.save(files[-1], values.reshape(-1, values.shape[-1]).numpy())

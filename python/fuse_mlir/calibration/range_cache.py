@@ -41,13 +41,21 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def key_of(tools: Sequence[Path], source: Path, weights: Path | None,
-           data: Sequence[Path]) -> str:
+def key_of(
+    tools: Sequence[Path],
+    source: Path,
+    weights: Path | None,
+    data: Sequence[Path],
+) -> str:
     """Name of the entry for a function, its weights and ordered data, as the
     given tools compute it."""
-    parts = [FORMAT, *map(hash_file, tools), hash_file(source),
-             hash_file(weights) if weights is not None else "no weights",
-             *map(hash_file, data)]
+    parts = [
+        FORMAT,
+        *map(hash_file, tools),
+        hash_file(source),
+        hash_file(weights) if weights is not None else "no weights",
+        *map(hash_file, data),
+    ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -55,8 +63,10 @@ def load(directory: Path, key: str) -> dict[str, Range] | None:
     """The ranges of an entry; None where there is none that can be read."""
     path = directory / f"{key}.npz"
     try:
-        with open(path, "rb") as stream, \
-                np.load(stream, allow_pickle=False) as file:
+        with (
+            open(path, "rb") as stream,
+            np.load(stream, allow_pickle=False) as file,
+        ):
             header = json.loads(str(file["header"]))
             if header["key"] != key:
                 return None
@@ -64,21 +74,36 @@ def load(directory: Path, key: str) -> dict[str, Range] | None:
             for index, fields in enumerate(header["ranges"]):
                 name = fields.pop("name")
                 ranges[name] = Range.restore(
-                    file[f"histogram{index}"], file[f"sample{index}"],
-                    **fields)
+                    file[f"histogram{index}"], file[f"sample{index}"], **fields
+                )
             return ranges
-    except (OSError, ValueError, KeyError, TypeError, EOFError,
-            zipfile.BadZipFile):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        EOFError,
+        zipfile.BadZipFile,
+    ):
         return None
 
 
 def store(directory: Path, key: str, ranges: Mapping[str, Range]) -> None:
     """Writes an entry at once; a cache that can not be written is no error."""
-    header = {"key": key, "ranges": [
-        {"name": name, "count": seen.count, "largest": seen.largest,
-         "limit": seen.limit, "seed": seen.seed,
-         "sample_size": seen.sample_size}
-        for name, seen in ranges.items()]}
+    header = {
+        "key": key,
+        "ranges": [
+            {
+                "name": name,
+                "count": seen.count,
+                "largest": seen.largest,
+                "limit": seen.limit,
+                "seed": seen.seed,
+                "sample_size": seen.sample_size,
+            }
+            for name, seen in ranges.items()
+        ],
+    }
     arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
     for index, seen in enumerate(ranges.values()):
         arrays[f"histogram{index}"] = seen.histogram

@@ -86,7 +86,8 @@ class Tools:
             if path is None:
                 raise CalibrationError(
                     f"no {name} in {where or 'the search path'}; build it, or "
-                    "name its directory with --tools")
+                    "name its directory with --tools"
+                )
             self._paths[name] = path
 
     def paths(self) -> list[Path]:
@@ -96,11 +97,11 @@ class Tools:
     def run(self, name: str, *arguments: str | Path) -> str:
         """Output of a tool; its message when it fails is the error."""
         command = [self._paths[name], *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
-            raise CalibrationError(f"{name} failed: "
-                                   f"{tool_error(done.stderr)}")
+            raise CalibrationError(f"{name} failed: {tool_error(done.stderr)}")
         return done.stdout
 
 
@@ -111,21 +112,27 @@ def observed_names(text: str) -> tuple[int, list[list[str]]]:
         The number of results before the observed ones, and for each observed
         one the linears that read it.
     """
-    observers = [re.findall(r'"([^"]*)"', names)
-                 for names in OBSERVED.findall(text)]
+    observers = [
+        re.findall(r'"([^"]*)"', names) for names in OBSERVED.findall(text)
+    ]
     returns = re.findall(r"^\s*(?:func\.)?return (.*?) :", text, re.MULTILINE)
     if len(returns) != 1:
         raise CalibrationError(
-            f"expected a module with one return, got {len(returns)}")
+            f"expected a module with one return, got {len(returns)}"
+        )
     # `%0#1` is one value; `%0:2` does not occur in a return.
     count = len(returns[0].split(","))
     return count - len(observers), observers
 
 
-def observe(tools: Tools, source: Path, weights: Path | None,
-            data: Sequence[Path],
-            progress: Callable[[str], None] = lambda line: None,
-            cache: Path | None = None) -> dict[str, Range]:
+def observe(
+    tools: Tools,
+    source: Path,
+    weights: Path | None,
+    data: Sequence[Path],
+    progress: Callable[[str], None] = lambda line: None,
+    cache: Path | None = None,
+) -> dict[str, Range]:
     """Runs the function of `source` on each file of `data`.
 
     With a cache, a function that was observed on the same data before is not
@@ -156,23 +163,31 @@ def observe(tools: Tools, source: Path, weights: Path | None,
     ranges: dict[str, Range] = {}
     with tempfile.TemporaryDirectory() as directory:
         observed = Path(directory) / "observed.mlir"
-        tools.run("fuse-opt", source, "--fuse-raise-layers",
-                  "--fuse-observe-activations", "-o", observed)
+        tools.run(
+            "fuse-opt",
+            source,
+            "--fuse-raise-layers",
+            "--fuse-observe-activations",
+            "-o",
+            observed,
+        )
         text = source.read_text(encoding="utf-8")
         own, observers = observed_names(observed.read_text())
         if not observers:
             raise CalibrationError(
                 f"'{source}' has no linear to observe"
-                + (": its weights are quantized already, with their scales"
-                   if re.search(r"\bfuse\.quantize\b", text)
-                   else ""))
-        results = [Path(directory) / f"{i}.npy"
-                   for i in range(own + len(observers))]
-        files = rounded_files(data, input_type(text),
-                              Path(directory), progress)
+                + (
+                    ": its weights are quantized already, with their scales"
+                    if re.search(r"\bfuse\.quantize\b", text)
+                    else ""
+                )
+            )
+        results = [
+            Path(directory) / f"{i}.npy" for i in range(own + len(observers))
+        ]
+        files = rounded_files(data, input_type(text), Path(directory), progress)
         for index, path in enumerate(data):
-            arguments: list[str | Path] = [observed,
-                                           f"--input={files[index]}"]
+            arguments: list[str | Path] = [observed, f"--input={files[index]}"]
             if weights is not None:
                 arguments.append(f"--weights={weights}")
             arguments += [f"--output={result}" for result in results]
@@ -195,10 +210,14 @@ def weight_name(linear: str) -> str:
     return linear if linear.endswith("]") else f"{linear}.weight"
 
 
-def calibrate(inputs: Mapping[str, Range],
-              parameters: Mapping[str, torch.Tensor], storage: str,
-              method: str = "amax", percentile: float = 99.99,
-              per_channel: bool = False) -> Calibration:
+def calibrate(
+    inputs: Mapping[str, Range],
+    parameters: Mapping[str, torch.Tensor],
+    storage: str,
+    method: str = "amax",
+    percentile: float = 99.99,
+    per_channel: bool = False,
+) -> Calibration:
     """Chooses the scales of every linear that was observed.
 
     Args:
@@ -224,37 +243,42 @@ def calibrate(inputs: Mapping[str, Range],
             raise CalibrationError(
                 f"the weight of '{linear}' is not a parameter but computed "
                 "from parameters, as a Conv1D transposes its weight; scales "
-                "are for weights that are parameters, [out, in]")
+                "are for weights that are parameters, [out, in]"
+            )
         if weight is None:
             raise CalibrationError(
                 f"no parameter '{name}'; there are "
-                + ", ".join(sorted(parameters)))
+                + ", ".join(sorted(parameters))
+            )
         with about(f"input of '{linear}'"):
             choice = choose_scale(seen, storage, method, percentile)
         tensors.append(_tensor(f"{linear}.input", choice, seen))
         weights_seen = Range()
         with about(f"weight of '{linear}'"):
             weights_seen.add(weight)
-            weight_choice = choose_scale(weights_seen, storage, method,
-                                         percentile)
+            weight_choice = choose_scale(
+                weights_seen, storage, method, percentile
+            )
         tensors.append(_tensor(name, weight_choice, weights_seen))
-        scales[linear] = {"input_scale": choice.scale,
-                          "weight_scale": weight_choice.scale,
-                          "storage": storage}
+        scales[linear] = {
+            "input_scale": choice.scale,
+            "weight_scale": weight_choice.scale,
+            "storage": storage,
+        }
         if per_channel:
             amax = weight.float().abs().amax(dim=1)
             # A channel of zeros is stored as zeros with any scale, and so is
             # one for which no kernel could use the scale.
-            amax[amax < largest * 2.0 ** -100] = largest
+            amax[amax < largest * 2.0**-100] = largest
             channel_scales[f"{linear}.weight_scale"] = amax / largest
             scales[linear]["weight_scale"] = "per_channel"
     _share_inputs(inputs, scales)
     return Calibration(storage, scales, channel_scales, tensors)
 
 
-def stored_weights(calibration: Calibration,
-                   parameters: Mapping[str, torch.Tensor]) \
-        -> dict[str, torch.Tensor]:
+def stored_weights(
+    calibration: Calibration, parameters: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
     """`parameters` with the weights of calibrated linears as they are stored,
     for `fuse-quantize-linears=weights=stored`."""
     stored = dict(parameters) | calibration.channel_scales
@@ -270,8 +294,9 @@ def stored_weights(calibration: Calibration,
     return stored
 
 
-def _share_inputs(inputs: Mapping[str, Range],
-                  scales: dict[str, dict[str, float | str]]) -> None:
+def _share_inputs(
+    inputs: Mapping[str, Range], scales: dict[str, dict[str, float | str]]
+) -> None:
     """Linears that read one value get one scale for it.
 
     Their ranges are equal but for the random sample, from which `mse` may
@@ -286,12 +311,14 @@ def _share_inputs(inputs: Mapping[str, Range],
 
 def _tensor(name: str, choice: ScaleChoice, seen: Range) -> Tensor:
     bins = seen.histogram.reshape(64, -1).sum(axis=1)
-    return Tensor(name, choice, seen.count, seen.largest, bins.tolist(),
-                  seen.limit)
+    return Tensor(
+        name, choice, seen.count, seen.largest, bins.tolist(), seen.limit
+    )
 
 
-def weight_error(weight: torch.Tensor, scale: float | torch.Tensor,
-                 storage: str) -> float:
+def weight_error(
+    weight: torch.Tensor, scale: float | torch.Tensor, storage: str
+) -> float:
     """Relative error in the L2 norm of storing a weight with `scale`."""
     exact = weight.double()
     restored = dequantize(quantize(weight, scale, storage), scale).double()
@@ -305,59 +332,92 @@ def scales_json(calibration: Calibration) -> str:
 
 def report_text(calibration: Calibration) -> str:
     """A table with one row per tensor."""
-    rows = [("tensor", "values", "largest", "scale", "headroom", "used",
-             "saturated", "rel. MSE")]
+    rows = [
+        (
+            "tensor",
+            "values",
+            "largest",
+            "scale",
+            "headroom",
+            "used",
+            "saturated",
+            "rel. MSE",
+        )
+    ]
     for tensor in calibration.tensors:
         choice = tensor.choice
         # The share of the stored range that the values reach.
         used = min(1.0, 1.0 / choice.headroom)
-        rows.append((tensor.name, f"{tensor.count:,}", f"{tensor.largest:.4g}",
-                     f"{choice.scale:.6g}", f"{choice.headroom:.3f}",
-                     f"{used:.3f}", f"{choice.saturated:.2e}",
-                     f"{choice.relative_mse:.2e}"))
+        rows.append(
+            (
+                tensor.name,
+                f"{tensor.count:,}",
+                f"{tensor.largest:.4g}",
+                f"{choice.scale:.6g}",
+                f"{choice.headroom:.3f}",
+                f"{used:.3f}",
+                f"{choice.saturated:.2e}",
+                f"{choice.relative_mse:.2e}",
+            )
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
         cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width)
-                  for cell, width in zip(row[1:], widths[1:])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
 
-def report_json(calibration: Calibration,
-                about: About | None = None) -> str:
+def report_json(calibration: Calibration, about: About | None = None) -> str:
     """Everything that the table and the page show."""
-    return json.dumps({
-        **({} if about is None else {"about": dict(about.rows())}),
-        "storage": calibration.storage,
-        "scales": calibration.scales,
-        "tensors": [asdict(tensor) for tensor in calibration.tensors],
-    }, indent=2) + "\n"
+    return (
+        json.dumps(
+            {
+                **({} if about is None else {"about": dict(about.rows())}),
+                "storage": calibration.storage,
+                "scales": calibration.scales,
+                "tensors": [asdict(tensor) for tensor in calibration.tensors],
+            },
+            indent=2,
+        )
+        + "\n"
+    )
 
 
-def report_html(calibration: Calibration,
-                about: About | None = None) -> str:
+def report_html(calibration: Calibration, about: About | None = None) -> str:
     """One self-contained page with a histogram per tensor.
 
     Args:
         about: model, command, date and versions.
     """
-    return page("Calibration", [
-        "<p>Magnitudes on a linear axis, counts on a logarithmic one. The red "
-        "line is the magnitude that maps to the largest stored value; what is "
-        "right of it saturates. The page holds no weights.</p>",
-        preformatted(report_text(calibration)),
-        *(histogram(tensor.histogram,
-                    f"{tensor.name}: scale {tensor.choice.scale:.6g}", 384,
-                    tensor.choice.threshold / max(tensor.limit, 1e-300))
-          for tensor in calibration.tensors)],
-        f"Calibration to {calibration.storage}", about=about,
+    return page(
+        "Calibration",
+        [
+            "<p>Magnitudes on a linear axis, counts on a logarithmic one. The red "
+            "line is the magnitude that maps to the largest stored value; what is "
+            "right of it saturates. The page holds no weights.</p>",
+            preformatted(report_text(calibration)),
+            *(
+                histogram(
+                    tensor.histogram,
+                    f"{tensor.name}: scale {tensor.choice.scale:.6g}",
+                    384,
+                    tensor.choice.threshold / max(tensor.limit, 1e-300),
+                )
+                for tensor in calibration.tensors
+            ),
+        ],
+        f"Calibration to {calibration.storage}",
+        about=about,
         summary=f"{len(calibration.scales)} linears, scales for "
-        f"{calibration.storage}", legend={
+        f"{calibration.storage}",
+        legend={
             "largest": "largest magnitude that was seen",
             "headroom": "largest stored value over the largest magnitude, as "
             "the scale maps it",
             "used": "share of the stored range that the values reach",
             "saturated": "share of values beyond the stored range",
-            "rel. MSE": "mean square error of storing, over the mean square"})
+            "rel. MSE": "mean square error of storing, over the mean square",
+        },
+    )

@@ -34,13 +34,17 @@ class Comparison:
 
     def __str__(self) -> str:
         total = self.equal + len(self.differ) + len(self.unknown)
-        text = (f"{self.equal} of {total} parameters have the values of "
-                f"'{self.directory}'")
+        text = (
+            f"{self.equal} of {total} parameters have the values of "
+            f"'{self.directory}'"
+        )
         if self.differ:
             text += "; others have not: " + "; ".join(self.differ[:4])
         if self.unknown:
-            text += (f"; {len(self.unknown)} have no tensor of their name and "
-                     "were not compared: " + ", ".join(self.unknown[:4]))
+            text += (
+                f"; {len(self.unknown)} have no tensor of their name and "
+                "were not compared: " + ", ".join(self.unknown[:4])
+            )
         return text
 
 
@@ -62,8 +66,11 @@ def compare_with_files(model: nn.Module, directory: str | Path) -> Comparison:
     checkpoint = Checkpoint(directory)
     result = Comparison(str(directory))
     named: dict[str, torch.Tensor] = dict(model.named_parameters())
-    named |= {name: buffer for name, buffer in model.named_buffers()
-              if "scale" in name.rpartition(".")[2]}
+    named |= {
+        name: buffer
+        for name, buffer in model.named_buffers()
+        if "scale" in name.rpartition(".")[2]
+    }
     for name, tensor in named.items():
         entry = checkpoint.find(name)
         if entry is None:
@@ -84,13 +91,16 @@ def _difference(ours: torch.Tensor, file: torch.Tensor) -> str | None:
     file = file.reshape(ours.shape)
     if file.element_size() == 1 and ours.dtype != file.dtype:
         same = torch.equal(file.float(), ours.float())
-        return (f"holds the codes of {file.dtype} as if they were numbers"
-                if same else f"is {ours.dtype}, the file has codes of "
-                f"{file.dtype}")
+        return (
+            f"holds the codes of {file.dtype} as if they were numbers"
+            if same
+            else f"is {ours.dtype}, the file has codes of {file.dtype}"
+        )
     rounded = file.to(ours.dtype)
     if ours.element_size() == 1:
         same = torch.equal(ours.view(torch.uint8), rounded.view(torch.uint8))
     else:
         same = torch.equal(ours, rounded) or bool(
-            ((ours == rounded) | (ours.isnan() & rounded.isnan())).all())
+            ((ours == rounded) | (ours.isnan() & rounded.isnan())).all()
+        )
     return None if same else "has other values"

@@ -39,8 +39,15 @@ _UNSUPPORTED = {
     "fbgemm_fp8": "FBGEMM FP8",
 }
 #: Width of codes where a configuration does not say it.
-_BITS = {"awq": 4, "gptq": 4, "mxfp4": 4, "eetq": 8, "bitnet": 2,
-         "quip": 2, "fbgemm_fp8": 8}
+_BITS = {
+    "awq": 4,
+    "gptq": 4,
+    "mxfp4": 4,
+    "eetq": 8,
+    "bitnet": 2,
+    "quip": 2,
+    "fbgemm_fp8": 8,
+}
 #: Formats of compressed-tensors with one code of 8 bits per element.
 _COMPRESSED_8BIT = ("float-quantized", "int-quantized", "naive-quantized")
 
@@ -83,14 +90,23 @@ def describe(quantization: Quantization) -> str:
     if method == "compressed-tensors":
         bits = _bits_of_groups(quantization)
         name = quantization.get("format") or "compressed"
-        return f"{bits}-bit compressed-tensors ({name})" if bits \
+        return (
+            f"{bits}-bit compressed-tensors ({name})"
+            if bits
             else f"compressed-tensors ({name})"
+        )
     if method == "fp8":
         block = quantization.get("weight_block_size")
         scheme = quantization.get("activation_scheme") or "dynamic"
-        return "fine-grained FP8 (" + (
-            f"blocks of {'x'.join(map(str, block))}, "
-            if isinstance(block, list) else "") + f"{scheme} activations)"
+        return (
+            "fine-grained FP8 ("
+            + (
+                f"blocks of {'x'.join(map(str, block))}, "
+                if isinstance(block, list)
+                else ""
+            )
+            + f"{scheme} activations)"
+        )
     bits = _bits(method, quantization)
     name = _UNSUPPORTED.get(method, method)
     return f"{bits}-bit {name}" if bits else name
@@ -98,8 +114,12 @@ def describe(quantization: Quantization) -> str:
 
 def _bits(method: str, quantization: Quantization) -> int | None:
     if method == "bitsandbytes":
-        return 4 if quantization.get("load_in_4bit") \
-            or quantization.get("_load_in_4bit") else 8
+        return (
+            4
+            if quantization.get("load_in_4bit")
+            or quantization.get("_load_in_4bit")
+            else 8
+        )
     for name in ("bits", "nbits", "w_bit", "wbits"):
         value = quantization.get(name)
         if isinstance(value, int):
@@ -112,8 +132,9 @@ def _bits_of_groups(quantization: Quantization) -> int | None:
     if isinstance(groups, dict):
         for group in groups.values():
             weights = group.get("weights") if isinstance(group, dict) else None
-            bits = weights.get("num_bits") if isinstance(weights, dict) \
-                else None
+            bits = (
+                weights.get("num_bits") if isinstance(weights, dict) else None
+            )
             if isinstance(bits, int):
                 return bits
     return None
@@ -127,11 +148,17 @@ def is_supported(quantization: Quantization) -> bool:
         return True
     if method == "modelopt":
         return str(quantization.get("quant_algo") or "FP8").upper() in (
-            "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "INT8_SQ")
+            "FP8",
+            "FP8_PER_CHANNEL_PER_TOKEN",
+            "FP8_PB_WO",
+            "INT8_SQ",
+        )
     if method == "compressed-tensors":
         bits = _bits_of_groups(quantization)
-        return quantization.get("format") in _COMPRESSED_8BIT \
-            and bits in (None, 8)
+        return quantization.get("format") in _COMPRESSED_8BIT and bits in (
+            None,
+            8,
+        )
     return False
 
 
@@ -139,18 +166,27 @@ def refusal(quantization: Quantization) -> str | None:
     """Why no kernel reads a checkpoint of this format, or None."""
     if is_supported(quantization):
         return None
-    return (f"FUSE-N313 unsupported-format: {describe(quantization)} weights, "
-            "which no kernel reads; supported are fine-grained FP8, "
-            "compressed-tensors and ModelOpt checkpoints with 8 bits per "
-            "element, and unquantized ones")
+    return (
+        f"FUSE-N313 unsupported-format: {describe(quantization)} weights, "
+        "which no kernel reads; supported are fine-grained FP8, "
+        "compressed-tensors and ModelOpt checkpoints with 8 bits per "
+        "element, and unquantized ones"
+    )
 
 
 #: Packages whose modules hold weights that no kernel reads, and what they are.
 _PACKED = {
-    "awq": "4-bit AWQ", "gptqmodel": "GPTQ or AWQ", "auto_gptq": "GPTQ",
-    "bitsandbytes": "bitsandbytes", "hqq": "HQQ", "aqlm": "AQLM",
-    "eetq": "8-bit EETQ", "optimum": "Quanto", "quanto": "Quanto",
-    "vptq": "VPTQ", "auto_round": "AutoRound",
+    "awq": "4-bit AWQ",
+    "gptqmodel": "GPTQ or AWQ",
+    "auto_gptq": "GPTQ",
+    "bitsandbytes": "bitsandbytes",
+    "hqq": "HQQ",
+    "aqlm": "AQLM",
+    "eetq": "8-bit EETQ",
+    "optimum": "Quanto",
+    "quanto": "Quanto",
+    "vptq": "VPTQ",
+    "auto_round": "AutoRound",
 }
 
 
@@ -175,5 +211,7 @@ def compressed_forward(module: nn.Module) -> bool:
     the forward of the class, so only its code tells."""
     own = getattr(module.__dict__.get("forward"), "__func__", None)
     code = getattr(own, "__code__", None)
-    return code is not None \
+    return (
+        code is not None
         and "compressed_tensors" in Path(code.co_filename).parts
+    )

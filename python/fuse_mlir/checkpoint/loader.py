@@ -87,14 +87,16 @@ class Checkpoint:
         if weight is None:
             return {}
         prefix = weight.removesuffix("weight")
-        return {name.removeprefix(prefix): self.read(name)
-                for name in self._files
-                if name.startswith(prefix)
-                and "." not in name.removeprefix(prefix)}
+        return {
+            name.removeprefix(prefix): self.read(name)
+            for name in self._files
+            if name.startswith(prefix) and "." not in name.removeprefix(prefix)
+        }
 
 
-def policy_of(directory: str | Path, policy: Policy,
-              bias_place: str | None) -> Policy:
+def policy_of(
+    directory: str | Path, policy: Policy, bias_place: str | None
+) -> Policy:
     """`policy` with the place of biases that the checkpoint's own forward
     has, unless the user gave one: FP8Linear of transformers adds a bias in an
     op of its own."""
@@ -106,10 +108,15 @@ def policy_of(directory: str | Path, policy: Policy,
     return policy
 
 
-def load_chain(directory: str | Path, parent: str, members: Sequence[str],
-               residual: bool, dtype: torch.dtype, policy: Policy,
-               original: str | Path | None = None) \
-        -> tuple[Chain, list[Kept]]:
+def load_chain(
+    directory: str | Path,
+    parent: str,
+    members: Sequence[str],
+    residual: bool,
+    dtype: torch.dtype,
+    policy: Policy,
+    original: str | Path | None = None,
+) -> tuple[Chain, list[Kept]]:
     """The modules `members` below `parent` with the weights of a checkpoint.
 
     Args:
@@ -128,8 +135,9 @@ def load_chain(directory: str | Path, parent: str, members: Sequence[str],
         raise BlockError(f"no directory '{directory}'")
     check_format(directory)
     config = _float_config(directory)
-    chain = take_chain(build_from_config(config, dtype), parent, members,
-                       residual)
+    chain = take_chain(
+        build_from_config(config, dtype), parent, members, residual
+    )
     checkpoint = Checkpoint(directory)
     before = None if original is None else Checkpoint(original)
     kept: list[Kept] = []
@@ -151,9 +159,14 @@ def load_chain(directory: str | Path, parent: str, members: Sequence[str],
     return chain, kept
 
 
-def _fill(chain: nn.Module, checkpoint: Checkpoint, dtype: torch.dtype,
-          wanted: Callable[[str, nn.Parameter], bool] = (
-              lambda _, parameter: parameter.is_meta)) -> None:
+def _fill(
+    chain: nn.Module,
+    checkpoint: Checkpoint,
+    dtype: torch.dtype,
+    wanted: Callable[[str, nn.Parameter], bool] = (
+        lambda _, parameter: parameter.is_meta
+    ),
+) -> None:
     """Reads parameters, by default those that have no storage yet."""
     tied = set(getattr(chain, "all_tied_weights_keys", None) or ())
     for path, owner in chain.named_modules():
@@ -170,9 +183,11 @@ def _fill(chain: nn.Module, checkpoint: Checkpoint, dtype: torch.dtype,
             if tensor.shape != parameter.shape:
                 raise BlockError(
                     f"'{entry}' has shape {list(tensor.shape)}, the model "
-                    f"wants {list(parameter.shape)}")
-            setattr(owner, name, nn.Parameter(tensor.to(dtype),
-                                              requires_grad=False))
+                    f"wants {list(parameter.shape)}"
+                )
+            setattr(
+                owner, name, nn.Parameter(tensor.to(dtype), requires_grad=False)
+            )
 
 
 def is_stored_checkpoint(directory: str | Path) -> bool:
@@ -182,8 +197,10 @@ def is_stored_checkpoint(directory: str | Path) -> bool:
     path = Path(directory)
     if not any(path.glob("*.safetensors")):
         return False
-    return any(entry.endswith("weight") and kind in _CODES
-               for entry, kind in Checkpoint(path).types().items())
+    return any(
+        entry.endswith("weight") and kind in _CODES
+        for entry, kind in Checkpoint(path).types().items()
+    )
 
 
 def check_format(directory: str | Path) -> None:
@@ -239,20 +256,21 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
         if not is_stored(entries):
             continue
         if not any(name in entries for name in WEIGHT_SCALES):
-            raise Refused("weight-scale-missing", path,
-                          f"the weight is {entries['weight'].dtype}; expected "
-                          "one of " + ", ".join(WEIGHT_SCALES))
+            raise Refused(
+                "weight-scale-missing",
+                path,
+                f"the weight is {entries['weight'].dtype}; expected "
+                "one of " + ", ".join(WEIGHT_SCALES),
+            )
         read.add(path)
-        module.weight = nn.Parameter(entries.pop("weight"),
-                                     requires_grad=False)
+        module.weight = nn.Parameter(entries.pop("weight"), requires_grad=False)
         bias = entries.pop("bias", None)
         if bias is not None:
             module.bias = nn.Parameter(bias.to(dtype), requires_grad=False)
         for name, tensor in entries.items():
             module.register_buffer(name, tensor)
-    _fill(model, checkpoint, dtype,
-          lambda path, _: path not in read)
-    tie: Callable[[], None] = getattr(model, "tie_weights")
+    _fill(model, checkpoint, dtype, lambda path, _: path not in read)
+    tie: Callable[[], None] = model.tie_weights
     tie()
     emulate(model)
     return model.eval()
@@ -279,8 +297,9 @@ def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     return model.eval()
 
 
-def from_pretrained(kind: Any, directory: str | Path, dtype: torch.dtype,
-                    config: Any = None) -> nn.Module:
+def from_pretrained(
+    kind: Any, directory: str | Path, dtype: torch.dtype, config: Any = None
+) -> nn.Module:
     """A model as transformers loads it, with all of its weights.
 
     Args:
@@ -296,27 +315,39 @@ def from_pretrained(kind: Any, directory: str | Path, dtype: torch.dtype,
     try:
         with known_to_transformers():
             model, info = kind.from_pretrained(
-                directory, dtype=dtype, output_loading_info=True,
-                local_files_only=True, **more)
+                directory,
+                dtype=dtype,
+                output_loading_info=True,
+                local_files_only=True,
+                **more,
+            )
     except ImportError as error:
-        raise BlockError(f"loading '{directory}' needs a package that is not "
-                         f"installed: {_first_line(error)}") from error
+        raise BlockError(
+            f"loading '{directory}' needs a package that is not "
+            f"installed: {_first_line(error)}"
+        ) from error
     except Exception as error:
-        raise BlockError(f"transformers cannot load '{directory}': "
-                         f"{type(error).__name__}: "
-                         + _first_line(error)) from error
+        raise BlockError(
+            f"transformers cannot load '{directory}': "
+            f"{type(error).__name__}: " + _first_line(error)
+        ) from error
     missing = sorted(map(str, info.get("missing_keys") or ()))
-    wrong = sorted(str(k[0] if isinstance(k, tuple) else k)
-                   for k in info.get("mismatched_keys") or ())
-    for names, what in ((missing, "does not have"),
-                        (wrong, "has in another shape")):
+    wrong = sorted(
+        str(k[0] if isinstance(k, tuple) else k)
+        for k in info.get("mismatched_keys") or ()
+    )
+    for names, what in (
+        (missing, "does not have"),
+        (wrong, "has in another shape"),
+    ):
         if names:
-            more_names = f" and {len(names) - 4} more" if len(names) > 4 \
-                else ""
+            more_names = f" and {len(names) - 4} more" if len(names) > 4 else ""
             raise BlockError(
                 f"'{directory}' {what} {len(names)} weights of "
                 f"{type(model).__name__}, which transformers would draw: "
-                + ", ".join(names[:4]) + more_names)
+                + ", ".join(names[:4])
+                + more_names
+            )
     return model
 
 
@@ -325,8 +356,9 @@ def _first_line(error: BaseException) -> str:
     return lines[0] or f"{type(error).__name__} without a message"
 
 
-def load_model(path: str | Path, dtype: torch.dtype,
-               config: Any = None) -> nn.Module:
+def load_model(
+    path: str | Path, dtype: torch.dtype, config: Any = None
+) -> nn.Module:
     """A model with its weights from a local directory.
 
     Checkpoints with weights in 8 bits keep them and their scales, and their
@@ -352,5 +384,4 @@ def load_model(path: str | Path, dtype: torch.dtype,
     if method != "fp8" and is_stored_checkpoint(path):
         return load_stored(path, dtype)
     config = config or transformers.AutoConfig.from_pretrained(path)
-    return from_pretrained(model_class(config), path, dtype,
-                                      config)
+    return from_pretrained(model_class(config), path, dtype, config)

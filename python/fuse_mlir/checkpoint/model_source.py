@@ -19,19 +19,32 @@ from torch import nn
 from fuse_mlir.checkpoint import loader
 from fuse_mlir.checkpoint import models as blocks
 from fuse_mlir.checkpoint.formats import describe, quantization_of
-from fuse_mlir.checkpoint.loader import Checkpoint, check_format, is_stored_checkpoint
+from fuse_mlir.checkpoint.loader import (
+    Checkpoint,
+    check_format,
+    is_stored_checkpoint,
+)
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend import extract
 
 #: Types that kernels compute in, by their names on the command line.
-DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16,
-          "float32": torch.float32}
+DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+}
 #: What a safetensors file calls them.
-_OF_FILE = {"BF16": torch.bfloat16, "F16": torch.float16,
-            "F32": torch.float32}
+_OF_FILE = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
 #: Keys of a config that are not settings of the model.
-_ABOUT_FILE = ("model_type", "transformers_version", "dtype", "torch_dtype",
-               "quantization_config", "compression_config", "auto_map")
+_ABOUT_FILE = (
+    "model_type",
+    "transformers_version",
+    "dtype",
+    "torch_dtype",
+    "quantization_config",
+    "compression_config",
+    "auto_map",
+)
 
 
 @dataclass(frozen=True)
@@ -51,15 +64,17 @@ class ModelSource:
     def is_stored(self) -> bool:
         """Whether the directory has weights in 8 bits or less, of which a
         skeleton knows nothing."""
-        return self.directory is not None \
-            and is_stored_checkpoint(self.directory)
+        return self.directory is not None and is_stored_checkpoint(
+            self.directory
+        )
 
     def skeleton(self) -> nn.Module:
         """The model in floating point on the meta device."""
         return blocks.build_from_config(self.config, self.dtype).eval()
 
-    def build(self, device: str = "cpu",
-              say: Callable[[str], None] | None = None) -> nn.Module:
+    def build(
+        self, device: str = "cpu", say: Callable[[str], None] | None = None
+    ) -> nn.Module:
         """The model with its weights, or with drawn ones.
 
         Args:
@@ -74,7 +89,8 @@ class ModelSource:
             raise BlockError(
                 f"no weights in '{self.directory}': expected *.safetensors or "
                 f"pytorch_model*.bin; name '{self.directory}/config.json' for "
-                "drawn weights")
+                "drawn weights"
+            )
         if self.directory is not None:
             check_format(self.directory)
         if self.directory is not None and self.changed:
@@ -83,8 +99,9 @@ class ModelSource:
         if self.directory is None:
             model = blocks.build_from_config(self.config, self.dtype, device)
             return blocks.seed_weights(model.eval(), seed=0)
-        model = loader.load_model(self.directory, self.dtype,
-                                  self.config if self.changed else None)
+        model = loader.load_model(
+            self.directory, self.dtype, self.config if self.changed else None
+        )
         return model.to(device).eval()
 
     def _check_settings(self) -> None:
@@ -95,42 +112,51 @@ class ModelSource:
             raise BlockError(
                 f"--set does not go with the {describe(quantization)} weights "
                 f"of '{self.directory}'; name '{self.directory}/config.json' "
-                "for a model with drawn weights")
+                "for a model with drawn weights"
+            )
         before = open_source(self.name, {}, None).skeleton()
         old = {n: tuple(p.shape) for n, p in before.named_parameters()}
-        new = {n: tuple(p.shape) for n, p in self.skeleton()
-               .named_parameters()}
+        new = {n: tuple(p.shape) for n, p in self.skeleton().named_parameters()}
         other = [n for n in (*old, *new) if old.get(n) != new.get(n)]
         if other:
             raise BlockError(
                 f"--set changes which weights the model has: '{other[0]}' is "
                 f"{_shape(new.get(other[0]))}, in '{self.directory}' it is "
                 f"{_shape(old.get(other[0]))}; name "
-                f"'{self.directory}/config.json' for drawn weights")
+                f"'{self.directory}/config.json' for drawn weights"
+            )
 
-    def _check_size(self, device: str,
-                    say: Callable[[str], None] | None) -> None:
+    def _check_size(
+        self, device: str, say: Callable[[str], None] | None
+    ) -> None:
         model = self.skeleton()
         count = sum(p.numel() for p in model.parameters())
         need = count * self.dtype.itemsize
         if self.directory is not None and self.is_stored:
-            need = sum(f.stat().st_size
-                       for f in self.directory.glob("*.safetensors"))
+            need = sum(
+                f.stat().st_size for f in self.directory.glob("*.safetensors")
+            )
         free = free_memory(device)
-        text = (f"{type(model).__name__}: {count:,} parameters, "
-                f"{_size(need)} in {str(self.dtype)[6:]}")
+        text = (
+            f"{type(model).__name__}: {count:,} parameters, "
+            f"{_size(need)} in {str(self.dtype)[6:]}"
+        )
         if free is not None:
             text += f"; {_size(free)} of memory are free"
             if need > free:
-                raise BlockError(f"the model does not fit on '{device}': "
-                                 + text + "; --set makes it smaller, such as "
-                                 "--set num_hidden_layers=2")
+                raise BlockError(
+                    f"the model does not fit on '{device}': "
+                    + text
+                    + "; --set makes it smaller, such as "
+                    "--set num_hidden_layers=2"
+                )
         if say is not None:
             say(text)
 
 
-def open_source(name: str, settings: Mapping[str, Any],
-                dtype: str | None) -> ModelSource:
+def open_source(
+    name: str, settings: Mapping[str, Any], dtype: str | None
+) -> ModelSource:
     """Finds out what a name on the command line is.
 
     Args:
@@ -147,25 +173,32 @@ def open_source(name: str, settings: Mapping[str, Any],
 
     path = Path(name)
     if not path.exists():
-        return ModelSource(name, *_typed(blocks.config_of(name, settings),
-                                         dtype), None)
+        return ModelSource(
+            name, *_typed(blocks.config_of(name, settings), dtype), None
+        )
     if path.is_dir() and not path.joinpath("config.json").is_file():
         raise BlockError(f"no config.json in '{path}'")
     try:
         config = transformers.AutoConfig.from_pretrained(path)
     except Exception as error:
-        raise BlockError(f"transformers cannot read the config of '{path}': "
-                         + extract.reason_of(error)) from error
+        raise BlockError(
+            f"transformers cannot read the config of '{path}': "
+            + extract.reason_of(error)
+        ) from error
     directory = path if path.is_dir() else None
-    if settings or directory is None \
-            and getattr(config, "quantization_config", None) is not None:
+    if (
+        settings
+        or directory is None
+        and getattr(config, "quantization_config", None) is not None
+    ):
         config = _with_settings(config, settings)
     chosen = _typed(config, dtype, directory)
     return ModelSource(name, *chosen, directory, bool(settings))
 
 
-def load_model(path: str | Path, dtype: torch.dtype | None = None,
-               device: str = "cpu") -> nn.Module:
+def load_model(
+    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
+) -> nn.Module:
     """A model of transformers from a directory, with its weights as stored.
 
     Weights of fine-grained FP8, compressed-tensors and ModelOpt checkpoints
@@ -193,39 +226,50 @@ def load_model(path: str | Path, dtype: torch.dtype | None = None,
     """
     names = {kind: name for name, kind in DTYPES.items()}
     if dtype is not None and dtype not in names:
-        raise BlockError(f"dtype is {dtype}; expected one of "
-                         + ", ".join(map(str, names)))
+        raise BlockError(
+            f"dtype is {dtype}; expected one of " + ", ".join(map(str, names))
+        )
     if not Path(path).is_dir():
         raise BlockError(f"no directory '{path}'")
-    return open_source(str(path), {}, None if dtype is None
-                       else names[dtype]).build(device)
+    return open_source(
+        str(path), {}, None if dtype is None else names[dtype]
+    ).build(device)
 
 
 def _has_weights(directory: Path) -> bool:
-    return any(next(directory.glob(pattern), None) is not None
-               for pattern in ("*.safetensors", "pytorch_model*.bin"))
+    return any(
+        next(directory.glob(pattern), None) is not None
+        for pattern in ("*.safetensors", "pytorch_model*.bin")
+    )
 
 
 def _with_settings(config: Any, settings: Mapping[str, Any]) -> Any:
     """A config with other settings, made anew because some follow from
     others."""
     blocks.check_settings(config, settings)
-    values = {key: value for key, value in config.to_diff_dict().items()
-              if key not in _ABOUT_FILE}
+    values = {
+        key: value
+        for key, value in config.to_diff_dict().items()
+        if key not in _ABOUT_FILE
+    }
     for key, value in list(values.items()):
         # Lists with an entry per layer are derived from their number.
-        if key == "layer_types" and key not in settings \
-                and "num_hidden_layers" in settings \
-                and isinstance(value, list):
-            values[key] = value[:settings["num_hidden_layers"]]
+        if (
+            key == "layer_types"
+            and key not in settings
+            and "num_hidden_layers" in settings
+            and isinstance(value, list)
+        ):
+            values[key] = value[: settings["num_hidden_layers"]]
     try:
         return type(config)(**{**values, **settings})
     except Exception as error:
         raise blocks.settings_error(config.model_type, error) from error
 
 
-def _typed(config: Any, dtype: str | None,
-           directory: Path | None = None) -> tuple[Any, torch.dtype]:
+def _typed(
+    config: Any, dtype: str | None, directory: Path | None = None
+) -> tuple[Any, torch.dtype]:
     if dtype is not None:
         return config, DTYPES[dtype]
     found = getattr(config, "dtype", None)
@@ -236,8 +280,10 @@ def _typed(config: Any, dtype: str | None,
     if found is None:
         found = torch.bfloat16
     if found not in DTYPES.values():
-        raise BlockError(f"the config's dtype is {found}; --dtype chooses one "
-                         "of " + ", ".join(DTYPES))
+        raise BlockError(
+            f"the config's dtype is {found}; --dtype chooses one "
+            "of " + ", ".join(DTYPES)
+        )
     return config, found
 
 
@@ -245,8 +291,11 @@ def _type_of_files(directory: Path) -> torch.dtype | None:
     """The type of most tensors in floating point."""
     if next(directory.glob("*.safetensors"), None) is None:
         return None
-    kinds = [kind for kind in Checkpoint(directory).types().values()
-             if kind in _OF_FILE]
+    kinds = [
+        kind
+        for kind in Checkpoint(directory).types().values()
+        if kind in _OF_FILE
+    ]
     return _OF_FILE[max(set(kinds), key=kinds.count)] if kinds else None
 
 
@@ -265,7 +314,7 @@ def free_memory(device: str) -> int | None:
 
 
 def _size(count: int) -> str:
-    for unit, size in (("TB", 10 ** 12), ("GB", 10 ** 9), ("MB", 10 ** 6)):
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:,} bytes"
@@ -273,4 +322,3 @@ def _size(count: int) -> str:
 
 def _shape(shape: tuple[int, ...] | None) -> str:
     return "missing" if shape is None else str(list(shape))
-

@@ -15,8 +15,12 @@ from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend.extract import reason_of
 
 
-def build_model(architecture: str, settings: Mapping[str, Any],
-                dtype: torch.dtype, device: str = "meta") -> nn.Module:
+def build_model(
+    architecture: str,
+    settings: Mapping[str, Any],
+    dtype: torch.dtype,
+    device: str = "meta",
+) -> nn.Module:
     """A model of transformers from its config alone.
 
     By default without storage: parameters are on the meta device until
@@ -35,12 +39,15 @@ def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
 
     if architecture not in transformers.CONFIG_MAPPING:
         if "/" in architecture or architecture.endswith(".json"):
-            raise BlockError(f"'{architecture}' does not exist; expected a "
-                             "directory with a model, a config.json, or an "
-                             "architecture of transformers")
-        raise BlockError(f"unknown architecture '{architecture}'"
-                         + _similar(architecture,
-                                    transformers.CONFIG_MAPPING))
+            raise BlockError(
+                f"'{architecture}' does not exist; expected a "
+                "directory with a model, a config.json, or an "
+                "architecture of transformers"
+            )
+        raise BlockError(
+            f"unknown architecture '{architecture}'"
+            + _similar(architecture, transformers.CONFIG_MAPPING)
+        )
     try:
         config = transformers.AutoConfig.for_model(architecture, **settings)
     except Exception as error:
@@ -58,9 +65,11 @@ def check_settings(config: Any, settings: Mapping[str, Any]) -> None:
     known = _config_fields(config)
     unknown = [k for k in settings if k not in known]
     if unknown:
-        raise BlockError(f"{type(config).__name__} has no setting "
-                         + ", ".join(f"'{k}'" for k in unknown)
-                         + _similar(unknown[0], known))
+        raise BlockError(
+            f"{type(config).__name__} has no setting "
+            + ", ".join(f"'{k}'" for k in unknown)
+            + _similar(unknown[0], known)
+        )
 
 
 def _similar(name: str, known: Iterable[str]) -> str:
@@ -69,8 +78,9 @@ def _similar(name: str, known: Iterable[str]) -> str:
     return f"; similar: {', '.join(close)}" if close else ""
 
 
-def build_from_config(config: Any, dtype: torch.dtype,
-                      device: str = "meta") -> nn.Module:
+def build_from_config(
+    config: Any, dtype: torch.dtype, device: str = "meta"
+) -> nn.Module:
     """The model of a config, by default with its parameters on the meta
     device."""
     try:
@@ -84,8 +94,11 @@ def build_from_config(config: Any, dtype: torch.dtype,
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
             if parameter.device.type != torch.device(device).type:
-                setattr(module, name, nn.Parameter(
-                    parameter.to(device), parameter.requires_grad))
+                setattr(
+                    module,
+                    name,
+                    nn.Parameter(parameter.to(device), parameter.requires_grad),
+                )
     return model
 
 
@@ -95,8 +108,10 @@ def settings_error(architecture: str, error: Exception) -> BlockError:
     Configs and models check settings with whatever error comes to hand.
     """
     reason = error.__cause__ or error
-    return BlockError(f"transformers cannot build '{architecture}' with these "
-                      f"settings: {reason_of(reason)}")
+    return BlockError(
+        f"transformers cannot build '{architecture}' with these "
+        f"settings: {reason_of(reason)}"
+    )
 
 
 def _config_fields(config: Any) -> set[str]:
@@ -120,7 +135,8 @@ def model_class(config: Any) -> Any:
             raise BlockError(
                 f"transformers {transformers.__version__} has no class "
                 f"'{name}', which the config's architectures name"
-                + _similar(name, dir(transformers)))
+                + _similar(name, dir(transformers))
+            )
         return kind
     if type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         return transformers.AutoModelForCausalLM
@@ -152,24 +168,27 @@ def seed_weights(module: nn.Module, seed: int) -> nn.Module:
     """
     buffers = [n for n, b in module.named_buffers() if b.is_meta]
     if buffers:
-        raise BlockError("cannot draw values for buffers: "
-                         + ", ".join(buffers))
+        raise BlockError(
+            "cannot draw values for buffers: " + ", ".join(buffers)
+        )
     generator = torch.Generator().manual_seed(seed)
     centers = _vector_centers(module)
     drawn: dict[int, nn.Parameter] = {}
     for owner in module.modules():
         for name, old in owner.named_parameters(recurse=False):
             if id(old) not in drawn:
-                noise = torch.randn(old.shape, generator=generator,
-                                    device="cpu")
+                noise = torch.randn(
+                    old.shape, generator=generator, device="cpu"
+                )
                 if old.dim() >= 2:
                     noise *= old.shape[-1] ** -0.5
                 else:
                     noise = centers[id(old)] + 0.1 * noise
                 if not old.is_meta:
                     noise = noise.to(old.device)
-                drawn[id(old)] = nn.Parameter(noise.to(old.dtype),
-                                              requires_grad=False)
+                drawn[id(old)] = nn.Parameter(
+                    noise.to(old.dtype), requires_grad=False
+                )
             setattr(owner, name, drawn[id(old)])
     return module
 

@@ -27,18 +27,32 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the result is the exit status."""
     options = _parser().parse_args(arguments)
-    options.line = shlex.join(["python", "-m", "fuse_mlir", *(
-        sys.argv[1:] if arguments is None else arguments)])
+    options.line = shlex.join(
+        [
+            "python",
+            "-m",
+            "fuse_mlir",
+            *(sys.argv[1:] if arguments is None else arguments),
+        ]
+    )
     from fuse_mlir.errors import BlockError, CalibrationError, ImportFailure
 
     try:
         return options.run(options)
     # Errors of kernels and of the library are runtime errors.
-    except (BlockError, CalibrationError, ImportError, ImportFailure, OSError,
-            RuntimeError, ValueError) as error:
+    except (
+        BlockError,
+        CalibrationError,
+        ImportError,
+        ImportFailure,
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         text = str(error)
-        if isinstance(error, ImportError) \
-                and not isinstance(error, ImportFailure):
+        if isinstance(error, ImportError) and not isinstance(
+            error, ImportFailure
+        ):
             first = text.strip().partition("\n")[0]
             text = f"a package is missing: {first}"
         if isinstance(error, OSError) and error.filename is not None:
@@ -52,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="fuse_mlir", description="Python side of the fuse compiler.")
+        prog="fuse_mlir", description="Python side of the fuse compiler."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     _add_import(commands)
     _add_compare(commands)
@@ -65,26 +80,41 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_import(commands: Any) -> None:
     command = commands.add_parser(
-        "import", help="turn modules of a transformers model into fuse IR",
+        "import",
+        help="turn modules of a transformers model into fuse IR",
         description="Exports a chain of modules with torch.export and writes "
         "it as fuse IR (OUTPUT) with its weights beside it "
-        "(OUTPUT with the suffix .safetensors).")
+        "(OUTPUT with the suffix .safetensors).",
+    )
     add_model(command, required=True)
     add_stored(command)
     command.add_argument(
-        "--check-data", metavar="FILE", type=Path, nargs="+", default=[],
+        "--check-data",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        default=[],
         help=".npy inputs of the chain, with which static input scales are "
-        "compared")
-    command.add_argument("--tools", type=Path, metavar="DIR",
-                         help="directory of fuse-opt and fuse-run, which "
-                         "--check-data runs")
+        "compared",
+    )
     command.add_argument(
-        "--sample", metavar="DIM=SIZE", action="append", default=[],
+        "--tools",
+        type=Path,
+        metavar="DIR",
+        help="directory of fuse-opt and fuse-run, which --check-data runs",
+    )
+    command.add_argument(
+        "--sample",
+        metavar="DIM=SIZE",
+        action="append",
+        default=[],
         help="also write a random input with these sizes and what PyTorch "
         "computes from it: OUTPUT with the suffixes .input.npy, "
-        ".output.npy and, in f32 throughout, .output-f32.npy")
-    command.add_argument("-o", "--output", metavar="OUTPUT", type=Path,
-                         required=True)
+        ".output.npy and, in f32 throughout, .output-f32.npy",
+    )
+    command.add_argument(
+        "-o", "--output", metavar="OUTPUT", type=Path, required=True
+    )
     command.set_defaults(run=_run_import)
 
 
@@ -95,15 +125,15 @@ def _run_import(options: argparse.Namespace) -> int:
     from fuse_mlir.frontend.importer import import_program
 
     chain, dtype, shape = make_chain(options)
-    function = import_program(extract.export_module(chain, shape, dtype),
-                              options.name)
+    function = import_program(
+        extract.export_module(chain, shape, dtype), options.name
+    )
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(function.text)
     weights = options.output.with_suffix(".safetensors")
     save_file(function.weights, weights, metadata=function.aliases or None)
     print(f"{options.output}: {len(function.text.splitlines())} lines")
-    size = sum(t.numel() * t.element_size()
-               for t in function.weights.values())
+    size = sum(t.numel() * t.element_size() for t in function.weights.values())
     print(f"{weights}: {len(function.weights)} tensors, {size:,} bytes")
     if options.check_data:
         _check_scales(options, chain, dtype, shape)
@@ -114,8 +144,9 @@ def _run_import(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
-                  shape: list[Any]) -> None:
+def _check_scales(
+    options: argparse.Namespace, chain: Any, dtype: Any, shape: list[Any]
+) -> None:
     """Runs the chain on data with its activations in floating point, and
     compares every static input scale with what its linear reads."""
     import tempfile
@@ -125,10 +156,17 @@ def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
     from fuse_mlir.calibration.scales import Tools, observe
     from fuse_mlir.frontend import extract
     from fuse_mlir.frontend.importer import import_program
-    from fuse_mlir.quantized.stored import STORAGE, StoredLinear, check_input_scales
+    from fuse_mlir.quantized.stored import (
+        STORAGE,
+        StoredLinear,
+        check_input_scales,
+    )
 
-    linears = {path: module for path, module in chain.named_modules()
-               if isinstance(module, StoredLinear)}
+    linears = {
+        path: module
+        for path, module in chain.named_modules()
+        if isinstance(module, StoredLinear)
+    }
     policies = {path: module.policy for path, module in linears.items()}
     for module in linears.values():
         module.policy = replace(module.policy, activations="none")
@@ -142,14 +180,20 @@ def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
         source.write_text(function.text)
         weights = source.with_suffix(".safetensors")
         save_file(function.weights, weights)
-        seen = observe(Tools(options.tools), source, weights,
-                       options.check_data)
+        seen = observe(
+            Tools(options.tools), source, weights, options.check_data
+        )
     for path, module in linears.items():
         if module.scale_of_input is not None:
-            check_input_scales({path: module.scale_of_input}, seen,
-                               STORAGE[module.stored.dtype])
-    print(f"{len(linears)} input scales agree with "
-          f"{len(options.check_data)} files")
+            check_input_scales(
+                {path: module.scale_of_input},
+                seen,
+                STORAGE[module.stored.dtype],
+            )
+    print(
+        f"{len(linears)} input scales agree with "
+        f"{len(options.check_data)} files"
+    )
 
 
 def _write_sample(chain: Any, sample: Any, output: Path) -> None:
@@ -172,23 +216,34 @@ def _write_sample(chain: Any, sample: Any, output: Path) -> None:
 
 def _add_compare(commands: Any) -> None:
     command = commands.add_parser(
-        "compare", help="print how results differ from a reference",
+        "compare",
+        help="print how results differ from a reference",
         description="Prints for each result the largest and the relative "
         "difference from REFERENCE and how many elements differ by how many "
-        "units in the last place.")
+        "units in the last place.",
+    )
     command.add_argument("reference", type=Path)
     command.add_argument("results", metavar="NAME=FILE", nargs="+")
-    command.add_argument("--element", default="bf16",
-                         help="type the results are rounded to")
     command.add_argument(
-        "--max-relative", type=float, metavar="BOUND",
-        help="fail where the relative difference in the L2 norm is larger")
-    command.add_argument("--identical", action="store_true",
-                         help="fail where any element differs")
+        "--element", default="bf16", help="type the results are rounded to"
+    )
     command.add_argument(
-        "--yardstick", metavar="NAME",
+        "--max-relative",
+        type=float,
+        metavar="BOUND",
+        help="fail where the relative difference in the L2 norm is larger",
+    )
+    command.add_argument(
+        "--identical",
+        action="store_true",
+        help="fail where any element differs",
+    )
+    command.add_argument(
+        "--yardstick",
+        metavar="NAME",
         help="fail where a result is farther from REFERENCE in the L2 norm "
-        "than FACTOR times the result NAME")
+        "than FACTOR times the result NAME",
+    )
     command.add_argument("--factor", type=float, default=1.5)
     command.set_defaults(run=_run_compare)
 
@@ -203,8 +258,9 @@ def _run_compare(options: argparse.Namespace) -> int:
             try:
                 return np.lib.format.read_array(file)
             except ValueError as error:
-                raise ValueError(f"{path}: not a .npy file that can be read: "
-                                 f"{error}") from error
+                raise ValueError(
+                    f"{path}: not a .npy file that can be read: {error}"
+                ) from error
 
     reference = load(options.reference)
     rows = {}
@@ -218,67 +274,118 @@ def _run_compare(options: argparse.Namespace) -> int:
     bound = options.max_relative
     if options.yardstick is not None:
         if options.yardstick not in rows:
-            raise ValueError(f"no result '{options.yardstick}'; expected one "
-                             "of " + ", ".join(rows))
+            raise ValueError(
+                f"no result '{options.yardstick}'; expected one "
+                "of " + ", ".join(rows)
+            )
         yard = options.factor * rows[options.yardstick].relative_l2
         bound = yard if bound is None else min(bound, yard)
     for name, row in rows.items():
         if row.nonfinite_mismatches:
-            print(f"{name}: {row.nonfinite_mismatches} elements are finite "
-                  "or NaN on one side only")
+            print(
+                f"{name}: {row.nonfinite_mismatches} elements are finite "
+                "or NaN on one side only"
+            )
             status = 1
         if options.identical and not row.identical:
             print(f"{name}: not identical")
             status = 1
         if bound is not None and not row.relative_l2 <= bound:
-            print(f"{name}: relative difference {row.relative_l2:.2e} "
-                  f"exceeds {bound:.2e}")
+            print(
+                f"{name}: relative difference {row.relative_l2:.2e} "
+                f"exceeds {bound:.2e}"
+            )
             status = 1
     return status
 
 
 def _add_calibrate(commands: Any) -> None:
     command = commands.add_parser(
-        "calibrate", help="make static scales from sample inputs",
+        "calibrate",
+        help="make static scales from sample inputs",
         description="Runs the function of SOURCE on every DATA file and "
-        "writes the scales of its linears for fuse-quantize-linears.")
-    command.add_argument("source", metavar="SOURCE", type=Path,
-                         help="fuse IR with one function")
-    command.add_argument("data", metavar="DATA", type=Path, nargs="+",
-                         help=".npy files, each the input of one call")
-    command.add_argument("--weights", type=Path, required=True,
-                         metavar="FILE", help="parameters as .safetensors")
-    command.add_argument("--stored", type=Path, metavar="FILE",
-                         help="also write the parameters with the weights as "
-                         "they are stored, for weights=stored")
+        "writes the scales of its linears for fuse-quantize-linears.",
+    )
+    command.add_argument(
+        "source", metavar="SOURCE", type=Path, help="fuse IR with one function"
+    )
+    command.add_argument(
+        "data",
+        metavar="DATA",
+        type=Path,
+        nargs="+",
+        help=".npy files, each the input of one call",
+    )
+    command.add_argument(
+        "--weights",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="parameters as .safetensors",
+    )
+    command.add_argument(
+        "--stored",
+        type=Path,
+        metavar="FILE",
+        help="also write the parameters with the weights as "
+        "they are stored, for weights=stored",
+    )
     _add_scales(command)
-    command.add_argument("-o", "--output", metavar="OUTPUT", type=Path,
-                         required=True, help="JSON file with the scales")
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="OUTPUT",
+        type=Path,
+        required=True,
+        help="JSON file with the scales",
+    )
     command.set_defaults(run=_run_calibrate)
 
 
 def _add_scales(command: Any) -> None:
     """How scales are chosen, where ranges are kept, what is reported."""
-    command.add_argument("--storage", default="f8E4M3FN",
-                         help="f8E4M3FN (default), f8E5M2 or i8")
-    command.add_argument("--method", default="amax",
-                         help="amax (default), percentile or mse")
-    command.add_argument("--percentile", type=float, default=99.99,
-                         help="share that does not saturate, in percent")
-    command.add_argument("--per-channel", action="store_true",
-                         help="one weight scale per output channel, by amax; "
-                         "calibrate writes them with the parameters to OUTPUT "
-                         "with the suffix .safetensors")
-    command.add_argument("--report", type=Path, metavar="FILE",
-                         help="also write a report: .html, .json or text")
-    command.add_argument("--cache", type=Path, metavar="DIR",
-                         help="directory with ranges observed before, by the "
-                         "hash of function, weights and data (default: "
-                         "fuse-mlir/ranges in the user's cache)")
-    command.add_argument("--no-cache", action="store_true",
-                         help="observe anew, and keep nothing")
-    command.add_argument("--tools", type=Path, metavar="DIR",
-                         help="directory of fuse-opt and fuse-run")
+    command.add_argument(
+        "--storage", default="f8E4M3FN", help="f8E4M3FN (default), f8E5M2 or i8"
+    )
+    command.add_argument(
+        "--method", default="amax", help="amax (default), percentile or mse"
+    )
+    command.add_argument(
+        "--percentile",
+        type=float,
+        default=99.99,
+        help="share that does not saturate, in percent",
+    )
+    command.add_argument(
+        "--per-channel",
+        action="store_true",
+        help="one weight scale per output channel, by amax; "
+        "calibrate writes them with the parameters to OUTPUT "
+        "with the suffix .safetensors",
+    )
+    command.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="also write a report: .html, .json or text",
+    )
+    command.add_argument(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="directory with ranges observed before, by the "
+        "hash of function, weights and data (default: "
+        "fuse-mlir/ranges in the user's cache)",
+    )
+    command.add_argument(
+        "--no-cache", action="store_true", help="observe anew, and keep nothing"
+    )
+    command.add_argument(
+        "--tools",
+        type=Path,
+        metavar="DIR",
+        help="directory of fuse-opt and fuse-run",
+    )
 
 
 def _cache(options: argparse.Namespace) -> Path | None:
@@ -299,23 +406,35 @@ def _run_calibrate(options: argparse.Namespace) -> int:
     from fuse_mlir.calibration import scales
 
     tools = scales.Tools(options.tools)
-    ranges = scales.observe(tools, options.source, options.weights,
-                               options.data, _say, _cache(options))
+    ranges = scales.observe(
+        tools,
+        options.source,
+        options.weights,
+        options.data,
+        _say,
+        _cache(options),
+    )
     parameters = load_file(options.weights)
-    result = scales.calibrate(ranges, parameters, options.storage,
-                                 options.method, options.percentile,
-                                 options.per_channel)
+    result = scales.calibrate(
+        ranges,
+        parameters,
+        options.storage,
+        options.method,
+        options.percentile,
+        options.per_channel,
+    )
     options.output.write_text(scales.scales_json(result))
     print(scales.report_text(result), end="")
     if options.stored:
-        save_file(scales.stored_weights(result, parameters),
-                  options.stored)
+        save_file(scales.stored_weights(result, parameters), options.stored)
         print(f"{options.stored}: parameters with stored weights")
     if result.channel_scales:
         path = options.output.with_suffix(".safetensors")
         save_file(parameters | result.channel_scales, path)
-        print(f"{path}: parameters and {len(result.channel_scales)} vectors "
-              "of channel scales")
+        print(
+            f"{path}: parameters and {len(result.channel_scales)} vectors "
+            "of channel scales"
+        )
     if options.report:
         from fuse_mlir.support.about import about
 
@@ -333,28 +452,52 @@ def _run_calibrate(options: argparse.Namespace) -> int:
 
 def _add_accuracy(commands: Any) -> None:
     command = commands.add_parser(
-        "accuracy", help="report what static quantization costs",
+        "accuracy",
+        help="report what static quantization costs",
         description="Calibrates a function on data, runs it in its own "
         "precision, with static scales as one kernel, with scales measured at "
         "run time and with stored weights alone, and prints how far the "
         "results are apart and how much of each input saturates. The function "
         "is SOURCE with --weights, or modules of a model as import takes "
-        "them.")
-    command.add_argument("data", metavar="DATA", type=Path, nargs="+",
-                         help=".npy files, each the input of one call")
-    command.add_argument("--source", metavar="SOURCE", type=Path,
-                         help="fuse IR with one function")
-    command.add_argument("--weights", type=Path, metavar="FILE",
-                         help="parameters of SOURCE as .safetensors")
-    command.add_argument("--calibrate-on", metavar="FILE", type=Path,
-                         nargs="+", default=[],
-                         help=".npy files that the scales come from (default: "
-                         "DATA)")
-    command.add_argument("--order", default="reciprocal",
-                         help="reciprocal (default) or divide")
-    command.add_argument("--min-cosine", type=float, metavar="BOUND",
-                         help="fail where the static results have a smaller "
-                         "cosine with the original")
+        "them.",
+    )
+    command.add_argument(
+        "data",
+        metavar="DATA",
+        type=Path,
+        nargs="+",
+        help=".npy files, each the input of one call",
+    )
+    command.add_argument(
+        "--source",
+        metavar="SOURCE",
+        type=Path,
+        help="fuse IR with one function",
+    )
+    command.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="parameters of SOURCE as .safetensors",
+    )
+    command.add_argument(
+        "--calibrate-on",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        default=[],
+        help=".npy files that the scales come from (default: DATA)",
+    )
+    command.add_argument(
+        "--order", default="reciprocal", help="reciprocal (default) or divide"
+    )
+    command.add_argument(
+        "--min-cosine",
+        type=float,
+        metavar="BOUND",
+        help="fail where the static results have a smaller "
+        "cosine with the original",
+    )
     _add_scales(command)
     add_model(command, required=False)
     command.set_defaults(run=_run_accuracy)
@@ -369,8 +512,10 @@ def _run_accuracy(options: argparse.Namespace) -> int:
     tools = Tools(options.tools)
     from_model = options.pretrained or options.architecture
     if bool(options.source) == bool(from_model):
-        raise ValueError("expected either --source or a model, named by "
-                         "--architecture or --pretrained")
+        raise ValueError(
+            "expected either --source or a model, named by "
+            "--architecture or --pretrained"
+        )
     if options.source and not options.weights:
         raise ValueError("--source needs --weights")
     if from_model and not (options.members and options.shape):
@@ -380,9 +525,19 @@ def _run_accuracy(options: argparse.Namespace) -> int:
         if from_model:
             source, weights = _import_to(options, Path(directory))
         report = accuracy.measure(
-            tools, source, weights, options.data, options.calibrate_on,
-            options.storage, options.method, options.percentile,
-            options.per_channel, options.order, _cache(options), _say)
+            tools,
+            source,
+            weights,
+            options.data,
+            options.calibrate_on,
+            options.storage,
+            options.method,
+            options.percentile,
+            options.per_channel,
+            options.order,
+            _cache(options),
+            _say,
+        )
     if from_model:
         # The file is gone by now.
         report = replace(report, source=_chain_name(options))
@@ -401,10 +556,13 @@ def _run_accuracy(options: argparse.Namespace) -> int:
         print(f"report: {options.report}")
     static = report.rows[0]
     if options.min_cosine is not None and not (
-            static.cosine >= options.min_cosine and static.nonfinite == 0):
-        print(f"static: cosine {static.cosine:.7f} is below "
-              f"{options.min_cosine}, or {static.nonfinite} elements are not "
-              "finite")
+        static.cosine >= options.min_cosine and static.nonfinite == 0
+    ):
+        print(
+            f"static: cosine {static.cosine:.7f} is below "
+            f"{options.min_cosine}, or {static.nonfinite} elements are not "
+            "finite"
+        )
         return 1
     return 0
 
@@ -416,8 +574,9 @@ def _chain_name(options: argparse.Namespace) -> str:
     return f"{options.pretrained or options.architecture}: {where}"
 
 
-def _import_to(options: argparse.Namespace,
-               directory: Path) -> tuple[Path, Path]:
+def _import_to(
+    options: argparse.Namespace, directory: Path
+) -> tuple[Path, Path]:
     """The modules of a model as files."""
     from safetensors.torch import save_file
 
@@ -425,8 +584,9 @@ def _import_to(options: argparse.Namespace,
     from fuse_mlir.frontend.importer import import_program
 
     chain, dtype, shape = make_chain(options)
-    function = import_program(extract.export_module(chain, shape, dtype),
-                              options.name)
+    function = import_program(
+        extract.export_module(chain, shape, dtype), options.name
+    )
     source = directory / "model.mlir"
     source.write_text(function.text)
     weights = source.with_suffix(".safetensors")
@@ -436,27 +596,57 @@ def _import_to(options: argparse.Namespace,
 
 def _add_inputs(commands: Any) -> None:
     command = commands.add_parser(
-        "inputs", help="collect a module's inputs from text",
+        "inputs",
+        help="collect a module's inputs from text",
         description="Runs the model of DIR on each line of a text file, with "
         "its tokenizer, and writes what a module reads as .npy files, which "
-        "calibrate, accuracy and import --check-data take.")
-    command.add_argument("model", metavar="DIR", help="directory with a "
-                         "model, its weights and its tokenizer")
-    command.add_argument("--text", type=Path, required=True, metavar="FILE",
-                         help="one call for each line")
-    command.add_argument("--module", required=True, metavar="PATH",
-                         help="module whose input is kept, such as "
-                         "model.layers.0.post_attention_layernorm")
-    command.add_argument("--length", type=int, default=512,
-                         help="most tokens of a line (default: 512)")
-    command.add_argument("--dtype", choices=DTYPES, help="default: that of "
-                         "the config, else that of the weights, else bfloat16")
-    command.add_argument("--device", default="cpu",
-                         help="cpu (default) or cuda")
-    command.add_argument("--quiet", action="store_true",
-                         help="no progress on stderr")
-    command.add_argument("-o", "--output", type=Path, required=True,
-                         metavar="DIR", help="directory for the files")
+        "calibrate, accuracy and import --check-data take.",
+    )
+    command.add_argument(
+        "model",
+        metavar="DIR",
+        help="directory with a model, its weights and its tokenizer",
+    )
+    command.add_argument(
+        "--text",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="one call for each line",
+    )
+    command.add_argument(
+        "--module",
+        required=True,
+        metavar="PATH",
+        help="module whose input is kept, such as "
+        "model.layers.0.post_attention_layernorm",
+    )
+    command.add_argument(
+        "--length",
+        type=int,
+        default=512,
+        help="most tokens of a line (default: 512)",
+    )
+    command.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        help="default: that of "
+        "the config, else that of the weights, else bfloat16",
+    )
+    command.add_argument(
+        "--device", default="cpu", help="cpu (default) or cuda"
+    )
+    command.add_argument(
+        "--quiet", action="store_true", help="no progress on stderr"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="directory for the files",
+    )
     command.set_defaults(run=_run_inputs)
 
 
@@ -472,76 +662,124 @@ def _run_inputs(options: argparse.Namespace) -> int:
     lines = options.text.read_text(encoding="utf-8").splitlines()
     source = open_source(options.model, {}, options.dtype)
     if source.directory is None:
-        raise ValueError("inputs needs a directory with weights and a "
-                         f"tokenizer; '{options.model}' is not a directory")
+        raise ValueError(
+            "inputs needs a directory with weights and a "
+            f"tokenizer; '{options.model}' is not a directory"
+        )
     # Without files, transformers makes a tokenizer that knows no word.
-    if not any(next(Path(options.model).glob(name), None) for name in
-               ("tokenizer*.json", "vocab.*", "*.model")):
-        raise ValueError(f"'{options.model}' has no tokenizer: expected "
-                         "tokenizer.json, vocab.txt or the like")
+    if not any(
+        next(Path(options.model).glob(name), None)
+        for name in ("tokenizer*.json", "vocab.*", "*.model")
+    ):
+        raise ValueError(
+            f"'{options.model}' has no tokenizer: expected "
+            "tokenizer.json, vocab.txt or the like"
+        )
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
-            options.model, local_files_only=True)
+            options.model, local_files_only=True
+        )
     except Exception as error:
-        raise ValueError(f"'{options.model}' has no tokenizer that "
-                         f"transformers reads: {extract.reason_of(error)}") \
-            from error
+        raise ValueError(
+            f"'{options.model}' has no tokenizer that "
+            f"transformers reads: {extract.reason_of(error)}"
+        ) from error
     model = source.build(options.device, None if options.quiet else _say)
     files = input_files.collect_inputs(
-        model, tokenizer, lines, options.module, options.output,
-        options.length, _progress(options))
+        model,
+        tokenizer,
+        lines,
+        options.module,
+        options.output,
+        options.length,
+        _progress(options),
+    )
     print(f"{options.output}: {len(files)} files")
     return 0
 
 
 def _add_model_commands(commands: Any) -> None:
     for name, run, summary in (
-            ("explain", _run_explain, "say which modules of a model can be "
-             "fused, and why others not"),
-            ("fuse", _run_fuse, "fuse a model and write its kernels"),
-            ("verify", _run_verify, "hold fused modules against what they "
-             "replace"),
-            ("bench", _run_bench, "time a model with and without fusion")):
+        (
+            "explain",
+            _run_explain,
+            "say which modules of a model can be fused, and why others not",
+        ),
+        ("fuse", _run_fuse, "fuse a model and write its kernels"),
+        ("verify", _run_verify, "hold fused modules against what they replace"),
+        ("bench", _run_bench, "time a model with and without fusion"),
+    ):
         command = commands.add_parser(
-            name, help=summary, description=f"Commands on a model of "
-            f"transformers: {summary}.")
+            name,
+            help=summary,
+            description=f"Commands on a model of transformers: {summary}.",
+        )
         command.add_argument(
-            "model", metavar="MODEL_OR_CONFIG",
+            "model",
+            metavar="MODEL_OR_CONFIG",
             help="directory with config.json and weights, a config.json, or "
-            "a model type such as qwen3; the last two get drawn weights")
+            "a model type such as qwen3; the last two get drawn weights",
+        )
         command.add_argument(
-            "--set", metavar="KEY=VALUE", action="append", default=[],
+            "--set",
+            metavar="KEY=VALUE",
+            action="append",
+            default=[],
             help="setting of the config, such as num_hidden_layers=4; may "
-            "repeat; with weights only where it changes none of them")
+            "repeat; with weights only where it changes none of them",
+        )
         command.add_argument(
-            "--dtype", choices=DTYPES, help="default: that of the config, "
-            "else that of the weights, else bfloat16")
-        command.add_argument("--device", default="cpu",
-                             help="cpu (default) or cuda")
+            "--dtype",
+            choices=DTYPES,
+            help="default: that of the config, "
+            "else that of the weights, else bfloat16",
+        )
         command.add_argument(
-            "--pattern", metavar="CLASS=GLOB,...", action="append",
-            default=[], help="members of a chain; may repeat (default: "
-            "declared patterns, or every chain around linears)")
+            "--device", default="cpu", help="cpu (default) or cuda"
+        )
         command.add_argument(
-            "--rounding", choices=("exact", "relaxed"), default="exact",
+            "--pattern",
+            metavar="CLASS=GLOB,...",
+            action="append",
+            default=[],
+            help="members of a chain; may repeat (default: "
+            "declared patterns, or every chain around linears)",
+        )
+        command.add_argument(
+            "--rounding",
+            choices=("exact", "relaxed"),
+            default="exact",
             help="relaxed rounds activations once where a model writes out "
-            "formulas that round in between")
-        command.add_argument("--format", choices=("text", "json", "html"),
-                             default="text")
-        command.add_argument("--quiet", action="store_true",
-                             help="no progress on stderr")
+            "formulas that round in between",
+        )
         command.add_argument(
-            "-o", "--output", metavar="PATH", type=Path,
+            "--format", choices=("text", "json", "html"), default="text"
+        )
+        command.add_argument(
+            "--quiet", action="store_true", help="no progress on stderr"
+        )
+        command.add_argument(
+            "-o",
+            "--output",
+            metavar="PATH",
+            type=Path,
             required=name == "fuse",
-            help="directory for kernels and sites.json" if name == "fuse"
-            else "file for the report (default: stdout)")
+            help="directory for kernels and sites.json"
+            if name == "fuse"
+            else "file for the report (default: stdout)",
+        )
         if name == "fuse":
             command.add_argument(
-                "--chip", help="GPU that the kernels are for, such as sm_90a "
-                "(default: where the model is)")
+                "--chip",
+                help="GPU that the kernels are for, such as sm_90a "
+                "(default: where the model is)",
+            )
             command.add_argument(
-                "--hub", metavar="NAME", help="also write kernel directories "
-                "of Hugging Face, called NAME, or NAME-1 and so on")
+                "--hub",
+                metavar="NAME",
+                help="also write kernel directories "
+                "of Hugging Face, called NAME, or NAME-1 and so on",
+            )
         if name == "bench":
             command.add_argument("--repeats", type=int, default=20)
         command.set_defaults(run=run)
@@ -554,8 +792,9 @@ def _patterns(items: Sequence[str]) -> dict[tuple, str] | None:
         for part in item.split(","):
             name, equals, glob = part.partition("=")
             if not (name and equals and glob):
-                raise ValueError(f"bad pattern '{item}'; expected "
-                                 "CLASS=GLOB,CLASS=GLOB")
+                raise ValueError(
+                    f"bad pattern '{item}'; expected CLASS=GLOB,CLASS=GLOB"
+                )
             members.append((name, glob))
         found[tuple(members)] = "fuse"
     return found or None
@@ -569,11 +808,15 @@ def _check(options: argparse.Namespace) -> None:
 
         hub.check_name(options.hub)
     if getattr(options, "repeats", 1) < 1:
-        raise ValueError(f"--repeats: expected 1 or more, got "
-                         f"{options.repeats}")
+        raise ValueError(
+            f"--repeats: expected 1 or more, got {options.repeats}"
+        )
     if options.output is not None:
-        place = options.output if options.command == "fuse" \
+        place = (
+            options.output
+            if options.command == "fuse"
             else options.output.parent
+        )
         place.mkdir(parents=True, exist_ok=True)
 
 
@@ -616,9 +859,13 @@ def _progress(options: argparse.Namespace) -> Any:
             print(f"[{done}/{total}] {line}", file=sys.stderr)
             return
         filled = 30 * done // max(1, total)
-        print(f"\r{'█' * filled}{'░' * (30 - filled)} {done}/{total} "
-              f"{line[:60]:60}", end="\n" if done == total else "",
-              file=sys.stderr, flush=True)
+        print(
+            f"\r{'█' * filled}{'░' * (30 - filled)} {done}/{total} "
+            f"{line[:60]:60}",
+            end="\n" if done == total else "",
+            file=sys.stderr,
+            flush=True,
+        )
 
     return show
 
@@ -648,9 +895,12 @@ def _run_explain(options: argparse.Namespace) -> int:
     from fuse_mlir.reports import report
 
     model = _model(options, weights=False)
-    results = report.explain(model, _patterns(options.pattern),
-                             progress=_progress(options),
-                             rounding=options.rounding)
+    results = report.explain(
+        model,
+        _patterns(options.pattern),
+        progress=_progress(options),
+        rounding=options.rounding,
+    )
     _write(options, _sites(options, results))
     return 0
 
@@ -661,20 +911,25 @@ def _run_fuse(options: argparse.Namespace) -> int:
     from fuse_mlir.reports import report
 
     model = _model(options)
-    results = modules.fuse_modules(model, _patterns(options.pattern),
-                                   progress=_progress(options),
-                                   rounding=options.rounding,
-                                   only_faster=False)
+    results = modules.fuse_modules(
+        model,
+        _patterns(options.pattern),
+        progress=_progress(options),
+        rounding=options.rounding,
+        only_faster=False,
+    )
     files = compiled_module.export_all(model, options.output, options.chip)
     (options.output / "sites.json").write_text(
-        report.sites_json(results, _about(options)))
+        report.sites_json(results, _about(options))
+    )
     print(_sites(options, results), end="")
     for path, sites in files.items():
         print(f"{path}: kernel of {len(sites)} sites")
     for number, sites in enumerate(files.values() if options.hub else ()):
         name = f"{options.hub}-{number}" if len(files) > 1 else options.hub
-        made = hub.export_hub_kernel(model, options.output / name, sites[0],
-                                     name=name)
+        made = hub.export_hub_kernel(
+            model, options.output / name, sites[0], name=name
+        )
         print(f"{made}: kernel of {len(sites)} sites")
     return 0
 
@@ -684,9 +939,13 @@ def _run_verify(options: argparse.Namespace) -> int:
     from fuse_mlir.reports import report
 
     model = _model(options)
-    modules.fuse_modules(model, _patterns(options.pattern),
-                         progress=_progress(options),
-                         rounding=options.rounding, only_faster=False)
+    modules.fuse_modules(
+        model,
+        _patterns(options.pattern),
+        progress=_progress(options),
+        rounding=options.rounding,
+        only_faster=False,
+    )
     checks = report.verify(model, progress=_progress(options))
     files = _check_files(model, Path(options.model))
     checks.checks += files
@@ -714,9 +973,13 @@ def _run_bench(options: argparse.Namespace) -> int:
     from fuse_mlir.reports import report
 
     model = _model(options)
-    modules.fuse_modules(model, _patterns(options.pattern),
-                         progress=_progress(options),
-                         rounding=options.rounding, only_faster=False)
+    modules.fuse_modules(
+        model,
+        _patterns(options.pattern),
+        progress=_progress(options),
+        rounding=options.rounding,
+        only_faster=False,
+    )
     timing = report.bench(model, repeats=options.repeats)
     timing.about = _about(options)
     _write(options, _printed(timing, options.format))

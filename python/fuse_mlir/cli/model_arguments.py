@@ -34,63 +34,104 @@ def add_model(command: argparse.ArgumentParser, required: bool) -> None:
     """The arguments of a model, its modules and their input."""
     source = command.add_mutually_exclusive_group(required=required)
     source.add_argument(
-        "--architecture", metavar="NAME",
+        "--architecture",
+        metavar="NAME",
         help="model type of transformers, such as qwen3, or a config.json; "
-        "weights are drawn")
+        "weights are drawn",
+    )
     source.add_argument(
-        "--pretrained", metavar="DIR", type=Path,
-        help="local directory with a model and its weights")
+        "--pretrained",
+        metavar="DIR",
+        type=Path,
+        help="local directory with a model and its weights",
+    )
     command.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[],
-        help="setting of the config, such as hidden_size=1024; may repeat")
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="setting of the config, such as hidden_size=1024; may repeat",
+    )
     command.add_argument(
-        "--parent", metavar="PATH", default="",
-        help="module the members are children of, such as model.layers.0")
+        "--parent",
+        metavar="PATH",
+        default="",
+        help="module the members are children of, such as model.layers.0",
+    )
     command.add_argument(
-        "--members", metavar="NAMES", required=required,
-        help="modules called one after the other, separated by commas")
+        "--members",
+        metavar="NAMES",
+        required=required,
+        help="modules called one after the other, separated by commas",
+    )
     command.add_argument(
-        "--residual", action="store_true",
-        help="add the input of the chain to its result")
+        "--residual",
+        action="store_true",
+        help="add the input of the chain to its result",
+    )
     command.add_argument(
-        "--shape", metavar="DIMS", required=required,
-        help="input shape; a name is a dynamic dimension: tokens,1024")
+        "--shape",
+        metavar="DIMS",
+        required=required,
+        help="input shape; a name is a dynamic dimension: tokens,1024",
+    )
     command.add_argument(
-        "--dtype", choices=DTYPES, help="default: that of the config, else "
-        "that of the weights, else bfloat16")
-    command.add_argument("--name", default="main",
-                         help="name of the function (default: main)")
-    command.add_argument("--seed", type=int, default=0,
-                         help="seed of drawn weights and of the sample input")
+        "--dtype",
+        choices=DTYPES,
+        help="default: that of the config, else "
+        "that of the weights, else bfloat16",
+    )
+    command.add_argument(
+        "--name", default="main", help="name of the function (default: main)"
+    )
+    command.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of drawn weights and of the sample input",
+    )
 
 
 def add_stored(command: argparse.ArgumentParser) -> None:
     """The arguments about linears whose weights are stored in 8 bits."""
     group = command.add_argument_group(
-        "quantized checkpoints", "linears whose weights are stored in 8 bits")
+        "quantized checkpoints", "linears whose weights are stored in 8 bits"
+    )
     group.add_argument(
-        "--activations", default="static",
+        "--activations",
+        default="static",
         help="what is done with their inputs: static (default, the "
-        "checkpoint's scales), per_token, per_tensor or none")
+        "checkpoint's scales), per_token, per_tensor or none",
+    )
     group.add_argument(
-        "--order", default="reciprocal",
-        help="division order of static scales: reciprocal (default) or "
-        "divide")
+        "--order",
+        default="reciprocal",
+        help="division order of static scales: reciprocal (default) or divide",
+    )
     group.add_argument(
         "--bias-place",
         help="before_rounding or after_rounding; the latter by default for "
-        "the fp8 method of transformers, the former otherwise")
+        "the fp8 method of transformers, the former otherwise",
+    )
     group.add_argument(
-        "--unsupported", default="error",
+        "--unsupported",
+        default="error",
         help="error (default), or dequantize: keep linears whose layout is "
-        "not supported in floating point")
+        "not supported in floating point",
+    )
     group.add_argument(
-        "--inverse-scales", metavar="NAMES", default="",
-        help="entries that hold the inverse of a scale, separated by commas")
+        "--inverse-scales",
+        metavar="NAMES",
+        default="",
+        help="entries that hold the inverse of a scale, separated by commas",
+    )
     group.add_argument(
-        "--original", metavar="DIR", type=Path,
+        "--original",
+        metavar="DIR",
+        type=Path,
         help="directory with the weights before quantization, with which the "
-        "stored ones are compared")
+        "stored ones are compared",
+    )
 
 
 def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
@@ -116,45 +157,68 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
             raise ValueError("--set needs --architecture")
         source = open_source(str(options.pretrained), {}, options.dtype)
         if source.directory is None:
-            raise ValueError(f"--pretrained: no directory "
-                             f"'{options.pretrained}'")
-        return (_pretrained_chain(options, members, source), source.dtype,
-                shape)
-    source = open_source(options.architecture, settings(options.set),
-                         options.dtype)
+            raise ValueError(
+                f"--pretrained: no directory '{options.pretrained}'"
+            )
+        return (
+            _pretrained_chain(options, members, source),
+            source.dtype,
+            shape,
+        )
+    source = open_source(
+        options.architecture, settings(options.set), options.dtype
+    )
     if source.directory is not None:
-        raise ValueError(f"--architecture: '{options.architecture}' is a "
-                         "directory; --pretrained takes its weights, "
-                         f"'{options.architecture}/config.json' stands for "
-                         "drawn ones")
-    chain = extract.take_chain(source.skeleton(), options.parent, members,
-                              options.residual)
+        raise ValueError(
+            f"--architecture: '{options.architecture}' is a "
+            "directory; --pretrained takes its weights, "
+            f"'{options.architecture}/config.json' stands for "
+            "drawn ones"
+        )
+    chain = extract.take_chain(
+        source.skeleton(), options.parent, members, options.residual
+    )
     models.seed_weights(chain, options.seed)
     return chain, source.dtype, shape
 
 
-def _pretrained_chain(options: argparse.Namespace, members: Sequence[str],
-                      source: ModelSource) -> Any:
+def _pretrained_chain(
+    options: argparse.Namespace, members: Sequence[str], source: ModelSource
+) -> Any:
     from fuse_mlir.checkpoint.loader import check_format, load_chain, policy_of
     from fuse_mlir.frontend import extract
     from fuse_mlir.quantized.stored import Policy
 
     check_format(options.pretrained)
     if not source.is_stored:
-        return extract.take_chain(source.build(say=_say), options.parent,
-                                 members, options.residual)
+        return extract.take_chain(
+            source.build(say=_say), options.parent, members, options.residual
+        )
     if not hasattr(options, "activations"):
-        raise ValueError(f"'{options.pretrained}' is quantized already; import "
-                         "takes it with the scales that it has")
+        raise ValueError(
+            f"'{options.pretrained}' is quantized already; import "
+            "takes it with the scales that it has"
+        )
     inverse = tuple(n for n in options.inverse_scales.split(",") if n)
     policy = policy_of(
         options.pretrained,
-        Policy(activations=options.activations, order=options.order,
-               unsupported=options.unsupported, inverse=inverse),
-        options.bias_place)
-    chain, kept = load_chain(options.pretrained, options.parent, members,
-                             options.residual, source.dtype, policy,
-                             options.original)
+        Policy(
+            activations=options.activations,
+            order=options.order,
+            unsupported=options.unsupported,
+            inverse=inverse,
+        ),
+        options.bias_place,
+    )
+    chain, kept = load_chain(
+        options.pretrained,
+        options.parent,
+        members,
+        options.residual,
+        source.dtype,
+        policy,
+        options.original,
+    )
     for left in kept:
         _say(f"kept in floating point: {left.refusal}")
     return chain

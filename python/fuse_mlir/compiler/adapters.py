@@ -22,8 +22,12 @@ from fuse_mlir.native.refusals import compiler_refusal
 WHOLE = ("gated_mlp", "mlp", "moe_experts")
 
 
-def lost(names: Sequence[str], members: Sequence[nn.Module], plan: Plan,
-         compiled: Compiled) -> str:
+def lost(
+    names: Sequence[str],
+    members: Sequence[nn.Module],
+    plan: Plan,
+    compiled: Compiled,
+) -> str:
     """Why the kernel of members is none of a whole MLP, where it could be.
 
     Args:
@@ -35,23 +39,29 @@ def lost(names: Sequence[str], members: Sequence[nn.Module], plan: Plan,
     """
     if any(family in WHOLE for family in compiled.families):
         return ""
-    found = [(join(name, path), module)
-             for name, member in zip(names, members)
-             for path, module in member.named_modules() if _is_adapter(module)]
+    found = [
+        (join(name, path), module)
+        for name, member in zip(names, members)
+        for path, module in member.named_modules()
+        if _is_adapter(module)
+    ]
     if found:
         try:
-            plain = compile_chain(names, [_without(m) for m in members], plan,
-                                  compiled.inputs)
+            plain = compile_chain(
+                names, [_without(m) for m in members], plan, compiled.inputs
+            )
         except KernelError:
             plain = compiled
         if plain.families != compiled.families:
             path, module = found[0]
             more = f", one of {len(found)}," if len(found) > 1 else ""
-            return (f"not {', '.join(plain.families)}, because '{path}'{more} "
-                    f"is a {type(module).__name__} of "
-                    f"{type(module).__module__.partition('.')[0]}, which adds "
-                    "to the result of its 'base_layer'; merge the adapter "
-                    "into the weights for that")
+            return (
+                f"not {', '.join(plain.families)}, because '{path}'{more} "
+                f"is a {type(module).__name__} of "
+                f"{type(module).__module__.partition('.')[0]}, which adds "
+                "to the result of its 'base_layer'; merge the adapter "
+                "into the weights for that"
+            )
     refused = compiler_refusal(compiled.remarks)
     # What a formula rounds is said with what takes it.
     if refused is None or refused.id == "FUSE-N101":
@@ -67,10 +77,11 @@ def _without(module: nn.Module) -> nn.Module:
     """A module in which linears stand where their adapters are."""
     if _is_adapter(module):
         return module._modules["base_layer"]  # type: ignore[return-value]
-    children = {name: None if child is None else _without(child)
-                for name, child in module._modules.items()}
-    if all(child is module._modules[name]
-           for name, child in children.items()):
+    children = {
+        name: None if child is None else _without(child)
+        for name, child in module._modules.items()
+    }
+    if all(child is module._modules[name] for name, child in children.items()):
         return module
     clone = copy.copy(module)
     clone.__dict__["_modules"] = children

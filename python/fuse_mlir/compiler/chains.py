@@ -33,17 +33,36 @@ from fuse_mlir.native.refusals import refusal
 from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.support.clone import clone
 from fuse_mlir.support.messages import first_line
-from fuse_mlir.support.module_snapshot import STANDARD, has_own_forward, leaves, plain
+from fuse_mlir.support.module_snapshot import (
+    STANDARD,
+    has_own_forward,
+    leaves,
+    plain,
+)
 from fuse_mlir.support.quiet import quiet
 
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
-FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
-                      r"act_quantize|moe_experts|group)\b")
+FUSED_OP = re.compile(
+    r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
+    r"act_quantize|moe_experts|group)\b"
+)
 #: Ops that compute every row by itself.
-ROW_OPS = frozenset(f"fuse.{name}" for name in (
-    "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",
-    "rms_norm", "layer_norm", "linear", "activation", "quantize"))
+ROW_OPS = frozenset(
+    f"fuse.{name}"
+    for name in (
+        "gated_mlp",
+        "mlp",
+        "norm_linear",
+        "norm_quantize",
+        "act_quantize",
+        "rms_norm",
+        "layer_norm",
+        "linear",
+        "activation",
+        "quantize",
+    )
+)
 #: Kernels that structurally equal chains share.
 CACHE_SIZE = 64
 
@@ -57,8 +76,9 @@ class Chain(nn.Module):
         plan: where arguments come from.
     """
 
-    def __init__(self, names: Sequence[str], members: Sequence[nn.Module],
-                 plan: Plan) -> None:
+    def __init__(
+        self, names: Sequence[str], members: Sequence[nn.Module], plan: Plan
+    ) -> None:
         super().__init__()
         self._names = tuple(names)
         self._steps = plan.steps
@@ -66,12 +86,16 @@ class Chain(nn.Module):
             self.add_module(name, member)
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        return run_chain([getattr(self, name) for name in self._names],
-                         self._steps, inputs)
+        return run_chain(
+            [getattr(self, name) for name in self._names], self._steps, inputs
+        )
 
 
-def run_chain(members: Sequence[nn.Module], steps: Sequence[Step],
-              inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+def run_chain(
+    members: Sequence[nn.Module],
+    steps: Sequence[Step],
+    inputs: Sequence[torch.Tensor],
+) -> torch.Tensor:
     """The result of members that are called as the model calls them."""
     results: list[torch.Tensor] = []
 
@@ -85,8 +109,12 @@ def run_chain(members: Sequence[nn.Module], steps: Sequence[Step],
     for member, step in zip(members, steps):
         # Pre-hooks of the first member ran before the fused module.
         call = member.forward if member._forward_pre_hooks else member
-        results.append(call(*map(value, step.args),
-                            **{k: value(s) for k, s in step.kwargs.items()}))
+        results.append(
+            call(
+                *map(value, step.args),
+                **{k: value(s) for k, s in step.kwargs.items()},
+            )
+        )
     return results[-1]
 
 
@@ -131,7 +159,7 @@ class Compiled:
     #: Code that the user gave, of the function itself or of that for rows.
     given: native.Artifact | None = None
     given_rows: bool = False
-    _rows: "Compiled | None" = None
+    _rows: Compiled | None = None
     _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
     _programs: dict[Any, native.Program] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
@@ -148,13 +176,17 @@ class Compiled:
         with self._lock:
             if chip not in self._artifacts:
                 try:
-                    self._artifacts[chip] = native.Module(
-                        self.formed).compile(chip=chip,
-                                             portable=self.portable)
+                    self._artifacts[chip] = native.Module(self.formed).compile(
+                        chip=chip, portable=self.portable
+                    )
                 except errors.NativeError as error:
-                    raise KernelError(refusal(
-                        "no-code", "the compiler makes no code for "
-                        f"{chip or 'the CPU'}: {error}")) from error
+                    raise KernelError(
+                        refusal(
+                            "no-code",
+                            "the compiler makes no code for "
+                            f"{chip or 'the CPU'}: {error}",
+                        )
+                    ) from error
             return self._artifacts[chip]
 
     def instance(self, device: torch.device) -> native.Instance:
@@ -165,12 +197,13 @@ class Compiled:
                 self._programs[device] = artifact.load_on(device)
             return self._programs[device].instance()
 
-    def for_rows(self, chain: nn.Module) -> "Compiled":
+    def for_rows(self, chain: nn.Module) -> Compiled:
         """The same for inputs of rank two."""
         with self._lock:
             if self._rows is None:
-                self._rows = _compile(chain, [replace(t, rank=2)
-                                              for t in self.inputs])
+                self._rows = _compile(
+                    chain, [replace(t, rank=2) for t in self.inputs]
+                )
             return self._rows
 
 
@@ -178,8 +211,12 @@ _CACHE: OrderedDict[Any, Compiled] = OrderedDict()
 _CACHE_LOCK = threading.Lock()
 
 
-def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
-                  plan: Plan, inputs: Sequence[InputType]) -> Compiled:
+def compile_chain(
+    names: Sequence[str],
+    members: Sequence[nn.Module],
+    plan: Plan,
+    inputs: Sequence[InputType],
+) -> Compiled:
     """Exports, imports and forms the kernel of a chain.
 
     Raises:
@@ -190,8 +227,13 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     # A missing library is no property of the members.
     native.library()
     kept: list[Any] = []
-    key = (tuple(names), plan.structure(), tuple(inputs),
-           tuple(structure(m, kept) for m in members), _ties(members))
+    key = (
+        tuple(names),
+        plan.structure(),
+        tuple(inputs),
+        tuple(structure(m, kept) for m in members),
+        _ties(members),
+    )
     with _CACHE_LOCK:
         if key in _CACHE:
             _CACHE.move_to_end(key)
@@ -205,8 +247,9 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     return compiled
 
 
-def from_artifact(compiled: Compiled, chain: Chain, path: str,
-                  artifact: native.Artifact) -> Compiled:
+def from_artifact(
+    compiled: Compiled, chain: Chain, path: str, artifact: native.Artifact
+) -> Compiled:
     """The same function with the code of an artefact.
 
     Args:
@@ -218,16 +261,23 @@ def from_artifact(compiled: Compiled, chain: Chain, path: str,
     theirs = native.Module(artifact.ir()).text()
     if theirs == native.Module(compiled.formed).text():
         return with_code(compiled, artifact)
-    if compiled.by_rows and theirs == native.Module(
-            compiled.for_rows(chain).formed).text():
+    if (
+        compiled.by_rows
+        and theirs == native.Module(compiled.for_rows(chain).formed).text()
+    ):
         return with_code(compiled, artifact, rows=True)
-    raise KernelError(refusal(
-        "other-family", f"'{path}' is the kernel of another function than "
-        "that of the members; export one from a model with these members"))
+    raise KernelError(
+        refusal(
+            "other-family",
+            f"'{path}' is the kernel of another function than "
+            "that of the members; export one from a model with these members",
+        )
+    )
 
 
-def from_ptx(compiled: Compiled, chain: Chain, kernel: PtxKernel,
-             device: torch.device) -> Compiled:
+def from_ptx(
+    compiled: Compiled, chain: Chain, kernel: PtxKernel, device: torch.device
+) -> Compiled:
     """The same function with a PTX kernel of the user as its code.
 
     Raises:
@@ -236,28 +286,38 @@ def from_ptx(compiled: Compiled, chain: Chain, kernel: PtxKernel,
         NativeError: the file is missing, or lacks the kernel.
     """
     if device.type != "cuda":
-        raise KernelError(refusal(
-            "kernel-not-for-target", f"'{kernel}' is PTX, which runs on CUDA; "
-            f"the model is on {device}"))
+        raise KernelError(
+            refusal(
+                "kernel-not-for-target",
+                f"'{kernel}' is PTX, which runs on CUDA; "
+                f"the model is on {device}",
+            )
+        )
     rows = compiled.by_rows
     code = compiled.for_rows(chain) if rows else compiled
     try:
         artifact = compile_ptx(kernel, code.formed, gpu_chip(device))
     except PtxError as error:
-        raise KernelError(refusal("layout-does-not-fit", str(error))) \
-            from error
+        raise KernelError(refusal("layout-does-not-fit", str(error))) from error
     return with_code(compiled, artifact, rows)
 
 
-def with_code(compiled: Compiled, artifact: native.Artifact,
-              rows: bool = False) -> Compiled:
+def with_code(
+    compiled: Compiled, artifact: native.Artifact, rows: bool = False
+) -> Compiled:
     """The same function with code that the user gave.
 
     Args:
         rows: whether the code is for inputs of rank two.
     """
-    return replace(compiled, given=artifact, given_rows=rows, _artifacts={},
-                   _programs={}, _lock=threading.Lock())
+    return replace(
+        compiled,
+        given=artifact,
+        given_rows=rows,
+        _artifacts={},
+        _programs={},
+        _lock=threading.Lock(),
+    )
 
 
 def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
@@ -269,8 +329,7 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     return _compile(chain, inputs)
 
 
-def structure(module: nn.Module, kept: list[Any],
-              types: bool = True) -> tuple:
+def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
     """Everything that an export can depend on, but for values of tensors.
 
     Args:
@@ -278,10 +337,19 @@ def structure(module: nn.Module, kept: list[Any],
         types: whether types and shapes of tensors count.
     """
     tensors = types and tuple(
-        (name, tensor.dtype, tuple(tensor.shape), tensor.stride(),
-         tensor.device.type) if tensor is not None else (name, None)
-        for name, tensor in itertools.chain(module._parameters.items(),
-                                            module._buffers.items()))
+        (
+            name,
+            tensor.dtype,
+            tuple(tensor.shape),
+            tensor.stride(),
+            tensor.device.type,
+        )
+        if tensor is not None
+        else (name, None)
+        for name, tensor in itertools.chain(
+            module._parameters.items(), module._buffers.items()
+        )
+    )
     own: list[tuple] = []
     for name, value in sorted(module.__dict__.items()):
         if name == "forward" and not has_own_forward(module):
@@ -295,13 +363,22 @@ def structure(module: nn.Module, kept: list[Any],
             found = [value, *leaves(value)]
             kept.extend(found)
             own.append((name, "object", *map(id, found)))
-    children = tuple((name, structure(child, kept, types))
-                     for name, child in module._modules.items()
-                     if child is not None)
+    children = tuple(
+        (name, structure(child, kept, types))
+        for name, child in module._modules.items()
+        if child is not None
+    )
     kind = type(module)
     kept.append(kind.forward)
-    return (kind, id(kind.forward), bool(module._forward_pre_hooks),
-            module.training, tensors, tuple(own), children)
+    return (
+        kind,
+        id(kind.forward),
+        bool(module._forward_pre_hooks),
+        module.training,
+        tensors,
+        tuple(own),
+        children,
+    )
 
 
 def _ties(members: Sequence[nn.Module]) -> tuple[int, ...]:
@@ -309,9 +386,13 @@ def _ties(members: Sequence[nn.Module]) -> tuple[int, ...]:
     seen: dict[Any, int] = {}
     return tuple(
         seen.setdefault(id(t) if t.is_meta else storage_key(t), len(seen))
-        for member in members for module in member.modules()
-        for t in itertools.chain(module._parameters.values(),
-                                 module._buffers.values()) if t is not None)
+        for member in members
+        for module in member.modules()
+        for t in itertools.chain(
+            module._parameters.values(), module._buffers.values()
+        )
+        if t is not None
+    )
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
@@ -330,11 +411,17 @@ def require_dense(tensors: Sequence[torch.Tensor], what: str) -> None:
     """
     for tensor in tensors:
         if not is_dense(tensor):
-            kind = "a nested tensor" if tensor.is_nested \
+            kind = (
+                "a nested tensor"
+                if tensor.is_nested
                 else f"of layout {tensor.layout}"
-            raise KernelError(refusal(
-                "unsupported-argument", f"an input of {what} is {kind}; "
-                "expected a dense tensor"))
+            )
+            raise KernelError(
+                refusal(
+                    "unsupported-argument",
+                    f"an input of {what} is {kind}; expected a dense tensor",
+                )
+            )
 
 
 def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
@@ -346,16 +433,22 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     require_dense(examples, "the chain")
     for tensor in examples:
         if tensor.dim() < 1:
-            raise KernelError(refusal(
-                "unsupported-argument", "an input of the chain has no "
-                "dimension; expected rows of features"))
-    return tuple(InputType(t.dim(), int(t.shape[-1]), t.dtype)
-                 for t in examples)
+            raise KernelError(
+                refusal(
+                    "unsupported-argument",
+                    "an input of the chain has no "
+                    "dimension; expected rows of features",
+                )
+            )
+    return tuple(
+        InputType(t.dim(), int(t.shape[-1]), t.dtype) for t in examples
+    )
 
 
 def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
-    if any(t.is_meta for t in itertools.chain(chain.parameters(),
-                                              chain.buffers())):
+    if any(
+        t.is_meta for t in itertools.chain(chain.parameters(), chain.buffers())
+    ):
         # Tensors without storage can not be told apart.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
     program, clones = _export_apart(chain, inputs)
@@ -371,39 +464,69 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
         module.run(FORM)
         formed = module.text()
     except errors.NativeError as error:
-        raise KernelError(refusal(
-            "no-code", f"the compiler refuses the members: {error}")) \
-            from error
+        raise KernelError(
+            refusal("no-code", f"the compiler refuses the members: {error}")
+        ) from error
     families = tuple(dict.fromkeys(FUSED_OP.findall(formed)))
     # The cache must not keep parameters of a model alive.
-    constants = {name: tensor for name, tensor in function.weights.items()
-                 if owner_of(chain, name) is None}
-    parameters = {name: (tensor.dtype, tuple(tensor.shape))
-                  for name, tensor in function.weights.items()}
+    constants = {
+        name: tensor
+        for name, tensor in function.weights.items()
+        if owner_of(chain, name) is None
+    }
+    parameters = {
+        name: (tensor.dtype, tuple(tensor.shape))
+        for name, tensor in function.weights.items()
+    }
     ops = re.findall(r"^ +%[^=]*= ([\w.]+)", formed, re.MULTILINE)
     by_rows = bool(families) and ROW_OPS.issuperset(ops)
-    aliases = {name: owner for name, owner in function.aliases.items()
-               if owner in parameters}
-    return Compiled(parameters, constants, layers, formed, families,
-                    module.remarks, tuple(inputs), result, dtype,
-                    aliases=aliases, by_rows=by_rows, ops=tuple(ops),
-                    clones=clones)
+    aliases = {
+        name: owner
+        for name, owner in function.aliases.items()
+        if owner in parameters
+    }
+    return Compiled(
+        parameters,
+        constants,
+        layers,
+        formed,
+        families,
+        module.remarks,
+        tuple(inputs),
+        result,
+        dtype,
+        aliases=aliases,
+        by_rows=by_rows,
+        ops=tuple(ops),
+        clones=clones,
+    )
 
 
-def _untranslated(chain: nn.Module, inputs: Sequence[InputType],
-                  error: ImportFailure) -> Refusal:
+def _untranslated(
+    chain: nn.Module, inputs: Sequence[InputType], error: ImportFailure
+) -> Refusal:
     """Why a program has no IR: its types, if they are the reason, or an op."""
     tensors = [("an input", t.dtype) for t in inputs]
-    tensors += [(f"'{name}'", t.dtype) for name, t in itertools.chain(
-        chain.named_parameters(), chain.named_buffers())]
+    tensors += [
+        (f"'{name}'", t.dtype)
+        for name, t in itertools.chain(
+            chain.named_parameters(), chain.named_buffers()
+        )
+    ]
     for name, dtype in tensors:
         if dtype.is_complex or dtype is torch.float64:
-            return refusal("unsupported-type", f"{name} is {dtype}, and "
-                           "kernels compute in bfloat16, float16 or float32; "
-                           "convert the model with model.to(torch.float32)")
-    return refusal("no-translation", f"{error}; leave this module out of the "
-                   "chain, or write that line with ops that "
-                   "docs/how-to/import-a-block.md lists")
+            return refusal(
+                "unsupported-type",
+                f"{name} is {dtype}, and "
+                "kernels compute in bfloat16, float16 or float32; "
+                "convert the model with model.to(torch.float32)",
+            )
+    return refusal(
+        "no-translation",
+        f"{error}; leave this module out of the "
+        "chain, or write that line with ops that "
+        "docs/how-to/import-a-block.md lists",
+    )
 
 
 def rows_of(name: str) -> tuple[str, slice | None]:
@@ -430,14 +553,20 @@ def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
     return owner if held else None
 
 
-def _export_apart(chain: nn.Module, inputs: Sequence[InputType]) \
-        -> tuple[Any, bool]:
+def _export_apart(
+    chain: nn.Module, inputs: Sequence[InputType]
+) -> tuple[Any, bool]:
     """The program of a clone of `chain`, and whether it is that of `chain`."""
     program = _export(clone(chain), inputs)
-    held = {storage_key(t) for t in itertools.chain(
-        chain.parameters(), chain.buffers()) if t.numel()}
-    if not any(isinstance(t, torch.Tensor) and storage_key(t) in held
-               for t in program.constants.values()):
+    held = {
+        storage_key(t)
+        for t in itertools.chain(chain.parameters(), chain.buffers())
+        if t.numel()
+    }
+    if not any(
+        isinstance(t, torch.Tensor) and storage_key(t) in held
+        for t in program.constants.values()
+    ):
         return program, True
     # A function that a module holds reads parameters of the module itself.
     return _export(chain, inputs), False
@@ -450,40 +579,55 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
     sizes = (5, 7, 3, 11, 13)
     depth = max(t.rank for t in inputs) - 1
     if depth > len(sizes):
-        raise KernelError(refusal(
-            "unsupported-argument", f"an input has {depth + 1} dimensions; "
-            f"expected at most {len(sizes) + 1}"))
+        raise KernelError(
+            refusal(
+                "unsupported-argument",
+                f"an input has {depth + 1} dimensions; "
+                f"expected at most {len(sizes) + 1}",
+            )
+        )
     dims = [Dim(f"d{i}", min=1) for i in range(depth)]
     examples, dynamic = [], []
     for type_ in inputs:
-        shape = [*sizes[:type_.rank - 1], type_.features]
+        shape = [*sizes[: type_.rank - 1], type_.features]
         examples.append(torch.zeros(shape, dtype=type_.dtype, device=device))
         dynamic.append({i: dims[i] for i in range(type_.rank - 1)} or None)
     try:
         with torch.no_grad(), quiet():
-            return torch.export.export(chain, tuple(examples),
-                                       dynamic_shapes=(tuple(dynamic),))
+            return torch.export.export(
+                chain, tuple(examples), dynamic_shapes=(tuple(dynamic),)
+            )
     # Whatever a module or the tracer raises is about the module.
     except Exception as error:
-        why = "they branch on the values of a tensor; compute both results " \
-            "and choose with torch.where" \
-            if isinstance(error, GuardOnDataDependentSymNode) \
+        why = (
+            "they branch on the values of a tensor; compute both results "
+            "and choose with torch.where"
+            if isinstance(error, GuardOnDataDependentSymNode)
             else first_line(error)
-        raise KernelError(refusal(
-            "not-traceable",
-            f"torch.export cannot trace the members: {why}")) from error
+        )
+        raise KernelError(
+            refusal(
+                "not-traceable", f"torch.export cannot trace the members: {why}"
+            )
+        ) from error
 
 
 def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
     spec = program.call_spec.out_spec
     if not spec.is_leaf():
         kind = "None" if spec.type is None else spec.type.__name__
-        raise KernelError(refusal(
-            "unsupported-argument",
-            f"the members return a {kind}; expected a tensor"))
+        raise KernelError(
+            refusal(
+                "unsupported-argument",
+                f"the members return a {kind}; expected a tensor",
+            )
+        )
     nodes = list(program.graph.nodes)
-    users = {s.arg.name for s in program.graph_signature.input_specs
-             if s.kind is torch.export.graph_signature.InputKind.USER_INPUT}
+    users = {
+        s.arg.name
+        for s in program.graph_signature.input_specs
+        if s.kind is torch.export.graph_signature.InputKind.USER_INPUT
+    }
     holders: dict[Any, tuple[int, int]] = {}
     count = 0
     for node in nodes:
@@ -500,7 +644,11 @@ def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
         elif size.node.expr in holders:
             dims.append(holders[size.node.expr])
         else:
-            raise KernelError(refusal(
-                "unsupported-argument", f"the result has size "
-                f"{size.node.expr}; expected a number or a size of an input"))
+            raise KernelError(
+                refusal(
+                    "unsupported-argument",
+                    f"the result has size "
+                    f"{size.node.expr}; expected a number or a size of an input",
+                )
+            )
     return tuple(dims), value.dtype

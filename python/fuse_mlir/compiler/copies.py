@@ -15,8 +15,17 @@ from fuse_mlir.errors import PatternError
 from fuse_mlir.matching.activations import RoundedOnce, rounds_inside
 from fuse_mlir.matching.moe import looks_like_experts, stand_in
 from fuse_mlir.matching.static_mlp import StaticMlp
-from fuse_mlir.quantized.fp8_reference import entries_of, is_fp8_linear, policy_for
-from fuse_mlir.quantized.stored import INPUT_SCALES, Policy, make_linear, read_linear
+from fuse_mlir.quantized.fp8_reference import (
+    entries_of,
+    is_fp8_linear,
+    policy_for,
+)
+from fuse_mlir.quantized.stored import (
+    INPUT_SCALES,
+    Policy,
+    make_linear,
+    read_linear,
+)
 from fuse_mlir.quantized.value_range import as_scale, largest_value, quantize
 
 
@@ -36,23 +45,30 @@ class Copies:
         """What kernels round otherwise than the members; empty for nothing."""
         if not self.once:
             return ""
-        return ("with " + ", ".join(f"'{path}'" for path in self.once)
-                + " rounded once")
+        return (
+            "with "
+            + ", ".join(f"'{path}'" for path in self.once)
+            + " rounded once"
+        )
 
     def state(self) -> list[tuple[int, int]]:
         """Differs when a watched parameter was replaced or changed."""
         found = []
         for owner, name, values in self.watched:
             tensor = getattr(owner, name)
-            version = tensor._version \
-                if values and not tensor.is_inference() else 0
+            version = (
+                tensor._version if values and not tensor.is_inference() else 0
+            )
             found.append((tensor.data_ptr(), version))
         return found
 
 
-def stored_members(names: Iterable[str], members: Iterable[nn.Module],
-                   static: StaticMlp | None,
-                   relaxed: bool = False) -> Copies:
+def stored_members(
+    names: Iterable[str],
+    members: Iterable[nn.Module],
+    static: StaticMlp | None,
+    relaxed: bool = False,
+) -> Copies:
     """Members in which linears with scales are `StoredLinear`s, and experts
     are one op.
 
@@ -71,13 +87,19 @@ def stored_members(names: Iterable[str], members: Iterable[nn.Module],
     """
     copies = Copies([], [])
     for name, member in zip(names, members):
-        copies.members.append(_stored_copy(member, name, static, copies,
-                                           relaxed))
+        copies.members.append(
+            _stored_copy(member, name, static, copies, relaxed)
+        )
     return copies
 
 
-def _stored_copy(module: nn.Module, path: str, static: StaticMlp | None,
-                 copies: Copies, relaxed: bool) -> nn.Module:
+def _stored_copy(
+    module: nn.Module,
+    path: str,
+    static: StaticMlp | None,
+    copies: Copies,
+    relaxed: bool,
+) -> nn.Module:
     if isinstance(module, nn.Linear):
         return _stored_linear(module, path, static, copies)
     if looks_like_experts(module):
@@ -85,25 +107,29 @@ def _stored_copy(module: nn.Module, path: str, static: StaticMlp | None,
     if relaxed and rounds_inside(module):
         copies.once.append(path)
         return RoundedOnce(module)
-    children = {name: None if child is None else _stored_copy(
-        child, f"{path}.{name}", static, copies, relaxed)
-        for name, child in module._modules.items()}
-    if all(child is module._modules[name]
-           for name, child in children.items()):
+    children = {
+        name: None
+        if child is None
+        else _stored_copy(child, f"{path}.{name}", static, copies, relaxed)
+        for name, child in module._modules.items()
+    }
+    if all(child is module._modules[name] for name, child in children.items()):
         return module
     clone = copy.copy(module)
     clone.__dict__["_modules"] = children
     return clone
 
 
-def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
-                   copies: Copies) -> nn.Module:
+def _stored_linear(
+    module: nn.Linear, path: str, static: StaticMlp | None, copies: Copies
+) -> nn.Module:
     chosen = {} if static is None else static.scales.get(path, {})
     entries = entries_of(module)
     shown = None
     if is_fp8_linear(module):
-        copies.watched += [(module, name, name not in ("weight", "bias"))
-                           for name in entries]
+        copies.watched += [
+            (module, name, name not in ("weight", "bias")) for name in entries
+        ]
         policy = policy_for(module)
         if "input_scale" in chosen:
             for name in INPUT_SCALES:
@@ -122,39 +148,59 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
         return module
     if module.weight.is_meta:
         # Any scale will do where there is no data.
-        entries = {name: torch.ones(tensor.shape, dtype=tensor.dtype,
-                                    device="cpu")
-                   if "scale" in name else tensor
-                   for name, tensor in entries.items()}
+        entries = {
+            name: torch.ones(tensor.shape, dtype=tensor.dtype, device="cpu")
+            if "scale" in name
+            else tensor
+            for name, tensor in entries.items()
+        }
     return make_linear(path, entries, policy, torch.bfloat16, shown=shown)[0]
 
 
-def _quantized(module: nn.Linear, path: str, chosen: Mapping[str, Any],
-               storage: str) -> dict[str, torch.Tensor]:
+def _quantized(
+    module: nn.Linear, path: str, chosen: Mapping[str, Any], storage: str
+) -> dict[str, torch.Tensor]:
     """Entries of a linear in floating point, as a checkpoint has them."""
-    missing = [name for name in ("input_scale", "weight_scale")
-               if name not in chosen]
+    missing = [
+        name for name in ("input_scale", "weight_scale") if name not in chosen
+    ]
     if missing:
-        raise PatternError(f"the scales of linear '{path}' have no "
-                           f"'{missing[0]}'")
+        raise PatternError(
+            f"the scales of linear '{path}' have no '{missing[0]}'"
+        )
     weight = module.weight.detach()
     scale = chosen["weight_scale"]
     if weight.is_meta:
-        stored = {"f8E4M3FN": torch.float8_e4m3fn, "i8": torch.int8,
-                  "f8E5M2": torch.float8_e5m2}[storage]
-        number = torch.ones(weight.shape[0] if scale == "per_channel" else 1,
-                            device="cpu")
-        return {"weight": weight.to(stored), "weight_scale": number,
-                "input_scale": as_scale(1.0), "bias": module.bias}
+        stored = {
+            "f8E4M3FN": torch.float8_e4m3fn,
+            "i8": torch.int8,
+            "f8E5M2": torch.float8_e5m2,
+        }[storage]
+        number = torch.ones(
+            weight.shape[0] if scale == "per_channel" else 1, device="cpu"
+        )
+        return {
+            "weight": weight.to(stored),
+            "weight_scale": number,
+            "input_scale": as_scale(1.0),
+            "bias": module.bias,
+        }
     if scale == "per_channel":
         largest = largest_value(storage)
         amax = weight.float().abs().amax(dim=1)
         # A channel of zeros is stored as zeros with any scale.
-        factor = amax.where(amax >= largest * 2.0 ** -100,
-                            torch.full_like(amax, largest)) / largest
+        factor = (
+            amax.where(
+                amax >= largest * 2.0**-100, torch.full_like(amax, largest)
+            )
+            / largest
+        )
         column = factor[:, None]
     else:
         factor = column = as_scale(float(scale))
-    return {"weight": quantize(weight, column.to(weight.device), storage),
-            "weight_scale": factor, "bias": module.bias,
-            "input_scale": as_scale(float(chosen["input_scale"]))}
+    return {
+        "weight": quantize(weight, column.to(weight.device), storage),
+        "weight_scale": factor,
+        "bias": module.bias,
+        "input_scale": as_scale(float(chosen["input_scale"])),
+    }

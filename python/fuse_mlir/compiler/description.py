@@ -15,9 +15,20 @@ from fuse_mlir.errors import KernelError
 _VERSION = 1
 
 
-_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
-    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64,
-    torch.int32, torch.int8, torch.float8_e4m3fn, torch.float8_e5m2)}
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int8,
+        torch.float8_e4m3fn,
+        torch.float8_e5m2,
+    )
+}
 
 
 def describe(site: str, compiled: Compiled, rows: str | None) -> str:
@@ -28,15 +39,24 @@ def describe(site: str, compiled: Compiled, rows: str | None) -> str:
         compiled: code of the kernel.
         rows: IR of the code for rows, where the kernel runs that.
     """
-    return json.dumps({
-        "version": _VERSION, "site": site, "formed": compiled.formed,
-        "rows": rows, "families": compiled.families,
-        "parameters": [[name, _name(dtype), shape] for name, (dtype, shape)
-                       in compiled.parameters.items()],
-        "inputs": [[t.rank, t.features, _name(t.dtype)]
-                   for t in compiled.inputs],
-        "result": [compiled.result, _name(compiled.dtype)]},
-        separators=(",", ":"))
+    return json.dumps(
+        {
+            "version": _VERSION,
+            "site": site,
+            "formed": compiled.formed,
+            "rows": rows,
+            "families": compiled.families,
+            "parameters": [
+                [name, _name(dtype), shape]
+                for name, (dtype, shape) in compiled.parameters.items()
+            ],
+            "inputs": [
+                [t.rank, t.features, _name(t.dtype)] for t in compiled.inputs
+            ],
+            "result": [compiled.result, _name(compiled.dtype)],
+        },
+        separators=(",", ":"),
+    )
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -52,17 +72,29 @@ def parse(text: str) -> tuple[str, Compiled]:
     """
     found = json.loads(text)
     if found["version"] != _VERSION:
-        raise KernelError(f"the exported program has a kernel of version "
-                          f"{found['version']}; expected {_VERSION}")
+        raise KernelError(
+            f"the exported program has a kernel of version "
+            f"{found['version']}; expected {_VERSION}"
+        )
     shape, dtype = found["result"]
     compiled = Compiled(
-        {name: (_DTYPES[kind], tuple(sizes))
-         for name, kind, sizes in found["parameters"]},
-        {}, "", found["formed"], tuple(found["families"]), [],
-        tuple(InputType(rank, features, _DTYPES[kind])
-              for rank, features, kind in found["inputs"]),
+        {
+            name: (_DTYPES[kind], tuple(sizes))
+            for name, kind, sizes in found["parameters"]
+        },
+        {},
+        "",
+        found["formed"],
+        tuple(found["families"]),
+        [],
+        tuple(
+            InputType(rank, features, _DTYPES[kind])
+            for rank, features, kind in found["inputs"]
+        ),
         tuple(s if isinstance(s, int) else tuple(s) for s in shape),
-        _DTYPES[dtype], by_rows=found["rows"] is not None)
+        _DTYPES[dtype],
+        by_rows=found["rows"] is not None,
+    )
     if found["rows"] is not None:
         compiled._rows = replace(compiled, formed=found["rows"])
     return found["site"], compiled

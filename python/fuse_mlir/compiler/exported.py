@@ -24,14 +24,16 @@ from fuse_mlir.compiler.kernels import Kernel
 _KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
 
 
-def _kernel(inputs: list[torch.Tensor], weights: list[torch.Tensor],
-            text: str) -> Kernel:
+def _kernel(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], text: str
+) -> Kernel:
     device = inputs[0].device
     key = text, device, tuple(w.data_ptr() for w in weights)
     if key not in _KERNELS:
         site, compiled = parse(text)
-        own = replace(compiled, constants=dict(zip(compiled.parameters,
-                                                   weights)))
+        own = replace(
+            compiled, constants=dict(zip(compiled.parameters, weights))
+        )
         _KERNELS[key] = Kernel(site, nn.Module(), own, device)
         while len(_KERNELS) > CACHE_SIZE:
             _KERNELS.popitem(last=False)
@@ -40,8 +42,9 @@ def _kernel(inputs: list[torch.Tensor], weights: list[torch.Tensor],
 
 
 @torch.library.custom_op("fuse_mlir::exported", mutates_args=())
-def exported(inputs: list[torch.Tensor], weights: list[torch.Tensor],
-             kernel: str) -> torch.Tensor:
+def exported(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: str
+) -> torch.Tensor:
     """Runs a kernel that an exported program describes."""
     return _kernel(inputs, weights, kernel).run(inputs, weights)
 
@@ -50,5 +53,9 @@ def exported(inputs: list[torch.Tensor], weights: list[torch.Tensor],
 def _shape(inputs, weights, kernel):
     _, compiled = parse(kernel)
     return inputs[0].new_empty(
-        [d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
-         for d in compiled.result], dtype=compiled.dtype)
+        [
+            d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
+            for d in compiled.result
+        ],
+        dtype=compiled.dtype,
+    )

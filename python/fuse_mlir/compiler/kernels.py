@@ -22,7 +22,13 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import Compiled, is_dense, owner_of, rows, rows_of
+from fuse_mlir.compiler.chains import (
+    Compiled,
+    is_dense,
+    owner_of,
+    rows,
+    rows_of,
+)
 from fuse_mlir.compiler.copies import Copies
 from fuse_mlir.compiler.description import describe
 from fuse_mlir.errors import KernelError
@@ -84,12 +90,19 @@ class Kernel:
     """
 
     _ids = itertools.count(1)
-    _all: weakref.WeakValueDictionary[int, "Kernel"] = \
+    _all: weakref.WeakValueDictionary[int, Kernel] = (
         weakref.WeakValueDictionary()
+    )
 
-    def __init__(self, site: str, chain: nn.Module, compiled: Compiled,
-                 device: torch.device, copies: Copies | None = None,
-                 shared: "Kernel | None" = None) -> None:
+    def __init__(
+        self,
+        site: str,
+        chain: nn.Module,
+        compiled: Compiled,
+        device: torch.device,
+        copies: Copies | None = None,
+        shared: Kernel | None = None,
+    ) -> None:
         _register()
         self.site = site
         self.chain = chain
@@ -98,10 +111,16 @@ class Kernel:
         self.id = next(Kernel._ids)
         Kernel._all[self.id] = self
         # Scheduled kernels of GPUs are made for rows.
-        self._flat = device.type == "cuda" and compiled.by_rows \
-            if compiled.given is None else compiled.given_rows
-        self._code = compiled.for_rows(chain) \
-            if self._flat and compiled.given is None else compiled
+        self._flat = (
+            device.type == "cuda" and compiled.by_rows
+            if compiled.given is None
+            else compiled.given_rows
+        )
+        self._code = (
+            compiled.for_rows(chain)
+            if self._flat and compiled.given is None
+            else compiled
+        )
         self._lock = threading.Lock()
         self._instance: native.Instance | None = None
         #: Most rows whose kernels are loaded.
@@ -117,13 +136,14 @@ class Kernel:
         self._names = list(compiled.parameters)
         self._types = list(compiled.parameters.values())
         self._sources = [self._find(name) for name in self._names]
-        self._ties = [(self._find(name), self._find(owner))
-                      for name, owner in compiled.aliases.items()]
+        self._ties = [
+            (self._find(name), self._find(owner))
+            for name, owner in compiled.aliases.items()
+        ]
         self._copies = copies or Copies([], [])
         self._copied: list[tuple[int, int]] | None = self._copies.state()
         #: Whether weights are stored in 8 bits, which have no gradients.
-        self.stored = any(isinstance(m, StoredLinear)
-                          for m in chain.modules())
+        self.stored = any(isinstance(m, StoredLinear) for m in chain.modules())
         #: Address and version of each weight that the code reads.
         self._bound = self._nothing_bound()
         self._check(self.weights())
@@ -131,10 +151,11 @@ class Kernel:
         self.described: str | None = None
         if compiled.given is None:
             self.described = describe(
-                site, compiled, self._code.formed if self._flat else None)
+                site, compiled, self._code.formed if self._flat else None
+            )
 
     @classmethod
-    def by_id(cls, number: int) -> "Kernel":
+    def by_id(cls, number: int) -> Kernel:
         """The kernel of a call.
 
         Raises:
@@ -145,11 +166,12 @@ class Kernel:
             raise KernelError(
                 f"no kernel {number} in this process: programs with fused "
                 "modules refer to kernels of the process that fused them; "
-                "unfuse before saving a program")
+                "unfuse before saving a program"
+            )
         return kernel
 
     @classmethod
-    def all(cls) -> list["Kernel"]:
+    def all(cls) -> list[Kernel]:
         """Kernels of this process."""
         return list(cls._all.values())
 
@@ -176,9 +198,14 @@ class Kernel:
     def note(self) -> str:
         """What differs from the members, and when calls run them instead;
         empty when nothing does. Nothing was measured."""
-        rows = "" if self.most_rows is None else (
-            f"for up to {self.most_rows} rows; calls with more run the "
-            "experts as they are, which is faster")
+        rows = (
+            ""
+            if self.most_rows is None
+            else (
+                f"for up to {self.most_rows} rows; calls with more run the "
+                "experts as they are, which is faster"
+            )
+        )
         return "; ".join(filter(None, (self._copies.note, rows)))
 
     @property
@@ -191,14 +218,16 @@ class Kernel:
         """How many there are; 0 of what is no mixture."""
         return _experts(self.compiled)
 
-    def _find(self, name: str) \
-            -> tuple[nn.Module, str, slice | None] | torch.Tensor:
+    def _find(
+        self, name: str
+    ) -> tuple[nn.Module, str, slice | None] | torch.Tensor:
         if name in self.compiled.constants:
             return self.compiled.constants[name].to(self.device)
         owner = owner_of(self.chain, name)
         if owner is None:
-            raise KernelError(f"the members of site '{self.site}' have no "
-                              f"parameter '{name}'")
+            raise KernelError(
+                f"the members of site '{self.site}' have no parameter '{name}'"
+            )
         whole, part = rows_of(name)
         attribute = whole.rpartition(".")[2]
         if attribute == "weight" and isinstance(owner, StoredLinear):
@@ -209,29 +238,38 @@ class Kernel:
         """Parameters that the code reads, as they are now."""
         return list(map(_tensor_of, self._sources))
 
-    def _bind(self, instance: native.Instance,
-              weights: Sequence[torch.Tensor]) -> None:
+    def _bind(
+        self, instance: native.Instance, weights: Sequence[torch.Tensor]
+    ) -> None:
         for name, weight in zip(self._names, weights):
             instance.bind(name, weight)
         instance.prepare(self._packed.weights)
 
     def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """Sizes of the result, symbolic where those of `inputs` are."""
-        return [d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
-                for d in self.compiled.result]
+        return [
+            d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
+            for d in self.compiled.result
+        ]
 
     def matches(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether the code is for inputs of these types."""
         types = self.compiled.inputs
         if self._is_outdated():
             return False
-        if any(_tensor_of(a).data_ptr() != _tensor_of(b).data_ptr()
-               for a, b in self._ties):
+        if any(
+            _tensor_of(a).data_ptr() != _tensor_of(b).data_ptr()
+            for a, b in self._ties
+        ):
             return False
         return len(types) == len(inputs) and all(
-            is_dense(t) and t.dtype == i.dtype and t.dim() == i.rank
-            and t.shape[-1] == i.features and t.device == self.device
-            for t, i in zip(inputs, types))
+            is_dense(t)
+            and t.dtype == i.dtype
+            and t.dim() == i.rank
+            and t.shape[-1] == i.features
+            and t.device == self.device
+            for t, i in zip(inputs, types)
+        )
 
     def _ask(self, inputs: Sequence[torch.Tensor]) -> None:
         """What eager calls ask before they come here; torch.compile knows
@@ -240,19 +278,25 @@ class Kernel:
             raise KernelError(
                 f"weights of site '{self.site}' changed after they were "
                 "stored in 8 bits; call the model once without torch.compile, "
-                "which stores them again")
+                "which stores them again"
+            )
         base = self._base()
         still_has = base.owner() if base and base.owner else None
-        if base and still_has and not still_has(
-                base, inputs[:len(base.compiled.inputs)]):
+        if (
+            base
+            and still_has
+            and not still_has(base, inputs[: len(base.compiled.inputs)])
+        ):
             raise KernelError(
                 f"members of site '{self.site}' changed after torch.compile "
-                "saw them; the next call compiles them again")
+                "saw them; the next call compiles them again"
+            )
 
     def _is_outdated(self) -> bool:
         """Whether the copies are of weights as they were before."""
-        return bool(self._copies.watched) \
-            and self._copies.state() != self._copied
+        return (
+            bool(self._copies.watched) and self._copies.state() != self._copied
+        )
 
     def computes(self, compiled: Compiled, same_modules: bool) -> bool:
         """Whether it has that code, and reads what the members have now.
@@ -263,17 +307,23 @@ class Kernel:
         if self._copies.watched and (not same_modules or self._is_outdated()):
             return False
         constants = self.compiled.constants
-        return compiled.formed == self.compiled.formed \
-            and compiled.given is self.compiled.given \
-            and compiled.aliases == self.compiled.aliases \
-            and all(compiled.constants[name] is constants[name]
-                    for name in constants) \
-            and all(a is b or isinstance(a, tuple) and a[0] is b[0]
-                    for a, b in zip(map(self._find, self._names),
-                                    self._sources))
+        return (
+            compiled.formed == self.compiled.formed
+            and compiled.given is self.compiled.given
+            and compiled.aliases == self.compiled.aliases
+            and all(
+                compiled.constants[name] is constants[name]
+                for name in constants
+            )
+            and all(
+                a is b or isinstance(a, tuple) and a[0] is b[0]
+                for a, b in zip(map(self._find, self._names), self._sources)
+            )
+        )
 
-    def run(self, inputs: Sequence[torch.Tensor],
-            weights: Sequence[torch.Tensor]) -> torch.Tensor:
+    def run(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
         """Launches on the current stream; no copy but of inputs that are
         strided, or not where a GPU can read vectors.
 
@@ -284,10 +334,14 @@ class Kernel:
             self._ask(inputs)
         _ASKED.kernel = None
         instance = self._check(weights)
-        inputs = [native.aligned(t) if self._flat else t.contiguous()
-                  for t in inputs]
-        out = torch.empty(self.result_shape(inputs),
-                          dtype=self.compiled.dtype, device=self.device)
+        inputs = [
+            native.aligned(t) if self._flat else t.contiguous() for t in inputs
+        ]
+        out = torch.empty(
+            self.result_shape(inputs),
+            dtype=self.compiled.dtype,
+            device=self.device,
+        )
         if out.numel() == 0:
             return out
         if not self._flat:
@@ -316,12 +370,15 @@ class Kernel:
         Raises:
             KernelError: a graph is captured.
         """
-        if self.device.type == "cuda" \
-                and torch.cuda.is_current_stream_capturing():
+        if (
+            self.device.type == "cuda"
+            and torch.cuda.is_current_stream_capturing()
+        ):
             raise KernelError(
                 f"site '{self.site}' has no kernel for {rows} rows yet, and "
                 "none can be loaded while a graph is captured; call the model "
-                "once with this input before")
+                "once with this input before"
+            )
         with self._lock:
             self._limit = sys.maxsize
             instance.limit_tokens(self._limit)
@@ -332,32 +389,39 @@ class Kernel:
         Returns:
             What runs the code.
         """
-        now = [(w.data_ptr(), 0 if w.is_inference() else w._version)
-               for w in weights]
+        now = [
+            (w.data_ptr(), 0 if w.is_inference() else w._version)
+            for w in weights
+        ]
         instance = self._instance
         if now == self._bound and instance is not None:
             return instance
         with self._lock:
-            for name, weight, (dtype, shape) in zip(self._names, weights,
-                                                    self._types):
+            for name, weight, (dtype, shape) in zip(
+                self._names, weights, self._types
+            ):
                 if weight.dtype != dtype or tuple(weight.shape) != shape:
                     raise KernelError(
                         f"parameter '{name}' of site '{self.site}' is "
                         f"{weight.dtype} {tuple(weight.shape)}, the kernel is "
-                        f"for {dtype} {shape}; unfuse and fuse again")
+                        f"for {dtype} {shape}; unfuse and fuse again"
+                    )
                 if weight.device != self.device:
                     raise KernelError(
                         f"parameter '{name}' of site '{self.site}' is on "
-                        f"{weight.device}, the kernel on {self.device}")
+                        f"{weight.device}, the kernel on {self.device}"
+                    )
                 if type(weight).__name__ == "DTensor":
                     raise KernelError(
                         f"parameter '{name}' of site '{self.site}' is a "
-                        "DTensor now; unfuse the site")
+                        "DTensor now; unfuse the site"
+                    )
                 if not weight.is_contiguous():
                     raise KernelError(
                         f"parameter '{name}' of site '{self.site}' has the "
                         f"strides {weight.stride()}; expected a contiguous "
-                        "tensor, because kernels read it where it is")
+                        "tensor, because kernels read it where it is"
+                    )
             wait_for_writes(self.site, self.device)
             if self._instance is None:
                 self._instance = self._code.instance(self.device)
@@ -369,8 +433,9 @@ class Kernel:
             self._bound = now
             return self._instance
 
-    def recompute(self, inputs: Sequence[torch.Tensor],
-                  weights: Sequence[torch.Tensor]) -> torch.Tensor:
+    def recompute(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
         """The chain itself on these inputs and weights."""
         values: dict[str, torch.Tensor] = {}
         parts: dict[str, dict[int, torch.Tensor]] = {}
@@ -391,14 +456,16 @@ class Kernel:
 def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
     """What `function` returns. It runs in a thread of its own, because
     exporting fails inside of an op of PyTorch."""
+
     def run() -> Any:
         if device.type != "cuda":
             return function()
         with torch.cuda.stream(stream):
             return function()
 
-    stream = torch.cuda.current_stream(device) if device.type == "cuda" \
-        else None
+    stream = (
+        torch.cuda.current_stream(device) if device.type == "cuda" else None
+    )
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(run).result()
 
@@ -415,13 +482,17 @@ def wait_for_writes(site: str, device: torch.device) -> None:
     if torch.cuda.is_current_stream_capturing():
         raise KernelError(
             f"weights of site '{site}' are new or changed, and none can be "
-            "packed while a graph is captured; call the model once before")
+            "packed while a graph is captured; call the model once before"
+        )
     torch.cuda.current_stream(device).synchronize()
 
 
 def _experts(compiled: Compiled) -> int:
-    return max(shape[0] for _, shape in compiled.parameters.values()) \
-        if "moe_experts" in compiled.families else 0
+    return (
+        max(shape[0] for _, shape in compiled.parameters.values())
+        if "moe_experts" in compiled.families
+        else 0
+    )
 
 
 def _most_rows(compiled: Compiled) -> int | None:
@@ -432,7 +503,7 @@ def _most_rows(compiled: Compiled) -> int | None:
     return max(1, _experts(compiled) // compiled.inputs[1].features)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _register() -> torch.library.Library:
     """Defines the custom op, once."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -441,19 +512,26 @@ def _register() -> torch.library.Library:
     # Fused optimizers write weights without counting it.
     register_optimizer_step_post_hook(count_step)
     library = torch.library.Library("fuse_mlir", "DEF")
-    library.define("call(Tensor[] inputs, Tensor[] weights, int kernel)"
-                   " -> Tensor", tags=(torch.Tag.needs_fixed_stride_order,))
+    library.define(
+        "call(Tensor[] inputs, Tensor[] weights, int kernel) -> Tensor",
+        tags=(torch.Tag.needs_fixed_stride_order,),
+    )
     library.impl("call", _call, "CPU")
     library.impl("call", _call, "CUDA")
     torch.library.register_fake("fuse_mlir::call", _fake, lib=library)
-    torch.library.register_autograd("fuse_mlir::call", _backward,
-                                    setup_context=_save, lib=library)
+    torch.library.register_autograd(
+        "fuse_mlir::call", _backward, setup_context=_save, lib=library
+    )
     register_flop_formula(torch.ops.fuse_mlir.call, get_raw=True)(_flops)
     return library
 
 
-def _flops(inputs: list[torch.Tensor], weights: list[torch.Tensor],
-           kernel: int, **_kwargs: Any) -> int:
+def _flops(
+    inputs: list[torch.Tensor],
+    weights: list[torch.Tensor],
+    kernel: int,
+    **_kwargs: Any,
+) -> int:
     """What the members would count."""
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -470,9 +548,11 @@ def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
             raise KernelError(
                 f"the kernel of site '{kernel.site}' is code from a file, "
                 "which an exported program cannot contain; fuse it with 'fuse', "
-                "or unfuse it")
-        return torch.ops.fuse_mlir.exported(inputs, kernel.weights(),
-                                            kernel.described)
+                "or unfuse it"
+            )
+        return torch.ops.fuse_mlir.exported(
+            inputs, kernel.weights(), kernel.described
+        )
     return torch.ops.fuse_mlir.call(inputs, kernel.weights(), kernel.id)
 
 
@@ -482,16 +562,19 @@ def call_asked(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
     return call(kernel, inputs)
 
 
-def _call(inputs: list[torch.Tensor], weights: list[torch.Tensor],
-          kernel: int) -> torch.Tensor:
+def _call(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: int
+) -> torch.Tensor:
     return Kernel.by_id(kernel).run(inputs, weights)
 
 
-def _fake(inputs: list[torch.Tensor], weights: list[torch.Tensor],
-          kernel: int) -> torch.Tensor:
+def _fake(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: int
+) -> torch.Tensor:
     found = Kernel.by_id(kernel)
-    return inputs[0].new_empty(found.result_shape(inputs),
-                               dtype=found.compiled.dtype)
+    return inputs[0].new_empty(
+        found.result_shape(inputs), dtype=found.compiled.dtype
+    )
 
 
 def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
@@ -507,29 +590,36 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
         raise KernelError(
             f"site '{kernel.site}' has weights that are stored in 8 bits, "
             "through which no gradient goes; unfuse it, or use "
-            "torch.no_grad()")
+            "torch.no_grad()"
+        )
     # With create_graph, gradients have gradients themselves, through views
     # that tell apart what is read twice.
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
-        leaves = [t.view_as(t) if twice else
-                  t.detach().requires_grad_(t.is_floating_point())
-                  for t in ctx.saved_tensors]
-        result = kernel.recompute(leaves[:ctx.count], leaves[ctx.count:])
+        leaves = [
+            t.view_as(t)
+            if twice
+            else t.detach().requires_grad_(t.is_floating_point())
+            for t in ctx.saved_tensors
+        ]
+        result = kernel.recompute(leaves[: ctx.count], leaves[ctx.count :])
         wanted = [t for t in leaves if t.requires_grad]
-        found = torch.autograd.grad(result, wanted, gradient,
-                                    create_graph=twice, allow_unused=True)
+        found = torch.autograd.grad(
+            result, wanted, gradient, create_graph=twice, allow_unused=True
+        )
     gradients = iter(found)
     by_leaf = [next(gradients) if t.requires_grad else None for t in leaves]
-    return by_leaf[:ctx.count], by_leaf[ctx.count:], None
+    return by_leaf[: ctx.count], by_leaf[ctx.count :], None
 
 
-def count_step(optimizer: torch.optim.Optimizer, _args: Any,
-               _kwargs: Any) -> None:
+def count_step(
+    optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any
+) -> None:
     """Counts what a step of an optimizer changed in weights of kernels."""
     # What torch.compile makes of other optimizers counts by itself.
-    if not torch.compiler.is_compiling() \
-            or any(group.get("fused") for group in optimizer.param_groups):
+    if not torch.compiler.is_compiling() or any(
+        group.get("fused") for group in optimizer.param_groups
+    ):
         _count(optimizer)
 
 

@@ -14,12 +14,13 @@ from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.native.context import Context
 
 _NUMBER = re.compile(r"sm_(\d+)[a-z]?")
-_ARGUMENT = re.compile(r"%arg\d+: (tensor<[^>]*>)"
-                       r'(?: \{fuse\.parameter = "([^"]*)"\})?')
+_ARGUMENT = re.compile(
+    r"%arg\d+: (tensor<[^>]*>)"
+    r'(?: \{fuse\.parameter = "([^"]*)"\})?'
+)
 
 
-def compile_ptx(kernel: PtxKernel, function: str, chip: str) \
-        -> native.Artifact:
+def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
     """An artefact of a kernel, with the signature of a function.
 
     Args:
@@ -33,10 +34,13 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) \
     """
     found = _NUMBER.fullmatch(chip)
     if found is None or int(found[1]) < kernel.capability:
-        raise PtxError(f"PTX '{kernel}' is for sm_{kernel.capability} and "
-                       f"later, not for {chip}")
-    head = re.search(r"func\.func @main\((.*)\) -> (tensor<[^>]*>) \{",
-                     function)
+        raise PtxError(
+            f"PTX '{kernel}' is for sm_{kernel.capability} and "
+            f"later, not for {chip}"
+        )
+    head = re.search(
+        r"func\.func @main\((.*)\) -> (tensor<[^>]*>) \{", function
+    )
     assert head is not None, "one function with one result"
     arguments = _ARGUMENT.findall(head[1])
     names = _tensor_names([parameter for _, parameter in arguments])
@@ -44,16 +48,19 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) \
     given = ", ".join(f"%arg{i}" for i in range(len(arguments)))
     type_ = f"({takes}) -> ({head[2]})"
     context = Context()
-    context.register_kernels(_registration(kernel, names),
-                             Path(kernel.path).resolve().parent)
+    context.register_kernels(
+        _registration(kernel, names), Path(kernel.path).resolve().parent
+    )
     module = context.parse(
         f'fuse.slot @chain op "chain" variant "of_members" : {type_} {{}}\n'
         f"func.func @main({head[1]}) -> {head[2]} {{\n"
         f"  %r = fuse.call_slot @chain({given}) : {type_}\n"
-        f"  return %r : {head[2]}\n}}\n")
+        f"  return %r : {head[2]}\n}}\n"
+    )
     module.bind({"bind": {"chain": "ptx"}, "target": chip})
-    return native.compile_module(module._handle.pointer,
-                                 module._context._diagnostics, chip=chip)
+    return native.compile_module(
+        module._handle.pointer, module._context._diagnostics, chip=chip
+    )
 
 
 def _tensor_names(parameters: Sequence[str]) -> dict[str, str]:
@@ -73,9 +80,11 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
     for name, (tensor, dim) in kernel.sizes.items():
         place = names.get(tensor, "")
         if not place.startswith("arg"):
-            raise PtxError(f"size '{name}' of PTX '{kernel}' is of tensor "
-                           f"'{tensor}'; there are " + ", ".join(
-                               n for n in names if n != "result0"))
+            raise PtxError(
+                f"size '{name}' of PTX '{kernel}' is of tensor "
+                f"'{tensor}'; there are "
+                + ", ".join(n for n in names if n != "result0")
+            )
         places.append(f"[{place[3:]}, {int(dim)}]")
     symbols = f"()[{', '.join(kernel.sizes)}]"
 
@@ -87,19 +96,25 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
         if argument in kernel.sizes:
             return f"affine_map<{symbols} -> ({argument})>"
         if argument not in names:
-            raise PtxError(f"argument '{argument}' of PTX '{kernel}' is no "
-                           "tensor and no size; there are "
-                           + ", ".join([*names, *kernel.sizes]))
+            raise PtxError(
+                f"argument '{argument}' of PTX '{kernel}' is no "
+                "tensor and no size; there are "
+                + ", ".join([*names, *kernel.sizes])
+            )
         return quote(names[argument])
 
-    grid, block = (", ".join(map(str, [*sizes, 1, 1][:3]))
-                   for sizes in (kernel.grid, kernel.block))
+    grid, block = (
+        ", ".join(map(str, [*sizes, 1, 1][:3]))
+        for sizes in (kernel.grid, kernel.block)
+    )
     shared = f"shared = {kernel.shared}, " if kernel.shared else ""
-    return (f'fuse.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
-            f"  fuse.implementation on <gpu from {kernel.capability}>\n"
-            "    code #fuse.gpu_code<format = ptx, "
-            f"file = {quote(str(Path(kernel.path).resolve()))}, "
-            f"entry = {quote(kernel.entry)}, "
-            f"grid = affine_map<{symbols} -> ({grid})>, block = [{block}], "
-            f"{shared}sizes = [{', '.join(places)}], "
-            f"args = [{', '.join(map(show, kernel.args))}]> {{}}\n}}\n")
+    return (
+        f'fuse.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
+        f"  fuse.implementation on <gpu from {kernel.capability}>\n"
+        "    code #fuse.gpu_code<format = ptx, "
+        f"file = {quote(str(Path(kernel.path).resolve()))}, "
+        f"entry = {quote(kernel.entry)}, "
+        f"grid = affine_map<{symbols} -> ({grid})>, block = [{block}], "
+        f"{shared}sizes = [{', '.join(places)}], "
+        f"args = [{', '.join(map(show, kernel.args))}]> {{}}\n}}\n"
+    )

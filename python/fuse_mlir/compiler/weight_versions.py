@@ -33,10 +33,12 @@ def refresh(model: nn.Module) -> int:
         How many kernels read weights of `model`.
     """
     require_module(model)
-    held = {id(t) for t in itertools.chain(
-        model.parameters(), model.buffers())}
-    found = [kernel for kernel in Kernel.all()
-             if not held.isdisjoint(map(id, kernel.originals()))]
+    held = {id(t) for t in itertools.chain(model.parameters(), model.buffers())}
+    found = [
+        kernel
+        for kernel in Kernel.all()
+        if not held.isdisjoint(map(id, kernel.originals()))
+    ]
     for kernel in found:
         kernel.refresh()
     return len(found)

@@ -95,16 +95,23 @@ def check_name(name: str) -> None:
     """
     require(name, str, "the name of a kernel", "one such as 'my-mlp'")
     if not _NAME.fullmatch(name):
-        raise FuseError(f"'{name}' is no name of a kernel; expected one such "
-                        "as 'my-mlp'")
+        raise FuseError(
+            f"'{name}' is no name of a kernel; expected one such as 'my-mlp'"
+        )
 
 
-def export_hub_kernel(model: nn.Module, directory: str | Path,
-                      site: str | None = None, *, name: str,
-                      layer: str | None = None, version: int = 1,
-                      license: str = _LICENSE,  # pylint: disable=W0622
-                      chip: str = "sm_80",
-                      scheduled: Sequence[str] = ("sm_90a",)) -> Path:
+def export_hub_kernel(
+    model: nn.Module,
+    directory: str | Path,
+    site: str | None = None,
+    *,
+    name: str,
+    layer: str | None = None,
+    version: int = 1,
+    license: str = _LICENSE,  # pylint: disable=W0622
+    chip: str = "sm_80",
+    scheduled: Sequence[str] = ("sm_90a",),
+) -> Path:
     """Writes the kernel of a fused site as a kernel directory.
 
     It has the scheduled kernels for all numbers of rows, where there are any,
@@ -137,28 +144,37 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     check_name(name)
     layer = layer or "".join(part.title() for part in name.split("-"))
     require(chip, str, "the chip", "the name of one, such as sm_80")
-    require(scheduled, (list, tuple), "argument 'scheduled'",
-            "a list of chips")
+    require(scheduled, (list, tuple), "argument 'scheduled'", "a list of chips")
     if not _CHIP.fullmatch(chip) or chip.endswith("a"):
-        raise FuseError(f"chip '{chip}' is none that later ones run code of; "
-                        "expected sm_ and a number, such as sm_80")
+        raise FuseError(
+            f"chip '{chip}' is none that later ones run code of; "
+            "expected sm_ and a number, such as sm_80"
+        )
     for own in scheduled:
         require(own, str, "a scheduled chip", "the name of one, such as sm_90a")
         if not _CHIP.fullmatch(own) or not own.endswith("a"):
-            raise FuseError(f"chip '{own}' has no scheduled kernels; expected "
-                            "one with instructions of its own, such as sm_90a")
+            raise FuseError(
+                f"chip '{own}' has no scheduled kernels; expected "
+                "one with instructions of its own, such as sm_90a"
+            )
     variant = Path(directory) / "build" / VARIANT
     if variant.exists():
         raise FuseError(f"'{variant}' exists; expected a new directory")
     module = one_kernel(model, site)
-    if any(name == "weight" and values
-           for _, name, values in module._kernel._copies.watched):
+    if any(
+        name == "weight" and values
+        for _, name, values in module._kernel._copies.watched
+    ):
         raise FuseError(
             f"site '{module.site}' reads copies of its weights in 8 bits, "
             "which its members do not have, and a kernel directory takes the "
-            "parameters of modules; export a model whose linears hold them")
-    title = (f"{' + '.join(module.names)} as one kernel"
-             if len(module.names) > 1 else f"{module.names[0]} as a kernel")
+            "parameters of modules; export a model whose linears hold them"
+        )
+    title = (
+        f"{' + '.join(module.names)} as one kernel"
+        if len(module.names) > 1
+        else f"{module.names[0]} as a kernel"
+    )
     files = _code(module, [*scheduled, chip])
     files["__init__.py"] = _INIT.format(title=f"{title}.").encode()
     files["layers.py"] = _layers(module, layer, f"{title}.").encode()
@@ -178,8 +194,9 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
 def _arch(chip: str) -> str:
     """A chip as metadata name it."""
     number = chip.removeprefix("sm_").removesuffix("a")
-    return f"{number[:-1]}.{number[-1]}" \
-        + ("a" if chip.endswith("a") else "+PTX")
+    return f"{number[:-1]}.{number[-1]}" + (
+        "a" if chip.endswith("a") else "+PTX"
+    )
 
 
 def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
@@ -193,8 +210,9 @@ def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
     for chip in chips:
         # Code for one architecture alone is worth it for its schedules.
         own = chip.endswith("a")
-        artifact = native.Module(code.formed).compile(chip=chip,
-                                                      portable=not own)
+        artifact = native.Module(code.formed).compile(
+            chip=chip, portable=not own
+        )
         manifest = json.loads(artifact.sections(native.SECTION_MANIFEST)[0])
         function = manifest["functions"][0]
         if own and function["cuda"]["path"] != "scheduled":
@@ -206,86 +224,147 @@ def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
         files |= {f"{chip}-{j}.ptx": text for j, text in enumerate(ptx)}
     # One member's own layer has its parameters, not those of its parent.
     prefix = f"{module.names[0]}." if len(module.names) == 1 else ""
-    names = [argument["parameter"].removeprefix(prefix)
-             for argument in function["arguments"] if "parameter" in argument]
-    dtype = next(text for text, known in _host._TYPES.items()
-                 if known == compiled.dtype)
-    plan = {"arguments": function["arguments"], "codes": codes,
-            "parameters": names, "rows": rows,
-            "result": {"shape": compiled.result, "type": dtype}}
+    names = [
+        argument["parameter"].removeprefix(prefix)
+        for argument in function["arguments"]
+        if "parameter" in argument
+    ]
+    dtype = next(
+        text for text, known in _host._TYPES.items() if known == compiled.dtype
+    )
+    plan = {
+        "arguments": function["arguments"],
+        "codes": codes,
+        "parameters": names,
+        "rows": rows,
+        "result": {"shape": compiled.result, "type": dtype},
+    }
     return {**files, "plan.json": (json.dumps(plan, indent=1) + "\n").encode()}
 
 
-def _metadata(name: str, version: int, license: str,  # pylint: disable=W0622
-              files: dict[str, bytes]) -> dict[str, Any]:
+def _metadata(
+    name: str,
+    version: int,
+    license: str,  # pylint: disable=W0622
+    files: dict[str, bytes],
+) -> dict[str, Any]:
     """What libraries of kernels read before they load one. The id has a digest
     of all files, so that kernels that differ have different ones."""
     contents = sorted(files.items())
-    mark = hashlib.sha256(b"".join(
-        path.encode() + data for path, data in contents))
+    mark = hashlib.sha256(
+        b"".join(path.encode() + data for path, data in contents)
+    )
     return {
         "id": f"_{name.replace('-', '_')}_cuda_{mark.hexdigest()[:7]}",
-        "name": name, "version": version, "license": license,
+        "name": name,
+        "version": version,
+        "license": license,
         "python-depends": [],
-        "backend": {"type": "cuda", "archs": [
-            _arch(code["chip"])
-            for code in reversed(json.loads(files["plan.json"])["codes"])]},
-        "digest": {"algorithm": "sha256", "files": {
-            path: base64.b64encode(hashlib.sha256(data).digest()).decode()
-            for path, data in contents}}}
+        "backend": {
+            "type": "cuda",
+            "archs": [
+                _arch(code["chip"])
+                for code in reversed(json.loads(files["plan.json"])["codes"])
+            ],
+        },
+        "digest": {
+            "algorithm": "sha256",
+            "files": {
+                path: base64.b64encode(hashlib.sha256(data).digest()).decode()
+                for path, data in contents
+            },
+        },
+    }
 
 
 def _plan_of(chip: str, cuda: dict[str, Any]) -> dict[str, Any]:
     """The code for a chip, as the launcher reads it."""
     sections = sorted(module["ptx"] for module in cuda["modules"])
-    plans = [{"upto": plan.get("upto", 0), "workspace": plan["workspace"],
-              "launches": plan["launches"]}
-             for plan in cuda.get("alternatives", [cuda])]
-    return {"chip": chip, "symbols": cuda["symbols"], "plans": plans,
-            "max_tokens": cuda.get("max_tokens", 0),
-            "zeroed_bytes": cuda.get("zeroed_bytes", 0),
-            "packed": cuda.get("packed", []),
-            "ptx": [sections.index(m["ptx"]) for m in cuda["modules"]]}
+    plans = [
+        {
+            "upto": plan.get("upto", 0),
+            "workspace": plan["workspace"],
+            "launches": plan["launches"],
+        }
+        for plan in cuda.get("alternatives", [cuda])
+    ]
+    return {
+        "chip": chip,
+        "symbols": cuda["symbols"],
+        "plans": plans,
+        "max_tokens": cuda.get("max_tokens", 0),
+        "zeroed_bytes": cuda.get("zeroed_bytes", 0),
+        "packed": cuda.get("packed", []),
+        "ptx": [sections.index(m["ptx"]) for m in cuda["modules"]],
+    }
 
 
 def _check_plan(cuda: dict[str, Any]) -> None:
     """What the launcher of such directories does not do."""
-    known = {"tensor", "workspace", "offset", "size", "bytes", "type",
-             "value", "packed", "map"}
+    known = {
+        "tensor",
+        "workspace",
+        "offset",
+        "size",
+        "bytes",
+        "type",
+        "value",
+        "packed",
+        "map",
+    }
     for plan in cuda.get("alternatives", [cuda]):
         for launch in plan["launches"]:
             for argument in launch["args"]:
                 form = argument.get("map", {"element": "bf16", "swizzle": 0})
-                if (set(argument) - known
-                        or argument.get("type", "f32") not in _host._NUMBERS
-                        or form["element"] not in _driver.MAP_TYPES
-                        or form["swizzle"] not in _driver.MAP_SWIZZLES):
+                if (
+                    set(argument) - known
+                    or argument.get("type", "f32") not in _host._NUMBERS
+                    or form["element"] not in _driver.MAP_TYPES
+                    or form["swizzle"] not in _driver.MAP_SWIZZLES
+                ):
                     raise FuseError(
                         f"kernel '{launch['kernel']}' is launched in a way "
-                        "that kernel directories have not")
+                        "that kernel directories have not"
+                    )
 
 
 def _layers(module: FusedModule, layer: str, title: str) -> str:
     """Python text of the layer, and of its layout."""
     kind = type(module.members[0])
     signature = inspect.signature(kind.forward)
-    plain = [p.replace(annotation=p.empty, default=p.default if isinstance(
-        p.default, (int, float, str, type(None))) else p.empty)
-        for p in signature.parameters.values()]
-    positional = [p.name for p in plain[1:]
-                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    inputs = [positional[s] if isinstance(s, int) else s
-              for s in module.plan.inputs]
-    head = str(signature.replace(parameters=plain,
-                                 return_annotation=signature.empty))
-    text = _LAYERS.format(title=title, layer=layer, signature=head,
-                          inputs=", ".join(inputs))
+    plain = [
+        p.replace(
+            annotation=p.empty,
+            default=p.default
+            if isinstance(p.default, (int, float, str, type(None)))
+            else p.empty,
+        )
+        for p in signature.parameters.values()
+    ]
+    positional = [
+        p.name
+        for p in plain[1:]
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    inputs = [
+        positional[s] if isinstance(s, int) else s for s in module.plan.inputs
+    ]
+    head = str(
+        signature.replace(parameters=plain, return_annotation=signature.empty)
+    )
+    text = _LAYERS.format(
+        title=title, layer=layer, signature=head, inputs=", ".join(inputs)
+    )
     if len(module.names) > 1:
         bad = [n for n in module.names if not n.isidentifier()]
         if bad:
-            raise FuseError(f"member '{bad[0]}' has no name that a layout can "
-                            "have")
+            raise FuseError(
+                f"member '{bad[0]}' has no name that a layout can have"
+            )
         text += _LAYOUT.format(
-            layer=layer, names=", ".join(module.names), first=module.names[0],
-            lines="\n".join(f"        self.{n} = {n}" for n in module.names))
+            layer=layer,
+            names=", ".join(module.names),
+            first=module.names[0],
+            lines="\n".join(f"        self.{n} = {n}" for n in module.names),
+        )
     return text

@@ -12,7 +12,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+from torch._inductor.custom_graph_pass import (
+    CustomGraphPass,
+    get_hash_for_files,
+)
 
 from fuse_mlir.compiler.chains import Chain, compile_variant
 from fuse_mlir.compiler.kernels import Kernel
@@ -42,8 +45,7 @@ def with_residual(kernel: Kernel) -> Kernel | None:
         compiled = compile_variant(wide, [inputs[0], inputs[0]])
         if not compiled.by_rows or len(compiled.ops) != 1:
             return None
-        return Kernel(kernel.site, wide, compiled, kernel.device,
-                      shared=kernel)
+        return Kernel(kernel.site, wide, compiled, kernel.device, shared=kernel)
     except KernelError:
         # The chain alone is right too.
         return None
@@ -66,12 +68,17 @@ class ResidualPass(CustomGraphPass):
             return
         stream, after = inputs[0], next(iter(node.users))
         added = _summands(stream)
-        if added is None or set(stream.users) != {node, after} \
-                or set(_summands(after) or ()) != {stream, node}:
+        if (
+            added is None
+            or set(stream.users) != {node, after}
+            or set(_summands(after) or ()) != {stream, node}
+        ):
             return
         values = [n.meta["val"] for n in (*added, stream, after)]
-        if any(v.shape != values[0].shape or v.dtype != values[0].dtype
-               for v in values):
+        if any(
+            v.shape != values[0].shape or v.dtype != values[0].dtype
+            for v in values
+        ):
             return
         # Nothing is exported while a model is compiled.
         kernel = Kernel.by_id(number).residual
@@ -80,7 +87,8 @@ class ResidualPass(CustomGraphPass):
         with graph.inserting_before(after):
             whole = graph.call_function(
                 torch.ops.fuse_mlir.call.default,
-                (list(added), weights, kernel.id))
+                (list(added), weights, kernel.id),
+            )
         whole.meta.update(after.meta)
         after.replace_all_uses_with(whole)
         for old in (after, node, stream):
@@ -92,8 +100,11 @@ class ResidualPass(CustomGraphPass):
 
 def _summands(node: Any) -> tuple[torch.fx.Node, torch.fx.Node] | None:
     """The two tensors that a node adds, if it does that."""
-    if not isinstance(node, torch.fx.Node) or node.target not in _ADDS \
-            or node.kwargs.get("alpha", 1) != 1:
+    if (
+        not isinstance(node, torch.fx.Node)
+        or node.target not in _ADDS
+        or node.kwargs.get("alpha", 1) != 1
+    ):
         return None
     left, right = node.args[:2]
     if isinstance(left, torch.fx.Node) and isinstance(right, torch.fx.Node):

@@ -25,8 +25,9 @@ class Chain(nn.Module):
     exported program are those of the model.
     """
 
-    def __init__(self, members: Mapping[str, nn.Module],
-                 residual: bool = False) -> None:
+    def __init__(
+        self, members: Mapping[str, nn.Module], residual: bool = False
+    ) -> None:
         super().__init__()
         self._paths = list(members)
         self._residual = residual
@@ -48,8 +49,12 @@ class Chain(nn.Module):
         return hidden_states
 
 
-def take_chain(model: nn.Module, parent: str, members: Sequence[str],
-               residual: bool = False) -> Chain:
+def take_chain(
+    model: nn.Module,
+    parent: str,
+    members: Sequence[str],
+    residual: bool = False,
+) -> Chain:
     """The modules `members` below the path `parent` of `model`."""
     found = {}
     for member in members:
@@ -64,16 +69,21 @@ def _submodule(model: nn.Module, path: str) -> nn.Module:
         children = dict(module.named_children())
         if name not in children:
             where = f"'{walked}'" if walked else "the model"
-            raise BlockError(f"no module '{path}': {where} has no child "
-                             f"'{name}'; it has "
-                             + (", ".join(children) or "none"))
+            raise BlockError(
+                f"no module '{path}': {where} has no child "
+                f"'{name}'; it has " + (", ".join(children) or "none")
+            )
         module = children[name]
         walked = f"{walked}.{name}" if walked else name
     return module
 
 
-def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
-                  dtype: torch.dtype, seed: int) -> torch.Tensor:
+def example_input(
+    shape: Sequence[DimSpec],
+    sizes: Mapping[str, int],
+    dtype: torch.dtype,
+    seed: int,
+) -> torch.Tensor:
     """A random input; named dimensions get the sizes given for them."""
     missing = [d for d in shape if isinstance(d, str) and d not in sizes]
     if missing:
@@ -83,8 +93,9 @@ def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
     return torch.randn(concrete, generator=generator, device="cpu").to(dtype)
 
 
-def export_module(module: nn.Module, shape: Sequence[DimSpec],
-                  dtype: torch.dtype) -> ExportedProgram:
+def export_module(
+    module: nn.Module, shape: Sequence[DimSpec], dtype: torch.dtype
+) -> ExportedProgram:
     """torch.export with the named dimensions of `shape` dynamic."""
     names = sorted({d for d in shape if isinstance(d, str)})
     # Sizes 0 and 1 would be specialized; equal ones would be identified.
@@ -94,13 +105,16 @@ def export_module(module: nn.Module, shape: Sequence[DimSpec],
     example = example_input(shape, sizes, dtype, seed=0)
     try:
         with torch.no_grad(), quiet():
-            return torch.export.export(module, (example,),
-                                       dynamic_shapes=(dynamic or None,))
+            return torch.export.export(
+                module, (example,), dynamic_shapes=(dynamic or None,)
+            )
     # Whatever the module or the tracer raises is about the module.
     except Exception as error:
-        raise BlockError("PyTorch cannot export the modules: "
-                         f"{reason_of(error)}; their input has the shape "
-                         + ",".join(map(str, shape))) from error
+        raise BlockError(
+            "PyTorch cannot export the modules: "
+            f"{reason_of(error)}; their input has the shape "
+            + ",".join(map(str, shape))
+        ) from error
 
 
 def reason_of(error: BaseException) -> str:
@@ -119,6 +133,8 @@ def parse_shape(text: str) -> list[DimSpec]:
         elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part):
             shape.append(part)
         else:
-            raise BlockError(f"bad dimension '{part}' in shape '{text}'; "
-                             "expected a positive size or a name")
+            raise BlockError(
+                f"bad dimension '{part}' in shape '{text}'; "
+                "expected a positive size or a name"
+            )
     return shape

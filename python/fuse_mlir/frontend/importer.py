@@ -9,7 +9,8 @@ from fuse_mlir.frontend import aten
 from fuse_mlir.frontend.walker import ImportedFunction, Walker
 
 
-def import_program(program: ExportedProgram, name: str = "main") \
-        -> ImportedFunction:
+def import_program(
+    program: ExportedProgram, name: str = "main"
+) -> ImportedFunction:
     """Translates `program` to one function called `name`."""
     return Walker(program, name, aten.HANDLERS, aten.IGNORED).run()

@@ -15,8 +15,19 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from fuse_mlir.errors import ImportFailure, Unsupported
-from fuse_mlir.frontend.elements import ELEMENTS, INDEX_ELEMENTS, STORED_ELEMENTS
-from fuse_mlir.ir.builder import Dim, Emitter, Value, is_static, quote, tensor_type
+from fuse_mlir.frontend.elements import (
+    ELEMENTS,
+    INDEX_ELEMENTS,
+    STORED_ELEMENTS,
+)
+from fuse_mlir.ir.builder import (
+    Dim,
+    Emitter,
+    Value,
+    is_static,
+    quote,
+    tensor_type,
+)
 from fuse_mlir.ir.reshape import reassociate
 from fuse_mlir.support.messages import first_line
 
@@ -45,9 +56,13 @@ class Walker:
         ignored: names of ops that yield no tensor.
     """
 
-    def __init__(self, program: ExportedProgram, name: str,
-                 handlers: Mapping[str, Callable[[Walker, Node], Any]],
-                 ignored: Container[str]) -> None:
+    def __init__(
+        self,
+        program: ExportedProgram,
+        name: str,
+        handlers: Mapping[str, Callable[[Walker, Node], Any]],
+        ignored: Container[str],
+    ) -> None:
         self.program = program
         self._handlers = handlers
         self._ignored = ignored
@@ -76,8 +91,9 @@ class Walker:
                 results = self._results(node)
         self._drop_cut()
         text = self.emitter.finish(results, self._root)
-        return ImportedFunction(self.emitter.name, text, self._weights,
-                                self._aliases)
+        return ImportedFunction(
+            self.emitter.name, text, self._weights, self._aliases
+        )
 
     # Signature.
 
@@ -86,15 +102,15 @@ class Walker:
             if spec.kind is not OutputKind.USER_OUTPUT:
                 raise ImportFailure(
                     f"output '{spec.arg.name}' is {spec.kind.name.lower()}; "
-                    "expected a function that changes no state")
+                    "expected a function that changes no state"
+                )
 
     def _arguments(self) -> None:
         """User inputs first, then every parameter the graph uses."""
         signature = self.program.graph_signature
         specs = {s.arg.name: s for s in signature.input_specs}
         nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
-        users = [n for n in nodes
-                 if specs[n.name].kind is InputKind.USER_INPUT]
+        users = [n for n in nodes if specs[n.name].kind is InputKind.USER_INPUT]
         for node in users:
             self._values[node] = self._user_input(node)
         owners: dict[tuple, tuple[str, Value]] = {}
@@ -102,11 +118,15 @@ class Walker:
             spec = specs[node.name]
             if node in users or not node.users:
                 continue
-            if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER,
-                                 InputKind.CONSTANT_TENSOR):
+            if spec.kind not in (
+                InputKind.PARAMETER,
+                InputKind.BUFFER,
+                InputKind.CONSTANT_TENSOR,
+            ):
                 raise ImportFailure(
                     f"input '{node.name}' is {spec.kind.name.lower()}; "
-                    "expected a tensor, parameter or buffer")
+                    "expected a tensor, parameter or buffer"
+                )
             if self._is_zero_point(node):
                 # Looked at, never computed with.
                 self._values[node] = self._state(spec)
@@ -117,10 +137,13 @@ class Walker:
     @staticmethod
     def _is_zero_point(node: Node) -> bool:
         """Whether only per-channel dequantize ops read it, as zero points."""
-        return all("dequantize_per_channel" in _target_name(user)
-                   and len(user.args) > 2 and user.args[2] is node
-                   and node not in (user.args[0], user.args[1])
-                   for user in node.users)
+        return all(
+            "dequantize_per_channel" in _target_name(user)
+            and len(user.args) > 2
+            and user.args[2] is node
+            and node not in (user.args[0], user.args[1])
+            for user in node.users
+        )
 
     def _user_input(self, node: Node) -> Value | Any:
         fake = node.meta["val"]
@@ -128,28 +151,40 @@ class Walker:
             if node.users:
                 raise ImportFailure(
                     f"input '{node.name}' is a {type(fake).__name__}; "
-                    "expected a tensor")
+                    "expected a tensor"
+                )
             return fake
-        shape, element = self._tensor(fake, f"input '{node.name}'",
-                                      ELEMENTS | INDEX_ELEMENTS)
+        shape, element = self._tensor(
+            fake, f"input '{node.name}'", ELEMENTS | INDEX_ELEMENTS
+        )
         return self.emitter.argument(_identifier(node.name), shape, element)
 
-    def _parameter(self, node: Node, spec: Any,
-                   owners: dict[tuple, tuple[str, Value]]) -> None:
+    def _parameter(
+        self, node: Node, spec: Any, owners: dict[tuple, tuple[str, Value]]
+    ) -> None:
         tensor = self._state(spec)
         key = storage_key(tensor)
         if key in owners:
             self._values[node] = owners[key][1]
             return
         # A tied weight goes by the first of its names in the state dict.
-        name = next((n for n, t in self.program.state_dict.items()
-                     if storage_key(t) == key), spec.target)
+        name = next(
+            (
+                n
+                for n, t in self.program.state_dict.items()
+                if storage_key(t) == key
+            ),
+            spec.target,
+        )
         shape, element = self._tensor(
-            tensor, f"parameter '{name}'",
-            ELEMENTS | STORED_ELEMENTS)
+            tensor, f"parameter '{name}'", ELEMENTS | STORED_ELEMENTS
+        )
         value = self.emitter.argument(
-            _identifier(name), shape, element,
-            f"{{fuse.parameter = {quote(name)}}}")
+            _identifier(name),
+            shape,
+            element,
+            f"{{fuse.parameter = {quote(name)}}}",
+        )
         self._values[node] = value
         self._parameters[value.name] = name
         self._weights[name] = tensor.detach().contiguous()
@@ -174,14 +209,20 @@ class Walker:
             value = self._values[item] if isinstance(item, Node) else item
             if not isinstance(value, Value):
                 raise ImportFailure(
-                    f"result '{item}' is no tensor; expected tensors only")
+                    f"result '{item}' is no tensor; expected tensors only"
+                )
             results.append(value)
         return results
 
     # What handlers use.
 
-    def arg(self, node: Node, position: int, name: str | None = None,
-            default: Any = None) -> Any:
+    def arg(
+        self,
+        node: Node,
+        position: int,
+        name: str | None = None,
+        default: Any = None,
+    ) -> Any:
         """An argument of the call, by position or name."""
         if position < len(node.args):
             item = node.args[position]
@@ -207,8 +248,10 @@ class Walker:
             name = f"{whole}[{start}:{stop}]"
             self._cut[key] = self.emitter.argument(
                 _identifier(f"{whole}_{start}"),
-                (stop - start, *value.shape[1:]), value.element,
-                f"{{fuse.parameter = {quote(name)}}}")
+                (stop - start, *value.shape[1:]),
+                value.element,
+                f"{{fuse.parameter = {quote(name)}}}",
+            )
             self._weights[name] = self._weights[whole][start:stop]
         return self._cut[key]
 
@@ -226,11 +269,12 @@ class Walker:
     @staticmethod
     def dtype(element: str) -> torch.dtype:
         """PyTorch's type for an element type."""
-        found = next((d for d, e in ELEMENTS.items() if e == element),
-                     None)
+        found = next((d for d, e in ELEMENTS.items() if e == element), None)
         if found is None:
-            raise Unsupported(f"operand of type {element}; expected one "
-                                   f"of {', '.join(ELEMENTS.values())}")
+            raise Unsupported(
+                f"operand of type {element}; expected one "
+                f"of {', '.join(ELEMENTS.values())}"
+            )
         return found
 
     def common_element(self, operands: Sequence[Any]) -> str:
@@ -239,9 +283,13 @@ class Walker:
         for operand in operands:
             if isinstance(operand, Value):
                 # Promotion distinguishes scalars from other tensors only.
-                samples.append(torch.empty([1] * min(operand.rank, 1),
-                                           dtype=self.dtype(operand.element),
-                                           device="cpu"))
+                samples.append(
+                    torch.empty(
+                        [1] * min(operand.rank, 1),
+                        dtype=self.dtype(operand.element),
+                        device="cpu",
+                    )
+                )
             elif isinstance(operand, sympy.Basic):
                 raise Unsupported(f"the size {operand} as a number")
             else:
@@ -250,8 +298,7 @@ class Walker:
             return operands[0].element
         return ELEMENTS[torch.result_type(*samples)]
 
-    def reshape(self, hint: str, value: Value,
-                shape: Sequence[Dim]) -> Value:
+    def reshape(self, hint: str, value: Value, shape: Sequence[Dim]) -> Value:
         """`value` with another shape, by collapsing then expanding."""
         shape = tuple(shape)
         if shape == value.shape:
@@ -259,43 +306,67 @@ class Walker:
         groups = reassociate(value.shape, shape)
         if groups is None:
             raise Unsupported(
-                f"reshape of {_show(value.shape)} to {_show(shape)}")
+                f"reshape of {_show(value.shape)} to {_show(shape)}"
+            )
         # A tensor of rank zero has no dimensions to put into groups.
         if not shape:
             return self._collapse(hint, value, [], shape)
         if not value.shape:
             return self._expand(hint, value, [], shape)
-        middle = tuple(_product([value.shape[i] for i in left])
-                       for left, _ in groups)
+        middle = tuple(
+            _product([value.shape[i] for i in left]) for left, _ in groups
+        )
         middle = tuple(
             shape[right[0]] if len(right) == 1 else size
-            for size, (_, right) in zip(middle, groups))
+            for size, (_, right) in zip(middle, groups)
+        )
         if any(len(left) != 1 for left, _ in groups):
             last = all(len(right) == 1 for _, right in groups)
-            value = self._collapse(hint if last else f"{hint}_flat", value,
-                                   [left for left, _ in groups], middle)
+            value = self._collapse(
+                hint if last else f"{hint}_flat",
+                value,
+                [left for left, _ in groups],
+                middle,
+            )
         if any(len(right) != 1 for _, right in groups):
             value = self._expand(hint, value, [r for _, r in groups], shape)
         return value
 
-    def _collapse(self, hint: str, value: Value, groups: list[list[int]],
-                  shape: tuple[Dim, ...]) -> Value:
+    def _collapse(
+        self,
+        hint: str,
+        value: Value,
+        groups: list[list[int]],
+        shape: tuple[Dim, ...],
+    ) -> Value:
         return self.emitter.op(
-            hint, f"tensor.collapse_shape {value.name} {_groups(groups)} : "
+            hint,
+            f"tensor.collapse_shape {value.name} {_groups(groups)} : "
             f"{value.type} into {tensor_type(shape, value.element)}",
-            shape, value.element)
+            shape,
+            value.element,
+        )
 
-    def _expand(self, hint: str, value: Value, groups: list[list[int]],
-                shape: tuple[Dim, ...]) -> Value:
-        sizes = ", ".join(str(d) if is_static(d) else self.emitter.dim(d)
-                          for d in shape)
+    def _expand(
+        self,
+        hint: str,
+        value: Value,
+        groups: list[list[int]],
+        shape: tuple[Dim, ...],
+    ) -> Value:
+        sizes = ", ".join(
+            str(d) if is_static(d) else self.emitter.dim(d) for d in shape
+        )
         return self.emitter.op(
-            hint, f"tensor.expand_shape {value.name} {_groups(groups)} "
+            hint,
+            f"tensor.expand_shape {value.name} {_groups(groups)} "
             f"output_shape [{sizes}] : {value.type} into "
-            f"{tensor_type(shape, value.element)}", shape, value.element)
+            f"{tensor_type(shape, value.element)}",
+            shape,
+            value.element,
+        )
 
-    def transpose(self, hint: str, value: Value,
-                  order: Sequence[int]) -> Value:
+    def transpose(self, hint: str, value: Value, order: Sequence[int]) -> Value:
         """`value` with its dimensions in another order."""
         if list(order) == list(range(value.rank)):
             return value
@@ -307,9 +378,12 @@ class Walker:
         init = self.emitter.empty(shape, value.element)
         type_ = tensor_type(shape, value.element)
         result = self.emitter.op(
-            hint, f"linalg.transpose ins({value.name} : {value.type}) "
+            hint,
+            f"linalg.transpose ins({value.name} : {value.type}) "
             f"outs({init} : {type_}) permutation = {list(order)}",
-            shape, value.element)
+            shape,
+            value.element,
+        )
         if list(order) == [1, 0]:
             self._transposed[result.name] = value
         return result
@@ -323,19 +397,23 @@ class Walker:
         handler = self._handlers.get(target)
         self.emitter.set_location(self._location(node))
         if handler is None:
-            raise ImportFailure(f"{self._place(node)}: no translation for "
-                                f"'{target}'")
+            raise ImportFailure(
+                f"{self._place(node)}: no translation for '{target}'"
+            )
         try:
             self._values[node] = handler(self, node)
         except Unsupported as error:
-            raise ImportFailure(f"{self._place(node)}: no translation for "
-                                f"'{target}' with {error}") from error
+            raise ImportFailure(
+                f"{self._place(node)}: no translation for "
+                f"'{target}' with {error}"
+            ) from error
         # Translations are for arguments that layers have: another one must
         # not keep the other layers of a model from being fused.
         except Exception as error:
             raise ImportFailure(
                 f"{self._place(node)}: no translation for '{target}' with "
-                f"these arguments: {first_line(error)}") from error
+                f"these arguments: {first_line(error)}"
+            ) from error
 
     def _resolve(self, item: Any) -> Any:
         if isinstance(item, Node):
@@ -346,16 +424,24 @@ class Walker:
             return [self._resolve(i) for i in item]
         return item
 
-    def _tensor(self, tensor: torch.Tensor, what: str,
-                elements: Mapping[torch.dtype, str] = ELEMENTS) \
-            -> tuple[tuple[Dim, ...], str]:
+    def _tensor(
+        self,
+        tensor: torch.Tensor,
+        what: str,
+        elements: Mapping[torch.dtype, str] = ELEMENTS,
+    ) -> tuple[tuple[Dim, ...], str]:
         element = elements.get(tensor.dtype)
         if element is None:
             known = ", ".join(str(d) for d in elements)
-            raise Unsupported(
-                f"{what} of type {tensor.dtype}; expected one of {known}") \
-                if what == "result" else ImportFailure(
-                    f"{what} has type {tensor.dtype}; expected one of {known}")
+            raise (
+                Unsupported(
+                    f"{what} of type {tensor.dtype}; expected one of {known}"
+                )
+                if what == "result"
+                else ImportFailure(
+                    f"{what} has type {tensor.dtype}; expected one of {known}"
+                )
+            )
         return tuple(_dim(d) for d in tensor.shape), element
 
     # Places.
@@ -435,5 +521,10 @@ def _makes_tensors(node: Node) -> bool:
 
 
 def storage_key(tensor: torch.Tensor) -> tuple:
-    return (tensor.untyped_storage().data_ptr(), tensor.storage_offset(),
-            tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
+    return (
+        tensor.untyped_storage().data_ptr(),
+        tensor.storage_offset(),
+        tensor.dtype,
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+    )

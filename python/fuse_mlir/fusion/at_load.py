@@ -26,9 +26,11 @@ from fuse_mlir.support.fusion_registry import known_to_transformers
 _RESULT = "_fuse_result"
 
 
-def fuse_loaded(model: nn.Module, patterns: KernelMapping | None,
-                fusion_config: Mapping[str, Any] | None = None) \
-        -> FusionResult:
+def fuse_loaded(
+    model: nn.Module,
+    patterns: KernelMapping | None,
+    fusion_config: Mapping[str, Any] | None = None,
+) -> FusionResult:
     """Fuses what can be fused of a model that was just loaded.
 
     Sites that are refused, or a model of which nothing can be fused, are told
@@ -40,21 +42,32 @@ def fuse_loaded(model: nn.Module, patterns: KernelMapping | None,
     """
     result = FusionResult()
     try:
-        result = fuse_modules(model, patterns, strict=False,
-                              fusion_config=fusion_config)
+        result = fuse_modules(
+            model, patterns, strict=False, fusion_config=fusion_config
+        )
     except (FuseError, FlowError) as error:
         result.note = str(error)
-        warnings.warn(f"nothing of {type(model).__name__} is fused: {error}",
-                      FusionWarning, stacklevel=2)
+        warnings.warn(
+            f"nothing of {type(model).__name__} is fused: {error}",
+            FusionWarning,
+            stacklevel=2,
+        )
     model.__dict__[_RESULT] = result
     refused = result.refused
     if refused:
         first = refused[0]
-        more = f" ({len(refused) - 1} more are refused, see fuse_mlir." \
-            "fusion_result(model))" if len(refused) > 1 else ""
+        more = (
+            f" ({len(refused) - 1} more are refused, see fuse_mlir."
+            "fusion_result(model))"
+            if len(refused) > 1
+            else ""
+        )
         warnings.warn(
             f"site '{join(first.parent, first.id)}' is not fused: "
-            f"{first.reason}{more}", FusionWarning, stacklevel=2)
+            f"{first.reason}{more}",
+            FusionWarning,
+            stacklevel=2,
+        )
     return result
 
 
@@ -86,26 +99,32 @@ def fusion_at_load() -> Iterator[None]:
 
     def from_pretrained(cls: type, *args: Any, **options: Any) -> Any:
         config = options.get("kernel_config")
-        alone = isinstance(config, KernelMapping) and config.fusions \
-            and not config.layers and not kernels_available()
+        alone = (
+            isinstance(config, KernelMapping)
+            and config.fusions
+            and not config.layers
+            and not kernels_available()
+        )
         if alone:
-            options = {name: value for name, value in options.items()
-                       if name not in ("kernel_config", "use_kernels")}
+            options = {
+                name: value
+                for name, value in options.items()
+                if name not in ("kernel_config", "use_kernels")
+            }
         loaded = own.__func__(cls, *args, **options)
         model = loaded[0] if isinstance(loaded, tuple) else loaded
         if alone:
             fuse_loaded(model, config)
-        elif fusion_result(model) is None \
-                and static_mlp.asks_for_fusion(model):
+        elif fusion_result(model) is None and static_mlp.asks_for_fusion(model):
             fuse_loaded(model, None)
         return loaded
 
-    setattr(PreTrainedModel, "from_pretrained", classmethod(from_pretrained))
+    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
     try:
         with known_to_transformers():
             yield
     finally:
-        setattr(PreTrainedModel, "from_pretrained", own)
+        PreTrainedModel.from_pretrained = own
 
 
 def kernels_available() -> bool:

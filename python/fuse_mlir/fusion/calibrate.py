@@ -12,18 +12,30 @@ from torch import nn
 from fuse_mlir.calibration.scales import calibrate as choose_scales
 from fuse_mlir.errors import CalibrationError
 from fuse_mlir.matching.patterns import ANY_FAMILY
-from fuse_mlir.quantized.fp8_reference import emulated, entries_of, is_fp8_linear
+from fuse_mlir.quantized.fp8_reference import (
+    emulated,
+    entries_of,
+    is_fp8_linear,
+)
 from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.quantized.value_range import Range, about
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
 
 
-def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
-              storage: str = "f8E4M3FN", method: str = "amax",
-              percentile: float = 99.99, per_channel: bool = False,
-              strict: bool | None = None, rounding: str = "exact",
-              progress: Callable[[int, int, str], None] | None = None) -> Any:
+def calibrate(
+    model: nn.Module,
+    data: Iterable[Any],
+    patterns: Any = None,
+    *,
+    storage: str = "f8E4M3FN",
+    method: str = "amax",
+    percentile: float = 99.99,
+    per_channel: bool = False,
+    strict: bool | None = None,
+    rounding: str = "exact",
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Any:
     """Fuses the MLPs of `model` with static scales that `data` lead to.
 
     The model runs on all of `data` as it is, and every value that a linear of
@@ -56,36 +68,58 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     from fuse_mlir.fusion import modules
 
     require_module(model)
-    if not isinstance(data, Iterable) \
-            or isinstance(data, (torch.Tensor, Mapping, str, bytes)):
+    if not isinstance(data, Iterable) or isinstance(
+        data, (torch.Tensor, Mapping, str, bytes)
+    ):
         raise CalibrationError(
             f"data is a {type(data).__name__}; expected a list with the "
-            "inputs of one call each")
+            "inputs of one call each"
+        )
     batches = list(data)
     if not batches:
         raise CalibrationError("calibration needs at least one input")
     if model.training:
-        raise CalibrationError(f"{type(model).__name__} is in training mode; "
-                               "call eval(), because scales are those of "
-                               "inference")
+        raise CalibrationError(
+            f"{type(model).__name__} is in training mode; "
+            "call eval(), because scales are those of "
+            "inference"
+        )
     sites, _ = modules.select(model, patterns, batches[0])
     with modules.members_back(model), emulated(model):
-        linears = {path: module for site in sites if site.refusal is None
-                   for path, module in _linears(site)}
+        linears = {
+            path: module
+            for site in sites
+            if site.refusal is None
+            for path, module in _linears(site)
+        }
         if not linears:
             reason = next((f": {s.refusal}" for s in sites if s.refusal), "")
-            raise CalibrationError(f"{type(model).__name__} has no site with "
-                                   f"linears{reason}")
+            raise CalibrationError(
+                f"{type(model).__name__} has no site with linears{reason}"
+            )
         ranges = _observe(model, linears, batches, progress)
-        parameters = {f"{path}.weight": _real_weight(module)
-                      for path, module in linears.items()}
-    scales = choose_scales(ranges, parameters, storage, method, percentile,
-                           per_channel)
+        parameters = {
+            f"{path}.weight": _real_weight(module)
+            for path, module in linears.items()
+        }
+    scales = choose_scales(
+        ranges, parameters, storage, method, percentile, per_channel
+    )
     result = modules.fuse_modules(
-        model, patterns, inputs=batches[0], strict=strict,
-        rounding=rounding, progress=progress,
-        fusion_config={FUSION: {"input_quant": ANY_FAMILY,
-                                "any_mlp": ANY_FAMILY, "scales": scales}})
+        model,
+        patterns,
+        inputs=batches[0],
+        strict=strict,
+        rounding=rounding,
+        progress=progress,
+        fusion_config={
+            FUSION: {
+                "input_quant": ANY_FAMILY,
+                "any_mlp": ANY_FAMILY,
+                "scales": scales,
+            }
+        },
+    )
     result.calibration = scales
     return result
 
@@ -101,15 +135,16 @@ def _real_weight(module: nn.Linear) -> torch.Tensor:
     from fuse_mlir.quantized.stored import dequantized_weight
 
     if is_fp8_linear(module):
-        return dequantized_weight(entries_of(module), Policy(),
-                                  torch.float32)
+        return dequantized_weight(entries_of(module), Policy(), torch.float32)
     return module.weight.detach()
 
 
-def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
-             batches: list[Any],
-             progress: Callable[[int, int, str], None] | None) \
-        -> dict[str, Range]:
+def _observe(
+    model: nn.Module,
+    linears: Mapping[str, nn.Linear],
+    batches: list[Any],
+    progress: Callable[[int, int, str], None] | None,
+) -> dict[str, Range]:
     from fuse_mlir.matching.dataflow import call_arguments
 
     ranges = {path: Range(seed=i) for i, path in enumerate(linears)}
@@ -118,10 +153,13 @@ def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
         def hook(_module: nn.Module, args: tuple) -> None:
             with about(f"input of '{path}'"):
                 ranges[path].add(args[0])
+
         return hook
 
-    handles = [module.register_forward_pre_hook(count(path))
-               for path, module in linears.items()]
+    handles = [
+        module.register_forward_pre_hook(count(path))
+        for path, module in linears.items()
+    ]
     try:
         with torch.no_grad():
             for done, batch in enumerate(batches, 1):

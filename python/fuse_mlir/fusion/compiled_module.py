@@ -18,7 +18,11 @@ from fuse_mlir.compiler import chains, kernels
 from fuse_mlir.compiler.chains import Chain, require_dense, structure
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.errors import FuseError, KernelError
-from fuse_mlir.fusion.fused_module import check_autocast, check_members, is_transformed
+from fuse_mlir.fusion.fused_module import (
+    check_autocast,
+    check_members,
+    is_transformed,
+)
 from fuse_mlir.fusion.modules import fused_sites, one_kernel
 from fuse_mlir.fusion.proxies import FusedPlace
 from fuse_mlir.matching.sites import Plan, Source, Step, join
@@ -55,56 +59,68 @@ def compile_module(target: Target) -> Target:
         TypeError: `target` is something else.
     """
     if isinstance(target, FusedPlace):
-        raise FuseError(f"{target._get_name()} is part of site "
-                        f"'{target.site}'; unfuse it before")
+        raise FuseError(
+            f"{target._get_name()} is part of site "
+            f"'{target.site}'; unfuse it before"
+        )
     if isinstance(target, nn.Module):
         _COMPILED.put_on(target)
         return target
     if not (isinstance(target, type) and issubclass(target, nn.Module)):
-        raise TypeError(f"compile_module takes a torch.nn.Module or a class of them, "
-                        f"got {target!r}")
+        raise TypeError(
+            f"compile_module takes a torch.nn.Module or a class of them, "
+            f"got {target!r}"
+        )
     return _COMPILED.of(target)
 
 
 def _methods(kind: Kind) -> dict[str, Any]:
-    def forward(self: nn.Module, *inputs: torch.Tensor,
-                **named: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self: nn.Module, *inputs: torch.Tensor, **named: torch.Tensor
+    ) -> torch.Tensor:
         # It is one thing, and not a mapping, where torch.fx traces a call.
         if not isinstance(named, dict):
-            raise KernelError(f"the compiled {kind.__name__} expects tensors, "
-                              f"got {no_tensor(named)}")
+            raise KernelError(
+                f"the compiled {kind.__name__} expects tensors, "
+                f"got {no_tensor(named)}"
+            )
         if named:
-            bound = inspect.signature(kind.forward).bind(self, *inputs,
-                                                         **named)
+            bound = inspect.signature(kind.forward).bind(self, *inputs, **named)
             if bound.kwargs:
                 raise KernelError(
                     f"{kind.__name__} takes "
                     + ", ".join(f"'{name}'" for name in bound.kwargs)
-                    + " by name alone, and a kernel reads tensors by position")
+                    + " by name alone, and a kernel reads tensors by position"
+                )
             inputs = bound.args[1:]
         return _call(self, kind, inputs)
 
     def getstate(self: nn.Module) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items()
-                if k != "_fuse_kernels"}
+        return {k: v for k, v in self.__dict__.items() if k != "_fuse_kernels"}
 
     def replicate(self: nn.Module) -> Any:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to other "
             f"devices, and kernels of the compiled {kind.__name__} read the "
             "weights that are here; use DistributedDataParallel, or decompile "
-            "the module")
+            "the module"
+        )
 
     def prepare_scriptable(self: nn.Module) -> Any:
-        raise FuseError(f"torch.jit.script sees no kernel, and {kind.__name__} "
-                        "is compiled to one; decompile it before, or use "
-                        "torch.export")
+        raise FuseError(
+            f"torch.jit.script sees no kernel, and {kind.__name__} "
+            "is compiled to one; decompile it before, or use "
+            "torch.export"
+        )
 
     # Hosts ask for it to know which arguments they can pass.
-    setattr(forward, "__signature__", inspect.signature(kind.forward))
-    return {"_replicate_for_data_parallel": replicate, "forward": forward,
-            "__getstate__": getstate,
-            "__prepare_scriptable__": prepare_scriptable}
+    forward.__signature__ = inspect.signature(kind.forward)
+    return {
+        "_replicate_for_data_parallel": replicate,
+        "forward": forward,
+        "__getstate__": getstate,
+        "__prepare_scriptable__": prepare_scriptable,
+    }
 
 
 def _restore(kind: Kind) -> nn.Module:
@@ -123,7 +139,8 @@ def decompile_module(module: nn.Module) -> nn.Module:
         raise FuseError(
             f"the class of the compiled {kind.__name__} became "
             f"{type(module).__name__}, by a parametrization for one; take "
-            "that back before")
+            "that back before"
+        )
     module.__class__ = kind
     module.__dict__.pop("_fuse_kernels", None)
     return module
@@ -143,20 +160,26 @@ class _Built:
         self._kind = kind
         if parametrize.is_parametrized(module):
             # Its class has properties where there were parameters.
-            kind = type(kind.__name__, (type(module),),
-                        {"forward": kind.forward, "__module__": __name__,
-                         "__qualname__": kind.__qualname__})
+            kind = type(
+                kind.__name__,
+                (type(module),),
+                {
+                    "forward": kind.forward,
+                    "__module__": __name__,
+                    "__qualname__": kind.__qualname__,
+                },
+            )
         #: The same module with the forward of its own class.
         self.plain = kind.__new__(kind)
-        self.plain.__dict__ = {k: v for k, v in module.__dict__.items()
-                               if k != "_fuse_kernels"}
+        self.plain.__dict__ = {
+            k: v for k, v in module.__dict__.items() if k != "_fuse_kernels"
+        }
         for hooks in ("_forward_hooks", "_forward_pre_hooks"):
             self.plain.__dict__[hooks] = type(module.__dict__[hooks])()
         module.__dict__["_fuse_kernels"] = self
         self.watch = Watch([module], own_hooks=True)
 
-    def still_has(self, kernel: Kernel,
-                  inputs: Sequence[torch.Tensor]) -> bool:
+    def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether calls of the module would take `kernel` now."""
         if self.watch.same():
             return True
@@ -164,11 +187,16 @@ class _Built:
         if module is None:
             return True
         now = kernels.outside_of_ops(
-            inputs[0].device, lambda: _built(module, self._kind))
+            inputs[0].device, lambda: _built(module, self._kind)
+        )
         return kernel in now.kernels.values()
 
-    def make(self, inputs: Sequence[chains.InputType],
-             device: torch.device, before: Kernel | None = None) -> Kernel:
+    def make(
+        self,
+        inputs: Sequence[chains.InputType],
+        device: torch.device,
+        before: Kernel | None = None,
+    ) -> Kernel:
         """A kernel for inputs of some types.
 
         Args:
@@ -178,25 +206,29 @@ class _Built:
             KernelError: there is none.
         """
         name = self._kind.__name__
-        plan = Plan(list(range(len(inputs))), [], [Step(
-            [Source("input", i) for i in range(len(inputs))], {})])
+        plan = Plan(
+            list(range(len(inputs))),
+            [],
+            [Step([Source("input", i) for i in range(len(inputs))], {})],
+        )
         code = chains.compile_chain([name], [self.plain], plan, inputs)
         if before is not None and before.computes(code, same_modules=False):
             return before
         return Kernel(name, Chain([name], [self.plain], plan), code, device)
 
-    def take_over(self, module: nn.Module, before: "_Built") -> None:
+    def take_over(self, module: nn.Module, before: _Built) -> None:
         """Goes on with kernels that are right for what the module is now, and
         makes others for the same types, which torch.compile can not."""
-        if before.watch.has_modules([module]) \
-                and structure(self.plain, [], types=False) \
-                == structure(before.plain, [], types=False):
+        if before.watch.has_modules([module]) and structure(
+            self.plain, [], types=False
+        ) == structure(before.plain, [], types=False):
             self.kernels = before.kernels
         else:
             for key, kernel in before.kernels.items():
                 try:
-                    self.kernels[key] = self.make(kernel.compiled.inputs,
-                                                  kernel.device, kernel)
+                    self.kernels[key] = self.make(
+                        kernel.compiled.inputs, kernel.device, kernel
+                    )
                 except KernelError:
                     # A call with such inputs will say why.
                     continue
@@ -213,36 +245,49 @@ def _built(module: nn.Module, kind: Kind) -> _Built:
         KernelError: there is no kernel for what it is now.
     """
     built = module.__dict__.get("_fuse_kernels")
-    if built is not None and (is_tracing()
-                              or built.watch.same()):
+    if built is not None and (is_tracing() or built.watch.same()):
         return built
-    check_members(f"the compiled {kind.__name__}", [kind.__name__], [module],
-                  "decompile the module", own_hooks=True)
+    check_members(
+        f"the compiled {kind.__name__}",
+        [kind.__name__],
+        [module],
+        "decompile the module",
+        own_hooks=True,
+    )
     made = _Built(module, kind)
     if built is not None:
         made.take_over(module, built)
     return made
 
 
-def _call(module: nn.Module, kind: Kind,
-          inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+def _call(
+    module: nn.Module, kind: Kind, inputs: Sequence[torch.Tensor]
+) -> torch.Tensor:
     for i, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
-            raise KernelError(f"argument {i} of {kind.__name__} is a "
-                              f"{type(value).__name__}; expected a tensor")
+            raise KernelError(
+                f"argument {i} of {kind.__name__} is a "
+                f"{type(value).__name__}; expected a tensor"
+            )
     if not inputs:
-        raise KernelError(f"{kind.__name__} is called without tensors by "
-                          "position, and a kernel reads one or more")
+        raise KernelError(
+            f"{kind.__name__} is called without tensors by "
+            "position, and a kernel reads one or more"
+        )
     check_autocast(f"the compiled {kind.__name__}", inputs[0])
     if not is_tracing() and is_transformed(inputs):
         return kind.forward(module, *inputs)
     require_dense(inputs, kind.__name__)
     built = _built(module, kind)
-    key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
-           tuple((p.dtype, p.device) for p in module.parameters()))
+    key = (
+        inputs[0].device,
+        tuple((t.dtype, t.dim()) for t in inputs),
+        tuple((p.dtype, p.device) for p in module.parameters()),
+    )
     if key not in built.kernels:
-        built.kernels[key] = built.make(chains.input_types(inputs),
-                                        inputs[0].device)
+        built.kernels[key] = built.make(
+            chains.input_types(inputs), inputs[0].device
+        )
     kernel = built.kernels[key]
     if is_tracing():
         return kernels.call(kernel, list(inputs))
@@ -250,8 +295,12 @@ def _call(module: nn.Module, kind: Kind,
     return kernels.call_asked(kernel, list(inputs))
 
 
-def export(model: nn.Module, path: str | Path, site: str | None = None,
-           chip: str | None = None) -> Path:
+def export(
+    model: nn.Module,
+    path: str | Path,
+    site: str | None = None,
+    chip: str | None = None,
+) -> Path:
     """Writes the kernel of a fused site as an artefact.
 
     The file has code that hosts without the compiler load, the IR, and the
@@ -272,17 +321,20 @@ def export(model: nn.Module, path: str | Path, site: str | None = None,
     kernel = one_kernel(model, site)._kernel
     compiled = kernel.compiled
     if chip is None:
-        chip = device.gpu_chip(kernel.device) \
-            if kernel.device.type == "cuda" else ""
+        chip = (
+            device.gpu_chip(kernel.device)
+            if kernel.device.type == "cuda"
+            else ""
+        )
     if chip and compiled.by_rows:
         compiled = compiled.for_rows(kernel.chain)
-    native.Module(compiled.formed).compile(link=not chip,
-                                           chip=chip).save(path)
+    native.Module(compiled.formed).compile(link=not chip, chip=chip).save(path)
     return Path(path)
 
 
-def export_all(model: nn.Module, directory: str | Path,
-               chip: str | None = None) -> dict[Path, list[str]]:
+def export_all(
+    model: nn.Module, directory: str | Path, chip: str | None = None
+) -> dict[Path, list[str]]:
     """Writes each kernel of a fused model once, as `kernel-<n>.fuse`.
 
     Args:
@@ -297,7 +349,8 @@ def export_all(model: nn.Module, directory: str | Path,
     for parent, module in fused_sites(model):
         if module._kernel is not None:
             kinds.setdefault(module._kernel.compiled.formed, []).append(
-                join(parent, module.site))
+                join(parent, module.site)
+            )
     files = {}
     for number, sites in enumerate(kinds.values()):
         path = Path(directory) / f"kernel-{number}.fuse"
@@ -305,8 +358,7 @@ def export_all(model: nn.Module, directory: str | Path,
     return files
 
 
-def load(path: str | Path, device: str | torch.device = "cpu") \
-        -> "LoadedKernel":
+def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
     """Loads what `export` wrote.
 
     Raises:
@@ -324,10 +376,15 @@ class LoadedKernel:
         device: where it runs.
     """
 
-    def __init__(self, artifact: native.Artifact,
-                 device: str | torch.device) -> None:
-        require(artifact, native.Artifact, "the artefact of a kernel",
-                "a native.Artifact; fuse_mlir.load makes kernels of files")
+    def __init__(
+        self, artifact: native.Artifact, device: str | torch.device
+    ) -> None:
+        require(
+            artifact,
+            native.Artifact,
+            "the artefact of a kernel",
+            "a native.Artifact; fuse_mlir.load makes kernels of files",
+        )
         device = require_device(device)
         self.artifact = artifact
         self.device = device
@@ -338,14 +395,18 @@ class LoadedKernel:
     @property
     def parameters(self) -> list[str]:
         """Names of the parameters, relative to the parent of the members."""
-        return [t.parameter for t in self._program.signature().arguments
-                if t.parameter is not None]
+        return [
+            t.parameter
+            for t in self._program.signature().arguments
+            if t.parameter is not None
+        ]
 
-    def bind(self, weights: Mapping[str, torch.Tensor]) -> "LoadedKernel":
+    def bind(self, weights: Mapping[str, torch.Tensor]) -> LoadedKernel:
         """Binds parameters by name, again after a change of their values:
         kernels pack some of them."""
-        require(weights, Mapping, "argument 'weights'",
-                "tensors by their names")
+        require(
+            weights, Mapping, "argument 'weights'", "tensors by their names"
+        )
         for name, tensor in weights.items():
             require(tensor, torch.Tensor, f"parameter '{name}'", "a tensor")
         wanted = {chains.rows_of(name)[0] for name in self.parameters}
@@ -363,16 +424,21 @@ class LoadedKernel:
 
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
         if not self._prepared:
-            raise KernelError("bind the parameters first: "
-                              + ", ".join(self.parameters))
+            raise KernelError(
+                "bind the parameters first: " + ", ".join(self.parameters)
+            )
         require_tensors(inputs, "the kernel")
         require_dense(inputs, "the kernel")
         if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
-            raise KernelError("a kernel from a file has no backward pass, and "
-                              "an input requires gradients; use "
-                              "torch.no_grad()")
-        inputs = tuple(t.contiguous() if self.device.type == "cpu"
-                       else native.aligned(t) for t in inputs)
+            raise KernelError(
+                "a kernel from a file has no backward pass, and "
+                "an input requires gradients; use "
+                "torch.no_grad()"
+            )
+        inputs = tuple(
+            t.contiguous() if self.device.type == "cpu" else native.aligned(t)
+            for t in inputs
+        )
         shape = self._instance.result_shape(inputs)
         result = self._program.signature().results[0]
         out = torch.empty(shape, dtype=result.dtype, device=self.device)

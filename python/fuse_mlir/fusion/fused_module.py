@@ -69,12 +69,18 @@ class FusedModule(FusedPlace):
             those of `Kernel.most_rows`, which experts have.
     """
 
-    def __init__(self, site: str, names: Sequence[str],
-                 members: Sequence[nn.Module], plan: Plan,
-                 kernel: str | PtxKernel,
-                 gradients: str, static: StaticMlp | None = None,
-                 rounding: str = "exact",
-                 rows: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        site: str,
+        names: Sequence[str],
+        members: Sequence[nn.Module],
+        plan: Plan,
+        kernel: str | PtxKernel,
+        gradients: str,
+        static: StaticMlp | None = None,
+        rounding: str = "exact",
+        rows: Sequence[int] | None = None,
+    ) -> None:
         super().__init__(site, members[0])
         self.__dict__["members"] = list(members)
         self.names = tuple(names)
@@ -83,28 +89,44 @@ class FusedModule(FusedPlace):
         self.static = static
         self.rounding = rounding
         # Examples are tensors of another mode and are not needed any more.
-        self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
-                                     plan.eval_only)
-        self.__dict__.update(_kernel=None, _file=None, _watch=None,
-                             _built=None, _parent=None, _verdict=None,
-                             _eager_rows=None, _traced_rows=None, lost="",
-                             _counts=None if rows is None else tuple(rows))
+        self.__dict__["plan"] = Plan(
+            plan.inputs, [], plan.steps, plan.eval_only
+        )
+        self.__dict__.update(
+            _kernel=None,
+            _file=None,
+            _watch=None,
+            _built=None,
+            _parent=None,
+            _verdict=None,
+            _eager_rows=None,
+            _traced_rows=None,
+            lost="",
+            _counts=None if rows is None else tuple(rows),
+        )
         self._mode_matters = plan.eval_only or any(
-            isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
+            isinstance(m, nn.modules.dropout._DropoutNd)
+            and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
-            for member in members for m in member.modules())
+            for member in members
+            for m in member.modules()
+        )
         #: Whether members after the first one read inputs too.
-        self._has_sides = any(source.kind == "input"
-                              for step in plan.steps[1:]
-                              for _, source in step.slots())
+        self._has_sides = any(
+            source.kind == "input"
+            for step in plan.steps[1:]
+            for _, source in step.slots()
+        )
 
     def put_into(self, parent: nn.Module) -> None:
         """Takes the places of its members among the children of `parent`."""
         places: list[nn.Module] = [self]
-        places += [FusedIdentity(self.site, member, step,
-                                 last=member is self.members[-1])
-                   for member, step
-                   in list(zip(self.members, self.plan.steps))[1:]]
+        places += [
+            FusedIdentity(
+                self.site, member, step, last=member is self.members[-1]
+            )
+            for member, step in list(zip(self.members, self.plan.steps))[1:]
+        ]
         # The parent owns this module, so that a strong reference would be a
         # cycle.
         self.__dict__["_parent"] = weakref.ref(parent)
@@ -120,16 +142,21 @@ class FusedModule(FusedPlace):
 
     # Handles of the library live in one process and belong to one module.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kernel": None, "_file": None,
-                "_watch": None, "_built": None,
-                "_parent": self._parent and self._parent()}
+        return {
+            **self.__dict__,
+            "_kernel": None,
+            "_file": None,
+            "_watch": None,
+            "_built": None,
+            "_parent": self._parent and self._parent(),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         parent = state.pop("_parent", None)
         super().__setstate__(state)
         self.__dict__["_parent"] = parent and weakref.ref(parent)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "FusedModule":
+    def __deepcopy__(self, memo: dict[int, Any]) -> FusedModule:
         import copy
 
         copied = type(self).__new__(type(self))
@@ -138,11 +165,12 @@ class FusedModule(FusedPlace):
         # Where the parent is copied, that has begun already.
         parent = memo.get(id(state.pop("_parent")))
         copied.__dict__.update(copy.deepcopy(state, memo))
-        copied.__dict__.update(_file=self._file,
-                               _parent=parent and weakref.ref(parent))
+        copied.__dict__.update(
+            _file=self._file, _parent=parent and weakref.ref(parent)
+        )
         return copied
 
-    def _apply(self, *args: Any, **kwargs: Any) -> "FusedModule":
+    def _apply(self, *args: Any, **kwargs: Any) -> FusedModule:
         # Type or device may change; the next call makes a kernel for them.
         super()._apply(*args, **kwargs)
         self.__dict__["_kernel"] = None
@@ -157,8 +185,9 @@ class FusedModule(FusedPlace):
         copies, compiled = self._compile_again(inputs)
         return self.bind(copies, compiled, inputs)
 
-    def _compile_again(self, inputs: Sequence[torch.Tensor]) \
-            -> tuple[Copies, Compiled]:
+    def _compile_again(
+        self, inputs: Sequence[torch.Tensor]
+    ) -> tuple[Copies, Compiled]:
         """`compile_for` of a site that is fused.
 
         Raises:
@@ -169,10 +198,12 @@ class FusedModule(FusedPlace):
         except (Refused, KernelError) as error:
             raise KernelError(
                 f"site '{self.site}' has no kernel for its members and "
-                f"inputs as they are now: {error}; unfuse the site") from error
+                f"inputs as they are now: {error}; unfuse the site"
+            ) from error
 
-    def compile_for(self, inputs: Sequence[torch.Tensor]) \
-            -> tuple[Copies, Compiled]:
+    def compile_for(
+        self, inputs: Sequence[torch.Tensor]
+    ) -> tuple[Copies, Compiled]:
         """Code for the types of `inputs`, and the members that it is of.
 
         Raises:
@@ -181,35 +212,43 @@ class FusedModule(FusedPlace):
         """
         try:
             copies = stored_members(
-                self.names, self.members, self.static,
-                self.rounding == "relaxed" and inputs[0].element_size() == 2)
+                self.names,
+                self.members,
+                self.static,
+                self.rounding == "relaxed" and inputs[0].element_size() == 2,
+            )
         except UnknownExperts as error:
-            raise KernelError(refusal("unknown-experts", str(error))) \
-                from error
+            raise KernelError(refusal("unknown-experts", str(error))) from error
         compiled = chains.compile_chain(
-            self.names, copies.members, self.plan,
-            chains.input_types(inputs))
+            self.names, copies.members, self.plan, chains.input_types(inputs)
+        )
         chain = Chain(self.names, copies.members, self.plan)
         if isinstance(self.kernel_name, PtxKernel):
-            return copies, chains.from_ptx(compiled, chain, self.kernel_name,
-                                            inputs[0].device)
+            return copies, chains.from_ptx(
+                compiled, chain, self.kernel_name, inputs[0].device
+            )
         check_family(compiled, self.kernel_name)
         if self.static is not None:
             check_static(compiled, self.static)
-        self.__dict__["lost"] = lost(self.names, copies.members, self.plan,
-                                     compiled)
+        self.__dict__["lost"] = lost(
+            self.names, copies.members, self.plan, compiled
+        )
         if self.kernel_name.endswith(ARTIFACT):
             # Kernels for other types come later, when the file may be gone.
             if self._file is None:
-                self.__dict__["_file"] = native.Artifact.load(
-                    self.kernel_name)
-            compiled = chains.from_artifact(compiled, chain,
-                                             self.kernel_name, self._file)
+                self.__dict__["_file"] = native.Artifact.load(self.kernel_name)
+            compiled = chains.from_artifact(
+                compiled, chain, self.kernel_name, self._file
+            )
         return copies, compiled
 
-    def bind(self, copies: Copies, compiled: Compiled,
-             inputs: Sequence[torch.Tensor],
-             slow: Callable[[str], None] | None = None) -> Kernel:
+    def bind(
+        self,
+        copies: Copies,
+        compiled: Compiled,
+        inputs: Sequence[torch.Tensor],
+        slow: Callable[[str], None] | None = None,
+    ) -> Kernel:
         """The kernel with the weights of `copies`, for the calls to come.
 
         Args:
@@ -219,30 +258,45 @@ class FusedModule(FusedPlace):
         chain = Chain(self.names, copies.members, self.plan)
         kernel = Kernel(self.site, chain, compiled, inputs[0].device, copies)
         kernel.owner = weakref.WeakMethod(self.still_has)
-        self.__dict__.update(_kernel=kernel, _built=self._structure(),
-                             _watch=Watch(self.members))
+        self.__dict__.update(
+            _kernel=kernel, _built=self._structure(), _watch=Watch(self.members)
+        )
         limit = kernel.most_rows and RowRanges.up_to(kernel.most_rows)
-        self.__dict__.update(_eager_rows=limit, _traced_rows=limit,
-                             _verdict=None)
+        self.__dict__.update(
+            _eager_rows=limit, _traced_rows=limit, _verdict=None
+        )
         if self._counts is not None:
             self._use(self._measure(kernel, inputs, slow))
         return kernel
 
-    def verdict_for(self, compiled: Compiled,
-                    device: torch.device) -> Verdict | None:
+    def verdict_for(
+        self, compiled: Compiled, device: torch.device
+    ) -> Verdict | None:
         """What was measured before of a site of this structure."""
-        return None if self._counts is None \
+        return (
+            None
+            if self._counts is None
             else timing.known(self._key(compiled, device))
+        )
 
     def _key(self, compiled: Compiled, device: torch.device) -> object:
         """What sites that take the same time have in common."""
-        return (compiled.formed, self.plan.structure(), str(device),
-                tuple(type(m) for member in self.members
-                      for m in member.modules()), self._counts,
-                torch.get_num_threads(), native.num_threads())
+        return (
+            compiled.formed,
+            self.plan.structure(),
+            str(device),
+            tuple(type(m) for member in self.members for m in member.modules()),
+            self._counts,
+            torch.get_num_threads(),
+            native.num_threads(),
+        )
 
-    def _measure(self, kernel: Kernel, inputs: Sequence[torch.Tensor],
-                 slow: Callable[[str], None] | None) -> Verdict | None:
+    def _measure(
+        self,
+        kernel: Kernel,
+        inputs: Sequence[torch.Tensor],
+        slow: Callable[[str], None] | None,
+    ) -> Verdict | None:
         """Holds the kernel against the members, once for each structure.
 
         Returns:
@@ -269,12 +323,15 @@ class FusedModule(FusedPlace):
             return lambda: chain(*values)
 
         def eager(count: int, watch: timing.Stopwatch) -> timing.Times:
-            return timing.Times(count, *watch.compare(
-                run(members, count), run(by_kernel, count)))
+            return timing.Times(
+                count,
+                *watch.compare(run(members, count), run(by_kernel, count)),
+            )
 
         def overhead(count: int) -> float:
             plain, through = timing.Stopwatch(torch.device("cpu")).compare(
-                run(not_asked, count), run(asked, count))
+                run(not_asked, count), run(asked, count)
+            )
             return max(through - plain, 0.0)
 
         try:
@@ -283,22 +340,38 @@ class FusedModule(FusedPlace):
         # Those of FP8Linear have no code for a CPU, for one.
         except Exception:
             return None
-        return timing.remember(key, timing.measured(
-            self._counts, eager, overhead, device, slow))
+        return timing.remember(
+            key, timing.measured(self._counts, eager, overhead, device, slow)
+        )
 
-    def _trial(self, kernel: Kernel, members: Sequence[nn.Module],
-               rows: RowRanges | None) -> nn.Module:
+    def _trial(
+        self,
+        kernel: Kernel,
+        members: Sequence[nn.Module],
+        rows: RowRanges | None,
+    ) -> nn.Module:
         """A chain with places of its own, as calls of the model have it.
 
         Args:
             rows: those that run the kernel; None for any.
         """
-        place = FusedModule(self.site, self.names, members, self.plan,
-                            self.kernel_name, "recompute", self.static,
-                            self.rounding)
-        place.__dict__.update(_kernel=kernel, _built=self._built,
-                              _watch=self._watch, _eager_rows=rows,
-                              _traced_rows=rows)
+        place = FusedModule(
+            self.site,
+            self.names,
+            members,
+            self.plan,
+            self.kernel_name,
+            "recompute",
+            self.static,
+            self.rounding,
+        )
+        place.__dict__.update(
+            _kernel=kernel,
+            _built=self._built,
+            _watch=self._watch,
+            _eager_rows=rows,
+            _traced_rows=rows,
+        )
         chain = Chain(self.names, members, self.plan)
         place.put_into(chain)
         return chain
@@ -311,8 +384,10 @@ class FusedModule(FusedPlace):
             return
         eager = verdict.eager.rows
         traced = verdict.traced.rows if verdict.traced else eager
-        self.__dict__.update(_eager_rows=None if eager.all else eager,
-                             _traced_rows=None if traced.all else traced)
+        self.__dict__.update(
+            _eager_rows=None if eager.all else eager,
+            _traced_rows=None if traced.all else traced,
+        )
 
     @property
     def verdict(self) -> Verdict | None:
@@ -333,14 +408,21 @@ class FusedModule(FusedPlace):
             return ""
         if self._counts is None:
             return "; ".join(filter(None, (kernel.note, self.lost)))
-        return "; ".join(filter(None, (
-            kernel.copies_note, self.lost,
-            self._verdict.note() if self._verdict else
-            "its speed was not measured, because the members do not run "
-            "here")))
+        return "; ".join(
+            filter(
+                None,
+                (
+                    kernel.copies_note,
+                    self.lost,
+                    self._verdict.note()
+                    if self._verdict
+                    else "its speed was not measured, because the members do not run "
+                    "here",
+                ),
+            )
+        )
 
-    def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) \
-            -> bool:
+    def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether calls on `inputs` would take `kernel` now.
 
         Raises:
@@ -348,33 +430,38 @@ class FusedModule(FusedPlace):
         """
         self._check_places()
         if self._watch is None or not self._watch.same():
-            kernels.outside_of_ops(inputs[0].device,
-                                   lambda: self._look_again(inputs))
+            kernels.outside_of_ops(
+                inputs[0].device, lambda: self._look_again(inputs)
+            )
         return self._kernel is kernel
 
     def _structure(self) -> tuple:
         # What is referred to by id is held by the members, and kernels look
         # at the types of parameters themselves.
-        return tuple(chains.structure(m, [], types=False)
-                     for m in self.members)
+        return tuple(chains.structure(m, [], types=False) for m in self.members)
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         first = self._first_input(args, kwargs)
         if self.training and self._mode_matters:
             raise FuseError(
                 f"site '{self.site}' has dropout or batch statistics and is "
-                "in training mode; call eval(), or unfuse it")
+                "in training mode; call eval(), or unfuse it"
+            )
         check_autocast(f"site '{self.site}'", first)
         tracing = is_tracing()
-        if not tracing and self._kernel is not None \
-                and self._prefers_members(first, self._kernel):
+        if (
+            not tracing
+            and self._kernel is not None
+            and self._prefers_members(first, self._kernel)
+        ):
             return self._member_alone(args, kwargs)
         inputs = self.inputs(args, kwargs)
         if not tracing:
             self._check_places()
             if is_transformed(inputs):
-                return self._tag(run_chain(self.members, self.plan.steps,
-                                           inputs), inputs)
+                return self._tag(
+                    run_chain(self.members, self.plan.steps, inputs), inputs
+                )
             if self._watch is None or not self._watch.same():
                 self._look_again(inputs)
             kernel = self._kernel
@@ -388,32 +475,46 @@ class FusedModule(FusedPlace):
         if kernel is None:
             raise FuseError(
                 f"site '{self.site}' has no kernel for the model's present "
-                "type and device; call the model once before compiling it")
-        if self.gradients == "error" and torch.is_grad_enabled() and any(
-                t.requires_grad for t in [*inputs, *kernel.weights()]):
+                "type and device; call the model once before compiling it"
+            )
+        if (
+            self.gradients == "error"
+            and torch.is_grad_enabled()
+            and any(t.requires_grad for t in [*inputs, *kernel.weights()])
+        ):
             raise FuseError(
                 f"site '{self.site}' is fused with gradients='error' and "
                 "this call needs gradients; use torch.no_grad(), "
-                "gradients='recompute', or unfuse it")
+                "gradients='recompute', or unfuse it"
+            )
         if tracing:
             # Identities pass on what comes here, so that all members run.
-            if not is_exporting() and self._prefers_members(first, kernel,
-                                                            traced=True):
+            if not is_exporting() and self._prefers_members(
+                first, kernel, traced=True
+            ):
                 return run_chain(self.members, self.plan.steps, inputs)
             return kernels.call(kernel, inputs)
         return self._tag(kernels.call_asked(kernel, inputs), inputs)
 
-    def _first_input(self, args: tuple, kwargs: dict[str, Any]) \
-            -> torch.Tensor:
+    def _first_input(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """The first of `inputs`, without a look at the others."""
         slot = self.plan.inputs[0]
-        value = kwargs.get(slot) if isinstance(slot, str) \
-            else args[slot] if slot < len(args) else None
-        return value if isinstance(value, torch.Tensor) \
+        value = (
+            kwargs.get(slot)
+            if isinstance(slot, str)
+            else args[slot]
+            if slot < len(args)
+            else None
+        )
+        return (
+            value
+            if isinstance(value, torch.Tensor)
             else self.inputs(args, kwargs)[0]
+        )
 
-    def _prefers_members(self, first: torch.Tensor, kernel: Kernel,
-                         traced: bool = False) -> bool:
+    def _prefers_members(
+        self, first: torch.Tensor, kernel: Kernel, traced: bool = False
+    ) -> bool:
         """Whether the members are faster for a call.
 
         Args:
@@ -421,24 +522,32 @@ class FusedModule(FusedPlace):
             traced: whether the call is compiled.
         """
         ranges, other = self._eager_rows, self._traced_rows
-        if traced or first.is_cuda \
-                and torch.cuda.is_current_stream_capturing():
+        if traced or first.is_cuda and torch.cuda.is_current_stream_capturing():
             ranges, other = other, ranges
-        if ranges is not None \
-                and not ranges.has(rows := first.shape[:-1].numel()):
+        if ranges is not None and not ranges.has(
+            rows := first.shape[:-1].numel()
+        ):
             # The call before a capture is an eager one.
-            if first.is_cuda and ranges is self._eager_rows \
-                    and (other is None or other.has(rows)):
+            if (
+                first.is_cuda
+                and ranges is self._eager_rows
+                and (other is None or other.has(rows))
+            ):
                 kernel.load(rows)
             if self.gradients != "error":
                 return True
             # Such calls are refused whatever runs.
             return not torch.is_grad_enabled()
         # The backward pass of a kernel runs the members once more.
-        return self._verdict is not None and torch.is_grad_enabled() \
-            and self.gradients != "error" and (
+        return (
+            self._verdict is not None
+            and torch.is_grad_enabled()
+            and self.gradients != "error"
+            and (
                 first.requires_grad
-                or any(t.requires_grad for t in kernel.weights()))
+                or any(t.requires_grad for t in kernel.weights())
+            )
+        )
 
     def _member_alone(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of the first member, after which the others run in
@@ -448,8 +557,9 @@ class FusedModule(FusedPlace):
             mark_unfused(result, self.site)
         return result
 
-    def _tag(self, result: torch.Tensor, inputs: Sequence[torch.Tensor]) \
-            -> torch.Tensor:
+    def _tag(
+        self, result: torch.Tensor, inputs: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
         """What identities know a result by."""
         tagged: Any = result
         tagged._fuse_site = self.site
@@ -459,16 +569,17 @@ class FusedModule(FusedPlace):
             tagged._fuse_inputs = tuple(map(id, inputs))
         return result
 
-    def inputs(self, args: tuple, kwargs: dict[str, Any]) \
-            -> list[torch.Tensor]:
+    def inputs(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """The tensors of a call that the kernel reads.
 
         Raises:
             FuseError: the call has other arguments than the chain is for.
         """
         if self._is_usual(args, kwargs):
-            return [args[s] if isinstance(s, int) else kwargs[s]
-                    for s in self.plan.inputs]
+            return [
+                args[s] if isinstance(s, int) else kwargs[s]
+                for s in self.plan.inputs
+            ]
         return self._bind(args, kwargs)
 
     def _is_usual(self, args: tuple, kwargs: dict[str, Any]) -> bool:
@@ -476,25 +587,31 @@ class FusedModule(FusedPlace):
         if len(args) != len(first.args) or len(kwargs) != len(first.kwargs):
             return False
         for slot, source in first.slots():
-            value = args[slot] if isinstance(slot, int) \
-                else kwargs.get(slot, first)
-            if isinstance(value, torch.Tensor) != (source.kind == "input") \
-                    or source.kind == "constant" and value != source.value:
+            value = (
+                args[slot] if isinstance(slot, int) else kwargs.get(slot, first)
+            )
+            if (
+                isinstance(value, torch.Tensor) != (source.kind == "input")
+                or source.kind == "constant"
+                and value != source.value
+            ):
                 return False
         return True
 
-    def _bind(self, args: tuple, kwargs: dict[str, Any]) \
-            -> list[torch.Tensor]:
+    def _bind(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """Inputs of a call that passes them in another way than usual."""
         inputs: dict[int, torch.Tensor] = {}
         for name, source, value in arguments_of(
-                self._member, self.plan.steps[0], args, kwargs):
+            self._member, self.plan.steps[0], args, kwargs
+        ):
             if source.kind != "input":
                 check_constant(self.site, name, source, value)
                 continue
             if not isinstance(value, torch.Tensor):
-                raise FuseError(f"site '{self.site}' expects a tensor as "
-                                f"{named(name)}, got {no_tensor(value)}")
+                raise FuseError(
+                    f"site '{self.site}' expects a tensor as "
+                    f"{named(name)}, got {no_tensor(value)}"
+                )
             inputs[source.index] = value
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
@@ -510,7 +627,8 @@ class FusedModule(FusedPlace):
             raise FuseError(
                 f"FUSE-N206 not-a-chain: the fused module of site "
                 f"'{self.site}' was copied without its parent, or its parent "
-                "is gone; copy the parent, or unfuse the site before")
+                "is gone; copy the parent, or unfuse the site before"
+            )
         for name in self.names[1:]:
             place = parent._modules.get(name)
             if not isinstance(place, FusedPlace) or place.site != self.site:
@@ -518,7 +636,8 @@ class FusedModule(FusedPlace):
                     f"FUSE-N206 not-a-chain: '{name}', a member of site "
                     f"'{self.site}', was replaced by a "
                     f"{type(place).__name__} after it was fused; put it back, "
-                    "unfuse the site, and replace the member then")
+                    "unfuse the site, and replace the member then"
+                )
 
     def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes another kernel where the members are not what they were.
@@ -527,13 +646,14 @@ class FusedModule(FusedPlace):
             FuseError: a member got what would not run, or was distributed.
             KernelError: there is no kernel for them any more.
         """
-        check_members(f"site '{self.site}'", self.names, self.members,
-                      "unfuse the site")
+        check_members(
+            f"site '{self.site}'", self.names, self.members, "unfuse the site"
+        )
         kernel = self._kernel
-        same = self._watch is not None \
-            and self._watch.has_modules(self.members)
-        if kernel is not None \
-                and (not same or self._structure() != self._built):
+        same = self._watch is not None and self._watch.has_modules(self.members)
+        if kernel is not None and (
+            not same or self._structure() != self._built
+        ):
             copies, compiled = self._compile_again(inputs)
             if kernel.computes(compiled, same):
                 self.__dict__["_built"] = self._structure()
@@ -550,21 +670,43 @@ class FusedModule(FusedPlace):
                 f"'{self.site.rpartition('#')[0]}' changed, and its kernel is "
                 f"{', '.join(now)}, which was {', '.join(before)}"
                 + (f": {self.lost}" if self.lost else "")
-                + "; fuse_mlir.explain lists each site", FusionWarning,
-                stacklevel=2)
+                + "; fuse_mlir.explain lists each site",
+                FusionWarning,
+                stacklevel=2,
+            )
 
 
 Proxy.reserved = frozenset(
-    name for name in {*OWN, *dir(FusedModule), *dir(FusedIdentity), "members",
-                      "plan", "_member", "_kernel", "_file", "_watch",
-                      "_built", "_parent", "_counts", "_verdict", "lost",
-                      "_eager_rows", "_traced_rows"}.difference(dir(nn.Module()))
-    if not name.startswith("__"))
+    name
+    for name in {
+        *OWN,
+        *dir(FusedModule),
+        *dir(FusedIdentity),
+        "members",
+        "plan",
+        "_member",
+        "_kernel",
+        "_file",
+        "_watch",
+        "_built",
+        "_parent",
+        "_counts",
+        "_verdict",
+        "lost",
+        "_eager_rows",
+        "_traced_rows",
+    }.difference(dir(nn.Module()))
+    if not name.startswith("__")
+)
 
 
-def check_members(what: str, names: Sequence[str],
-                  members: Sequence[nn.Module], undo: str,
-                  own_hooks: bool = False) -> None:
+def check_members(
+    what: str,
+    names: Sequence[str],
+    members: Sequence[nn.Module],
+    undo: str,
+    own_hooks: bool = False,
+) -> None:
     """Whether members still are what a kernel may stand for.
 
     Args:
@@ -579,7 +721,8 @@ def check_members(what: str, names: Sequence[str],
     if hook is not None:
         raise FuseError(
             f"FUSE-N208 has-hooks: all modules, and those of {what}, have the "
-            f"hook {hook}; {undo}, or remove the hook")
+            f"hook {hook}; {undo}, or remove the hook"
+        )
     for index, member in enumerate(members):
         for path, module in member.named_modules():
             name = names[index] + (f".{path}" if path else "")
@@ -588,12 +731,14 @@ def check_members(what: str, names: Sequence[str],
             if spread is not None:
                 raise FuseError(
                     f"FUSE-N209 tensor-parallel: '{name}{spread[0]}' of "
-                    f"{what} {spread[1]} after it was fused; {undo}")
+                    f"{what} {spread[1]} after it was fused; {undo}"
+                )
             hook = None if first and own_hooks else hook_on(module, first)
             if hook is not None:
                 raise FuseError(
                     f"FUSE-N208 has-hooks: '{name}' of {what} got {hook} "
-                    f"after it was fused; {undo}, or remove the hook")
+                    f"after it was fused; {undo}, or remove the hook"
+                )
 
 
 def check_autocast(what: str, x: torch.Tensor) -> None:
@@ -605,12 +750,16 @@ def check_autocast(what: str, x: torch.Tensor) -> None:
     Raises:
         FuseError: autocast would compute in another type.
     """
-    if not x.is_meta and torch.is_autocast_enabled(x.device.type) \
-            and x.dtype is not torch.get_autocast_dtype(x.device.type):
+    if (
+        not x.is_meta
+        and torch.is_autocast_enabled(x.device.type)
+        and x.dtype is not torch.get_autocast_dtype(x.device.type)
+    ):
         raise FuseError(
             f"{what} is fused for {x.dtype}, and autocast would compute it in "
             f"{torch.get_autocast_dtype(x.device.type)}; leave autocast, "
-            "convert the model, or unfuse it")
+            "convert the model, or unfuse it"
+        )
 
 
 def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
@@ -622,7 +771,8 @@ def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return True
     return forward_ad._current_level >= 0 and any(
-        forward_ad.unpack_dual(t).tangent is not None for t in inputs)
+        forward_ad.unpack_dual(t).tangent is not None for t in inputs
+    )
 
 
 #: What is said of families of which a fusion_config names activations, and how
@@ -638,14 +788,28 @@ def check_family(compiled: Compiled, wanted: str) -> None:
         KernelError: no kernel formed, with the compiler's reason, or another.
     """
     if not compiled.families:
-        ops = ", ".join(op.removeprefix("fuse.") for op in compiled.ops
-                        if op.startswith("fuse.")) or "no layer"
-        raise KernelError(compiler_refusal(compiled.remarks) or refusal(
-            "no-kernel", f"the members are {ops}, and no kernel consists of "
-            f"these; there are {', '.join(FAMILIES)}"))
+        ops = (
+            ", ".join(
+                op.removeprefix("fuse.")
+                for op in compiled.ops
+                if op.startswith("fuse.")
+            )
+            or "no layer"
+        )
+        raise KernelError(
+            compiler_refusal(compiled.remarks)
+            or refusal(
+                "no-kernel",
+                f"the members are {ops}, and no kernel consists of "
+                f"these; there are {', '.join(FAMILIES)}",
+            )
+        )
     if wanted in FAMILIES and wanted not in compiled.families:
-        _refuse_families(compiled, f"the pattern asks for {wanted}",
-                         f"ask for 'fuse' or 'fuse:{compiled.families[0]}'")
+        _refuse_families(
+            compiled,
+            f"the pattern asks for {wanted}",
+            f"ask for 'fuse' or 'fuse:{compiled.families[0]}'",
+        )
 
 
 def check_static(compiled: Compiled, static: StaticMlp) -> None:
@@ -657,26 +821,36 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
     """
     if any(f not in static.families for f in compiled.families):
         _refuse_families(
-            compiled, "the fusion_config asks for "
-            + " or ".join(static.families), "name its kernel in the "
-            "fusion_config, or leave the fusion_config out")
+            compiled,
+            "the fusion_config asks for " + " or ".join(static.families),
+            "name its kernel in the "
+            "fusion_config, or leave the fusion_config out",
+        )
     for family, known in static.activations.items():
-        for act in re.findall(rf"fuse\.{family} .*? act\((\w+)\)",
-                              compiled.formed):
+        for act in re.findall(
+            rf"fuse\.{family} .*? act\((\w+)\)", compiled.formed
+        ):
             if act not in known:
-                raise KernelError(refusal(
-                    "activation-not-asked-for",
-                    f"the members are {_MLPS[family]} with the activation "
-                    f"{act}, and the fusion_config asks for "
-                    f"{' or '.join(known)}; 'any_mlp' in place of "
-                    f"'{_NAMED[family]}' takes every activation, as does "
-                    "fusion_config={}"))
-    left = re.search(r"fuse\.(linear|quantize|dequantize)\b",
-                     compiled.formed)
+                raise KernelError(
+                    refusal(
+                        "activation-not-asked-for",
+                        f"the members are {_MLPS[family]} with the activation "
+                        f"{act}, and the fusion_config asks for "
+                        f"{' or '.join(known)}; 'any_mlp' in place of "
+                        f"'{_NAMED[family]}' takes every activation, as does "
+                        "fusion_config={}",
+                    )
+                )
+    left = re.search(r"fuse\.(linear|quantize|dequantize)\b", compiled.formed)
     if left or " scales(" not in compiled.formed:
-        raise KernelError(compiler_refusal(compiled.remarks) or refusal(
-            "no-kernel", "the members form no kernel that has all of their "
-            "linears with static scales; fuse them without a fusion_config"))
+        raise KernelError(
+            compiler_refusal(compiled.remarks)
+            or refusal(
+                "no-kernel",
+                "the members form no kernel that has all of their "
+                "linears with static scales; fuse them without a fusion_config",
+            )
+        )
 
 
 def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
@@ -684,7 +858,16 @@ def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
     keeps a larger one from forming, or the members form a whole other one."""
     formed = " and ".join(compiled.families)
     forms = "form" if len(compiled.families) > 1 else "forms"
-    stopped = None if any(f in WHOLE for f in compiled.families) else \
-        compiler_refusal(compiled.remarks, f"only {formed} {forms}, and {asked}")
-    raise KernelError(stopped or refusal(
-        "other-family", f"the members form {formed}, and {asked}; {advice}"))
+    stopped = (
+        None
+        if any(f in WHOLE for f in compiled.families)
+        else compiler_refusal(
+            compiled.remarks, f"only {formed} {forms}, and {asked}"
+        )
+    )
+    raise KernelError(
+        stopped
+        or refusal(
+            "other-family", f"the members form {formed}, and {asked}; {advice}"
+        )
+    )

@@ -21,7 +21,12 @@ from torch import nn
 from fuse_mlir.errors import PatternError
 from fuse_mlir.fusion import at_load
 from fuse_mlir.fusion.at_load import kernels_available
-from fuse_mlir.matching.patterns import KernelMapping, declaration, is_inline, kernel_of
+from fuse_mlir.matching.patterns import (
+    KernelMapping,
+    declaration,
+    is_inline,
+    kernel_of,
+)
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 
 
@@ -32,8 +37,11 @@ def _is_hub(value: Any) -> bool:
     if isinstance(value, str):
         return bool(re.fullmatch(r"[^:]+/[^:]+:\w+", value))
     if isinstance(value, tuple):
-        return len(value) == 2 and _is_hub(value[0]) \
+        return (
+            len(value) == 2
+            and _is_hub(value[0])
             and isinstance(value[1], Mapping)
+        )
     return isinstance(value, Mapping)
 
 
@@ -62,47 +70,60 @@ class KernelConfig(KernelMapping):
     """
 
     #: The class that is written here, for what is saved.
-    _kind: type["KernelConfig"]
+    _kind: type[KernelConfig]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "_kind" not in vars(cls):
             cls._kind = cls
 
-    def __new__(cls, *_args: Any, **_options: Any) -> "KernelConfig":
+    def __new__(cls, *_args: Any, **_options: Any) -> KernelConfig:
         return super().__new__(_for_transformers(cls))
 
-    def __init__(self, kernels: Mapping[Any, Any], *,
-                 use_local_kernel: bool = False,
-                 inherit_mapping: bool | None = None) -> None:
+    def __init__(
+        self,
+        kernels: Mapping[Any, Any],
+        *,
+        use_local_kernel: bool = False,
+        inherit_mapping: bool | None = None,
+    ) -> None:
         self.fusions: dict[tuple, str | PtxKernel] = {}
         #: What transformers replaces.
         self.layers: dict[str | tuple, Any] = {}
         self.use_local_kernel = use_local_kernel
         if not isinstance(kernels, Mapping):
-            raise PatternError(f"kernels are a {type(kernels).__name__}; "
-                               "expected a mapping of chains to kernels")
+            raise PatternError(
+                f"kernels are a {type(kernels).__name__}; "
+                "expected a mapping of chains to kernels"
+            )
         for key, value in kernels.items():
             if isinstance(key, str):
                 if value != "" and not _is_hub(value):
                     raise PatternError(
                         f"the kernel of layer '{key}' is {value!r}; expected "
                         "'org/repo:Layer', (that, options), or these by "
-                        "device")
+                        "device"
+                    )
                 self.layers[key] = value
             elif isinstance(key, tuple) and key and _is_hub(value):
                 self.layers[key] = value
             elif isinstance(key, tuple) and key:
                 # What a model declares is known with the model.
-                self.fusions[key] = value if not is_inline(key) \
-                    and declaration(value) else kernel_of(value)
+                self.fusions[key] = (
+                    value
+                    if not is_inline(key) and declaration(value)
+                    else kernel_of(value)
+                )
             else:
-                raise PatternError(f"key {key!r} is a {type(key).__name__}; "
-                                   "expected a name or a tuple")
+                raise PatternError(
+                    f"key {key!r} is a {type(key).__name__}; "
+                    "expected a name or a tuple"
+                )
         # What transformers reads.
         self.registered_layer_names: dict[str, str] = {}
-        self.inherit_mapping = not self.fusions \
-            if inherit_mapping is None else inherit_mapping
+        self.inherit_mapping = (
+            not self.fusions if inherit_mapping is None else inherit_mapping
+        )
         self._mapping: dict[Any, Any] = dict(self.layers)
 
     def __reduce__(self) -> tuple:
@@ -126,15 +147,17 @@ class KernelConfig(KernelMapping):
                 raise PatternError(
                     f"the chain {key!r} has the kernel of the Hub {value!r}, "
                     "and transformers takes such chains with their paths "
-                    "alone; write ((name, glob), ...) as the key")
+                    "alone; write ((name, glob), ...) as the key"
+                )
         return self._mapping
 
     @kernel_mapping.setter
     def kernel_mapping(self, value: dict[Any, Any]) -> None:
         self._mapping = value
 
-    def create_compatible_mapping(self, model: nn.Module,
-                                  compile: bool = False) -> None:
+    def create_compatible_mapping(
+        self, model: nn.Module, compile: bool = False
+    ) -> None:
         """What transformers calls with the loaded model, before it replaces
         the forwards of layers. Fuses the chains; see `at_load.fuse_loaded`.
 
@@ -147,15 +170,17 @@ class KernelConfig(KernelMapping):
             # reads the pair as a path.
             self._mapping = {
                 name: value[0] if isinstance(value, tuple) else value
-                for name, value in self._mapping.items()}
+                for name, value in self._mapping.items()
+            }
         super().create_compatible_mapping(  # type: ignore[misc]
-            model, compile)
+            model, compile
+        )
         if not self.inherit_mapping:
             # Layers that are not named are no news.
             for name in self.registered_layer_names.values():
                 self._mapping.setdefault(name, {})
         # Another model can be loaded with this object.
-        setattr(model, "kernel_config", copy.copy(self))
+        model.kernel_config = copy.copy(self)
         self._mapping = dict(self.layers)
         if self.fusions:
             at_load.fuse_loaded(model, self)
@@ -170,11 +195,13 @@ class KernelConfig(KernelMapping):
         if importlib.util.find_spec("kernels") is None:
             raise PatternError(
                 "kernels of the Hub need the package 'kernels', which is not "
-                "installed; asked for: " + ", ".join(map(str, self.layers)))
+                "installed; asked for: " + ", ".join(map(str, self.layers))
+            )
         from transformers import KernelConfig as HubConfig
 
-        return HubConfig(dict(self.layers),
-                         use_local_kernel=self.use_local_kernel)
+        return HubConfig(
+            dict(self.layers), use_local_kernel=self.use_local_kernel
+        )
 
 
 KernelConfig._kind = KernelConfig
@@ -194,14 +221,23 @@ def _for_transformers(kind: type[KernelConfig]) -> type[KernelConfig]:
         return kind
     if kind not in _KINDS:
         # Threads that come here at once get one class.
-        _KINDS.setdefault(kind, type(kind.__name__, (kind, HubConfig), {
-            "_kind": kind, "__module__": kind.__module__,
-            "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}))
+        _KINDS.setdefault(
+            kind,
+            type(
+                kind.__name__,
+                (kind, HubConfig),
+                {
+                    "_kind": kind,
+                    "__module__": kind.__module__,
+                    "__qualname__": kind.__qualname__,
+                    "__doc__": kind.__doc__,
+                },
+            ),
+        )
     return _KINDS[kind]
 
 
-def _restored(kind: type[KernelConfig],
-              state: dict[str, Any]) -> KernelConfig:
+def _restored(kind: type[KernelConfig], state: dict[str, Any]) -> KernelConfig:
     made = kind.__new__(kind)
     made.__dict__.update(state)
     return made
@@ -212,14 +248,19 @@ def _check_package(config: KernelConfig) -> None:
         return
     from transformers.utils import import_utils
 
-    versions = [getattr(import_utils, f"KERNELS_{end}_VERSION", "?")
-                for end in ("MIN", "MAX")]
-    without = "without it, load the model without kernel_config and call " \
-        "fuse_modules(model, config) then, or load it in 'with fuse_mlir." \
-        "fusion_at_load():', which needs no such package" \
-        if not config.layers else "asked for: " + ", ".join(
-            map(str, config.layers))
+    versions = [
+        getattr(import_utils, f"KERNELS_{end}_VERSION", "?")
+        for end in ("MIN", "MAX")
+    ]
+    without = (
+        "without it, load the model without kernel_config and call "
+        "fuse_modules(model, config) then, or load it in 'with fuse_mlir."
+        "fusion_at_load():', which needs no such package"
+        if not config.layers
+        else "asked for: " + ", ".join(map(str, config.layers))
+    )
     raise PatternError(
         "transformers takes a kernel_config only with the package 'kernels', "
         f"{versions[0]} <= version < {versions[1]}, which is not installed; "
-        + without)
+        + without
+    )

@@ -70,12 +70,19 @@ SLOWER = "FUSE-N024"
 Place = FusedModule | EndpointMlp
 
 
-def fuse_modules(model: nn.Module, patterns: Any = None,
-                 specs: Sequence[ModuleSpec] | None = None, *,
-                 inputs: Any = None, strict: bool | None = None,
-                 gradients: str = "recompute", fusion_config: Any = None,
-                 rounding: str = "exact", only_faster: bool | None = None,
-                 progress: Any = None) -> FusionResult:
+def fuse_modules(
+    model: nn.Module,
+    patterns: Any = None,
+    specs: Sequence[ModuleSpec] | None = None,
+    *,
+    inputs: Any = None,
+    strict: bool | None = None,
+    gradients: str = "recompute",
+    fusion_config: Any = None,
+    rounding: str = "exact",
+    only_faster: bool | None = None,
+    progress: Any = None,
+) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
     Only this instance changes; other models of its class, and models loaded
@@ -133,10 +140,12 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         sites, _ = select(model, patterns, inputs)
         if specs is not None:
             _check_specs(sites, specs)
-        rows = rows_to_measure(prefers_faster(
-            model, patterns, static, only_faster), inputs)
-        results, planned = _plan_all(sites, gradients, static, rounding, rows,
-                                     progress)
+        rows = rows_to_measure(
+            prefers_faster(model, patterns, static, only_faster), inputs
+        )
+        results, planned = _plan_all(
+            sites, gradients, static, rounding, rows, progress
+        )
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
     if strict and results.refused:
@@ -144,18 +153,34 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         more = len(results.refused) - 1
         raise FuseError(
             f"site '{join(first.parent, first.id)}' is refused: "
-            f"{first.reason}" + (f" (and {more} more)" if more else "")
-            + ("; pass strict=False to fuse the others" if planned else ""))
-    if not planned and patterns is None and not any(
-            r.refusal and r.refusal.id == SLOWER for r in results):
-        why = f": {results.refused[0].reason}" if results.refused \
+            f"{first.reason}"
+            + (f" (and {more} more)" if more else "")
+            + ("; pass strict=False to fuse the others" if planned else "")
+        )
+    if (
+        not planned
+        and patterns is None
+        and not any(r.refusal and r.refusal.id == SLOWER for r in results)
+    ):
+        why = (
+            f": {results.refused[0].reason}"
+            if results.refused
             else _packed(model)
-        itself = "" if results.refused or not looks_like_mlp(model) else \
-            "; fuse_mlir.compile_module(model) makes one kernel of the module itself"
+        )
+        itself = (
+            ""
+            if results.refused or not looks_like_mlp(model)
+            else "; fuse_mlir.compile_module(model) makes one kernel of the module itself"
+        )
         raise FuseError(
             f"{type(model).__name__} has no chain to fuse{why}"
-            + ("; fuse_mlir.explain lists all reasons"
-               if len(results) != 1 else "") + itself)
+            + (
+                "; fuse_mlir.explain lists all reasons"
+                if len(results) != 1
+                else ""
+            )
+            + itself
+        )
     _put_all(model, planned)
     for result in results:
         if result.status == "could fuse":
@@ -164,29 +189,37 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
 
 
 #: What results of models on the meta device say.
-NOT_MEASURED = ("nothing was measured, because the model has no weights here: "
-                "sites that are slower on its device would be left out")
+NOT_MEASURED = (
+    "nothing was measured, because the model has no weights here: "
+    "sites that are slower on its device would be left out"
+)
 
 
-def prefers_faster(model: nn.Module, patterns: Any, static: StaticMlp | None,
-                   only_faster: bool | None) -> bool:
+def prefers_faster(
+    model: nn.Module,
+    patterns: Any,
+    static: StaticMlp | None,
+    only_faster: bool | None,
+) -> bool:
     """What `only_faster` means where it is None.
 
     Raises:
         TypeError: it is none of None, True and False.
     """
     if only_faster is None:
-        return patterns is None and static is None \
-            and not declared_patterns(model)
-    require(only_faster, bool, "argument 'only_faster'",
-            "None, True or False")
+        return (
+            patterns is None and static is None and not declared_patterns(model)
+        )
+    require(only_faster, bool, "argument 'only_faster'", "None, True or False")
     return only_faster
 
 
-def rows_to_measure(only_faster: bool, inputs: Any) \
-        -> Callable[[Site], tuple[int, ...] | None]:
+def rows_to_measure(
+    only_faster: bool, inputs: Any
+) -> Callable[[Site], tuple[int, ...] | None]:
     """For a site, the numbers of rows that it is measured with; None where it
     is not."""
+
     def rows(site: Site) -> tuple[int, ...] | None:
         if not only_faster or site.plan is None:
             return None
@@ -194,6 +227,7 @@ def rows_to_measure(only_faster: bool, inputs: Any) \
         if inputs is not None:
             found.add(max(1, site.plan.examples[0].shape[:-1].numel()))
         return tuple(sorted(found))
+
     return rows
 
 
@@ -202,8 +236,10 @@ def _packed(model: nn.Module) -> str:
     for path, module in model.named_modules():
         found = packed_format(module)
         if found is not None:
-            return (f": FUSE-N313 unsupported-format: '{path}' has {found} "
-                    "weights, which no kernel reads")
+            return (
+                f": FUSE-N313 unsupported-format: '{path}' has {found} "
+                "weights, which no kernel reads"
+            )
     return ""
 
 
@@ -218,50 +254,67 @@ def _tell_of_hub(model: nn.Module, config: KernelMapping) -> None:
     if not config.fusions:
         raise PatternError(
             f"KernelConfig has kernels of the Hub alone ({names}), which "
-            "transformers loads; give it to from_pretrained as kernel_config")
+            "transformers loads; give it to from_pretrained as kernel_config"
+        )
     loaded = getattr(model, "kernel_config", None)
     if getattr(loaded, "layers", None) != config.layers:
         warnings.warn(
             f"the kernels of the Hub for {names} are not loaded, but the "
             "chains of this KernelConfig are fused; give it to from_pretrained "
-            "of transformers as kernel_config for both", FusionWarning,
-            stacklevel=3)
+            "of transformers as kernel_config for both",
+            FusionWarning,
+            stacklevel=3,
+        )
 
 
 def check_option(what: str, value: Any, known: Sequence[str]) -> None:
     """Raises PatternError if `value` is not one of `known`."""
     if value not in known:
-        raise PatternError(f"unknown {what} '{value}'; expected "
-                           + " or ".join(known))
+        raise PatternError(
+            f"unknown {what} '{value}'; expected " + " or ".join(known)
+        )
 
 
-def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
-              rounding: str,
-              rows: Callable[[Site], tuple[int, ...] | None],
-              progress: Any) \
-        -> tuple[FusionResult, list[tuple[Site, Place]]]:
+def _plan_all(
+    sites: Sequence[Site],
+    gradients: str,
+    static: StaticMlp | None,
+    rounding: str,
+    rows: Callable[[Site], tuple[int, ...] | None],
+    progress: Any,
+) -> tuple[FusionResult, list[tuple[Site, Place]]]:
     """What becomes of all sites, and the modules of those that can fuse."""
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
     for done, site in enumerate(sites, 1):
+
         def slow(line: str) -> None:
             if progress is not None:
-                progress(done - 1, len(sites),
-                         f"{join(site.parent, site.id)}: {line}")
+                progress(
+                    done - 1,
+                    len(sites),
+                    f"{join(site.parent, site.id)}: {line}",
+                )
 
-        result, module = plan_site(site, gradients, static, rounding,
-                                   rows(site), slow)
+        result, module = plan_site(
+            site, gradients, static, rounding, rows(site), slow
+        )
         results.append(result)
         if module is not None:
             planned.append((site, module))
         if progress is not None:
-            progress(done, len(sites), f"{join(site.parent, site.id)}: "
-                     + (result.reason or ", ".join(result.families)))
+            progress(
+                done,
+                len(sites),
+                f"{join(site.parent, site.id)}: "
+                + (result.reason or ", ".join(result.families)),
+            )
     return results, planned
 
 
-def plan_hub(model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any) \
-        -> tuple[FusionResult, list[tuple[Site, Place]]]:
+def plan_hub(
+    model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any
+) -> tuple[FusionResult, list[tuple[Site, Place]]]:
     """The same for MLPs that kernels of the Hub compute.
 
     Raises:
@@ -270,23 +323,34 @@ def plan_hub(model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any) \
     if patterns is not None:
         raise PatternError(
             "the fusion_config names kernels of the Hub for MLPs ("
-            + ", ".join(static.endpoints) + "), and the patterns other ones; "
+            + ", ".join(static.endpoints)
+            + "), and the patterns other ones; "
             "fuse in one call without patterns, and with fusion_config={} in "
-            "another")
+            "another"
+        )
     require_module(model)
     _refuse_kinds(model)
     with members_back(model):
         flow = observe(model, inputs)
         found = candidate_sites(model, static.endpoints, flow)
-    taken = {join(parent, name) for parent, module in all_sites(model)
-             for name in module.names}
+    taken = {
+        join(parent, name)
+        for parent, module in all_sites(model)
+        for name in module.names
+    }
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
     for site, kind in found:
         if taken.intersection(site.paths):
             continue
-        result = SiteResult(site.id, site.parent, site.paths, "refused",
-                            (FAMILIES[kind],), site.refusal)
+        result = SiteResult(
+            site.id,
+            site.parent,
+            site.paths,
+            "refused",
+            (FAMILIES[kind],),
+            site.refusal,
+        )
         results.append(result)
         if site.refusal is None:
             module = EndpointMlp(site, kind, static.endpoints)
@@ -295,8 +359,7 @@ def plan_hub(model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any) \
     return results, planned
 
 
-def _put_all(model: nn.Module,
-             planned: Sequence[tuple[Site, Place]]) -> None:
+def _put_all(model: nn.Module, planned: Sequence[tuple[Site, Place]]) -> None:
     """Puts all modules in place, or none."""
     placed: list[tuple[nn.Module, Place]] = []
     try:
@@ -310,8 +373,9 @@ def _put_all(model: nn.Module,
         raise
 
 
-def select(model: nn.Module, patterns: Any, inputs: Any) \
-        -> tuple[list[Site], Flow]:
+def select(
+    model: nn.Module, patterns: Any, inputs: Any
+) -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow where there are none."""
     require_module(model)
     _refuse_kinds(model)
@@ -321,9 +385,12 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
         flow = observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
-        sites = [found for pattern in resolved
-                 for site in find_sites(model, [pattern], flow)
-                 for found in (site, *shorter_sites(model, site, flow))]
+        sites = [
+            found
+            for pattern in resolved
+            for site in find_sites(model, [pattern], flow)
+            for found in (site, *shorter_sites(model, site, flow))
+        ]
         for site in sites:
             _refuse_convolutions(site)
             _hold_back_experts(site)
@@ -345,9 +412,15 @@ def _refuse_kinds(model: nn.Module) -> None:
     without data fails, or leaves its parameters without data."""
     if isinstance(model, torch.jit.ScriptModule):
         raise FuseError(
-            str(refusal("not-traceable", "the model is a "
-                        "torch.jit.ScriptModule, which has no Python forward "
-                        "to trace; fuse the model that it was made of")))
+            str(
+                refusal(
+                    "not-traceable",
+                    "the model is a "
+                    "torch.jit.ScriptModule, which has no Python forward "
+                    "to trace; fuse the model that it was made of",
+                )
+            )
+        )
     for path, module in model.named_modules():
         kind = type(module)
         if compressed_forward(module):
@@ -357,18 +430,24 @@ def _refuse_kinds(model: nn.Module) -> None:
                 "first call; load the directory with "
                 "fuse_mlir.load_model(path), which keeps stored weights and "
                 "their scales, or dequantized with "
-                "CompressedTensorsConfig(run_compressed=False)")
+                "CompressedTensorsConfig(run_compressed=False)"
+            )
         if hasattr(kind, "_fuse_compiled_from"):
             where = f"'{path}'" if path else "the model"
-            raise FuseError(f"FUSE-N213 already-fused: {where} is one kernel "
-                            "of fuse_mlir.compile_module; decompile it before")
+            raise FuseError(
+                f"FUSE-N213 already-fused: {where} is one kernel "
+                "of fuse_mlir.compile_module; decompile it before"
+            )
         if hasattr(kind, "flatten_sharded_optim_state_dict"):
-            what = (f"is a {kind.__name__}, which flattens the parameters "
-                    "below it; fuse a model without it")
+            what = (
+                f"is a {kind.__name__}, which flattens the parameters "
+                "below it; fuse a model without it"
+            )
         elif hasattr(kind, "set_reshard_after_forward"):
             what = "was given to fully_shard; fuse the model before that"
-        elif any(lacks_reduction(module, p)
-                 for p in module.parameters(recurse=False)):
+        elif any(
+            lacks_reduction(module, p) for p in module.parameters(recurse=False)
+        ):
             where, how = distributed(module) or ("", "")
             raise FuseError(f"FUSE-N209 tensor-parallel: '{path}{where}' {how}")
         else:
@@ -384,10 +463,13 @@ def _refuse_convolutions(site: Site) -> None:
     for path, member in zip(site.paths, site.members):
         for below, module in member.named_modules():
             if isinstance(module, nn.modules.conv._ConvNd):
-                site.refuse(IDS["convolution"], "convolution",
-                            f"'{join(path, below) if below else path}' is a "
-                            f"{type(module).__name__}, and no kernel has "
-                            "convolutions; leave it out of the chain")
+                site.refuse(
+                    IDS["convolution"],
+                    "convolution",
+                    f"'{join(path, below) if below else path}' is a "
+                    f"{type(module).__name__}, and no kernel has "
+                    "convolutions; leave it out of the chain",
+                )
                 return
 
 
@@ -402,14 +484,20 @@ def _hold_back_experts(site: Site) -> None:
         site.refuse(IDS["unknown-experts"], "unknown-experts", str(error))
         return
     weights = dict(site.members[0].named_parameters())["down_proj"]
-    if weights.is_cuda and weights.element_size() == 2 \
-            and not any(size % _VECTOR for size in weights.shape[1:]):
+    if (
+        weights.is_cuda
+        and weights.element_size() == 2
+        and not any(size % _VECTOR for size in weights.shape[1:])
+    ):
         return
     site.refuse(
-        "FUSE-N014", "family-not-requested", "the kernel for experts "
+        "FUSE-N014",
+        "family-not-requested",
+        "the kernel for experts "
         f"'{path}' is slower than grouped products, but for few tokens in 16 "
-        "bits on a GPU; a pattern such as ((\"*Experts\", \"**.experts\"),) "
-        "asks for it")
+        'bits on a GPU; a pattern such as (("*Experts", "**.experts"),) '
+        "asks for it",
+    )
 
 
 def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
@@ -421,25 +509,38 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
             continue
         for i, (step, spec) in enumerate(zip(site.plan.steps, specs)):
             for (_, source), name in zip(step.slots(), spec.inputs):
-                makers = [j for j, s in enumerate(specs[:i])
-                          if name in s.outputs]
+                makers = [
+                    j for j, s in enumerate(specs[:i]) if name in s.outputs
+                ]
                 seen = source.index if source.kind == "step" else None
                 if (makers[-1] if makers else None) != seen:
                     site.refuse(
-                        "FUSE-N206", "not-a-chain",
+                        "FUSE-N206",
+                        "not-a-chain",
                         f"the spec of '{site.paths[i]}' takes '{name}' from "
-                        + (f"'{site.paths[makers[-1]]}'" if makers else
-                           "outside") + ", the model takes it from "
-                        + (f"'{site.paths[seen]}'" if seen is not None
-                           else "outside"))
+                        + (
+                            f"'{site.paths[makers[-1]]}'"
+                            if makers
+                            else "outside"
+                        )
+                        + ", the model takes it from "
+                        + (
+                            f"'{site.paths[seen]}'"
+                            if seen is not None
+                            else "outside"
+                        ),
+                    )
                     break
 
 
-def plan_site(site: Site, gradients: str = "recompute",
-              static: StaticMlp | None = None, rounding: str = "exact",
-              rows: Sequence[int] | None = None,
-              slow: Callable[[str], None] | None = None) \
-        -> tuple[SiteResult, FusedModule | None]:
+def plan_site(
+    site: Site,
+    gradients: str = "recompute",
+    static: StaticMlp | None = None,
+    rounding: str = "exact",
+    rows: Sequence[int] | None = None,
+    slow: Callable[[str], None] | None = None,
+) -> tuple[SiteResult, FusedModule | None]:
     """The fused module of a site, which is not put in place yet.
 
     Args:
@@ -447,8 +548,9 @@ def plan_site(site: Site, gradients: str = "recompute",
             members are faster.
         slow: as for `timing.measured`.
     """
-    result = SiteResult(site.id, site.parent, site.paths, "refused",
-                        refusal=site.refusal)
+    result = SiteResult(
+        site.id, site.parent, site.paths, "refused", refusal=site.refusal
+    )
     plan = site.plan
     # Sites without a plan are refused.
     if site.refusal is not None or plan is None:
@@ -458,9 +560,17 @@ def plan_site(site: Site, gradients: str = "recompute",
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error
-    module = FusedModule(site.id, site.names, site.members, plan,
-                         site.pattern.kernel, gradients,
-                         static and static.below(site.parent), rounding, rows)
+    module = FusedModule(
+        site.id,
+        site.names,
+        site.members,
+        plan,
+        site.pattern.kernel,
+        gradients,
+        static and static.below(site.parent),
+        rounding,
+        rows,
+    )
     try:
         copies, compiled = module.compile_for(plan.examples)
         result.families = compiled.families
@@ -475,15 +585,25 @@ def plan_site(site: Site, gradients: str = "recompute",
                 result.note = module.note
             if verdict is not None and verdict.slower:
                 result.refusal = Refusal(
-                    SLOWER, "slower-here", verdict.reason()
-                    + "; only_faster=False fuses it all the same")
+                    SLOWER,
+                    "slower-here",
+                    verdict.reason()
+                    + "; only_faster=False fuses it all the same",
+                )
                 result.note = ""
                 return result, None
         if rounding == "exact":
             left = _formulas(site, str(compiled.remarks))
-            result.note = "; ".join(filter(None, (
-                result.note, left and f"without {left}, which "
-                "rounding='relaxed' takes")))
+            result.note = "; ".join(
+                filter(
+                    None,
+                    (
+                        result.note,
+                        left
+                        and f"without {left}, which rounding='relaxed' takes",
+                    ),
+                )
+            )
         if module.lost and module.lost not in result.note:
             result.note = "; ".join(filter(None, (result.note, module.lost)))
     except Refused as error:
@@ -492,8 +612,11 @@ def plan_site(site: Site, gradients: str = "recompute",
     except KernelError as error:
         left = _formulas(site, str(error)) if rounding == "exact" else ""
         found = error.refusal or refusal("no-code", str(error))
-        result.refusal = Refusal(found.id, found.name, found.text + (
-            f"; rounding='relaxed' takes {left}" if left else ""))
+        result.refusal = Refusal(
+            found.id,
+            found.name,
+            found.text + (f"; rounding='relaxed' takes {left}" if left else ""),
+        )
         return result, None
     except errors.NativeError as error:
         result.refusal = refusal("no-code", str(error))
@@ -506,22 +629,29 @@ def plan_site(site: Site, gradients: str = "recompute",
 def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
     """Fused modules of `model` and the paths of their parents, each of which
     may have the same one."""
-    return [(path, module) for path, module in _places(model)
-            if isinstance(module, FusedModule)]
+    return [
+        (path, module)
+        for path, module in _places(model)
+        if isinstance(module, FusedModule)
+    ]
 
 
 def all_sites(model: nn.Module) -> list[tuple[str, Place]]:
     """`fused_sites`, and places of kernels of the Hub."""
-    return [(path, module) for path, module in _places(model)
-            if isinstance(module, (FusedModule, EndpointMlp))]
+    return [
+        (path, module)
+        for path, module in _places(model)
+        if isinstance(module, (FusedModule, EndpointMlp))
+    ]
 
 
 def _formulas(site: Site, reasons: str) -> str:
     """Activations that would be taken if they might round once."""
     if "FUSE-N101" not in reasons:
         return ""
-    return ", ".join(f"'{path}'" for path in formulas_in(site.names,
-                                                         site.members))
+    return ", ".join(
+        f"'{path}'" for path in formulas_in(site.names, site.members)
+    )
 
 
 def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
@@ -531,8 +661,10 @@ def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
         FuseError: the model is itself such a place.
     """
     if isinstance(require_module(model), FusedPlace):
-        raise FuseError(f"the model is {model._get_name()} of site "
-                        f"'{model.site}'; expected one that has it")
+        raise FuseError(
+            f"the model is {model._get_name()} of site "
+            f"'{model.site}'; expected one that has it"
+        )
     for path, parent in model.named_modules():
         for child in dict.fromkeys(parent.children()):
             if isinstance(child, FusedPlace):
@@ -545,16 +677,24 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
     Raises:
         FuseError: no such site, or kernels that differ.
     """
-    found = {join(parent, module.site): module
-             for parent, module in fused_sites(model)}
-    chosen = [m for name, m in found.items()
-              if (site is None or site in (name, m.site)) and m._kernel]
+    found = {
+        join(parent, module.site): module
+        for parent, module in fused_sites(model)
+    }
+    chosen = [
+        m
+        for name, m in found.items()
+        if (site is None or site in (name, m.site)) and m._kernel
+    ]
     if not found:
         raise FuseError("nothing is fused; call fuse_modules before")
     codes = {m._kernel.compiled.formed for m in chosen}
     if len(codes) != 1:
-        what = f"no fused site '{site}'" if site is not None \
+        what = (
+            f"no fused site '{site}'"
+            if site is not None
             else f"sites have {len(codes)} kernels"
+        )
         raise FuseError(f"{what}; name one of {', '.join(found)}")
     return chosen[0]
 
@@ -581,8 +721,9 @@ def members_back(model: nn.Module) -> Iterator[None]:
             parent._modules.update(zip(module.names, held))
 
 
-def unfuse_modules(model: nn.Module,
-                   sites: str | Sequence[str] | None = None) -> list[str]:
+def unfuse_modules(
+    model: nn.Module, sites: str | Sequence[str] | None = None
+) -> list[str]:
     """Puts the members back: the same modules in the same order.
 
     Args:
@@ -600,8 +741,12 @@ def unfuse_modules(model: nn.Module,
     found = all_sites(model)
     chosen = found
     if sites is not None:
-        require(sites, Iterable, "argument 'sites'",
-                "an id, a path glob, or a list of them")
+        require(
+            sites,
+            Iterable,
+            "argument 'sites'",
+            "an id, a path glob, or a list of them",
+        )
         wanted = [sites] if isinstance(sites, str) else list(sites)
         chosen = []
         for name in wanted:
@@ -636,8 +781,9 @@ def _put_back_left(model: nn.Module) -> list[str]:
     return list(dict.fromkeys(path for path, _ in left))
 
 
-def _check_places(model: nn.Module, path: str, module: Place,
-                  before: str) -> None:
+def _check_places(
+    model: nn.Module, path: str, module: Place, before: str
+) -> None:
     """Whether the children of the module at `path` are those of a site still.
 
     Args:
@@ -651,14 +797,16 @@ def _check_places(model: nn.Module, path: str, module: Place,
         raise FuseError(
             f"the kernel of site '{module.site}' is not in the place of "
             f"'{module.names[0]}' any more, but somewhere in '{path}'; put it "
-            f"back before {before}")
+            f"back before {before}"
+        )
     for name in module.names:
         place = held.get(name)
         if not isinstance(place, FusedPlace) or place.site != module.site:
             raise FuseError(
                 f"'{join(path, name)}' is a {type(place).__name__} and not "
                 f"part of site '{module.site}' any more; put it back before "
-                + before)
+                + before
+            )
 
 
 def _names_site(name: str, parent: str, module: Place) -> bool:
@@ -666,13 +814,15 @@ def _names_site(name: str, parent: str, module: Place) -> bool:
         return True
     if "#" in name or "+" in name:
         return False
-    return match(name, parent) or any(match(name, join(parent, n))
-                                      for n in module.names)
+    return match(name, parent) or any(
+        match(name, join(parent, n)) for n in module.names
+    )
 
 
 @contextlib.contextmanager
-def fused(model: nn.Module, patterns: Any = None, **options: Any) \
-        -> Iterator[FusionResult]:
+def fused(
+    model: nn.Module, patterns: Any = None, **options: Any
+) -> Iterator[FusionResult]:
     """Fuses for the body of a `with`, then undoes what it fused.
 
     Args and errors are those of `fuse_modules`.
@@ -682,7 +832,10 @@ def fused(model: nn.Module, patterns: Any = None, **options: Any) \
     try:
         yield result
     finally:
-        mine = [join(path, module.site) for path, module in all_sites(model)
-                if id(module) not in before]
+        mine = [
+            join(path, module.site)
+            for path, module in all_sites(model)
+            if id(module) not in before
+        ]
         if mine:
             unfuse_modules(model, mine)

@@ -28,17 +28,37 @@ from fuse_mlir.support.metadata_ops import METADATA
 from fuse_mlir.support.module_snapshot import STANDARD, is_tracing
 
 # What a place shares with the member that it stands for.
-_SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
-           "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-           "_forward_hooks", "_forward_hooks_with_kwargs",
-           "_forward_hooks_always_called", "_backward_hooks",
-           "_backward_pre_hooks", "_state_dict_hooks",
-           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-           "_load_state_dict_post_hooks")
+_SHARED = (
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_non_persistent_buffers_set",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 #: Attributes of places; any other one is the member's.
-OWN = STANDARD | {"site", "step", "alone", "last", "names",
-                  "kernel_name", "gradients", "static", "rounding",
-                  "_mode_matters", "_has_sides"}
+OWN = STANDARD | {
+    "site",
+    "step",
+    "alone",
+    "last",
+    "names",
+    "kernel_name",
+    "gradients",
+    "static",
+    "rounding",
+    "_mode_matters",
+    "_has_sides",
+}
 
 
 class FusedPlace(Proxy):
@@ -51,7 +71,7 @@ class FusedPlace(Proxy):
     """
 
     #: The class that is written in Python.
-    _kind: type["FusedPlace"]
+    _kind: type[FusedPlace]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -75,12 +95,14 @@ class FusedPlace(Proxy):
     def __prepare_scriptable__(self) -> Any:
         raise FuseError(
             f"torch.jit.script sees no kernel, and {self._get_name()} is part "
-            f"of site '{self.site}'; unfuse it before, or use torch.export")
+            f"of site '{self.site}'; unfuse it before, or use torch.export"
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        object.__setattr__(self, "__class__",
-                           _kind_for(self._kind, self._member))
+        object.__setattr__(
+            self, "__class__", _kind_for(self._kind, self._member)
+        )
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -94,48 +116,64 @@ class FusedPlace(Proxy):
     def __setattr__(self, name: str, value: Any) -> None:
         # A subclass of this class, as FSDP and parametrizations make one, is
         # none for the member.
-        if name in ("forward", "_hf_hook", "_old_forward") \
-                or name == "__class__" and issubclass(value, FusedPlace):
+        if (
+            name in ("forward", "_hf_hook", "_old_forward")
+            or name == "__class__"
+            and issubclass(value, FusedPlace)
+        ):
             raise FuseError(
                 f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} cannot "
                 f"be set while it is part of site '{self.site}': it would be "
-                "gone after unfusing; unfuse the site before")
-        if name in OWN or name in self._parameters or name in self._buffers \
-                or isinstance(value, (nn.Module, nn.Parameter)):
+                "gone after unfusing; unfuse the site before"
+            )
+        if (
+            name in OWN
+            or name in self._parameters
+            or name in self._buffers
+            or isinstance(value, (nn.Module, nn.Parameter))
+        ):
             super().__setattr__(name, value)
         else:
             setattr(self._member, name, value)
             if name == "__class__":
-                object.__setattr__(self, name,
-                                   _kind_for(self._kind, self._member))
+                object.__setattr__(
+                    self, name, _kind_for(self._kind, self._member)
+                )
 
     def __delattr__(self, name: str) -> None:
         # A parametrization changes the class of what has the parameter, which
         # would be this one. It deletes the parameter first.
         caller = sys._getframe(1).f_globals.get("__name__")
-        if caller == parametrize.__name__ and name in {**self._parameters,
-                                                       **self._buffers}:
+        if caller == parametrize.__name__ and name in {
+            **self._parameters,
+            **self._buffers,
+        }:
             raise FuseError(
                 f"'{name}' of {self._get_name()} cannot be parametrized "
                 f"while it is part of site '{self.site}': that would be gone "
-                "after unfusing; unfuse the site before")
-        if name in self._parameters or name in self._buffers \
-                or name in self._modules or name in self.__dict__:
+                "after unfusing; unfuse the site before"
+            )
+        if (
+            name in self._parameters
+            or name in self._buffers
+            or name in self._modules
+            or name in self.__dict__
+        ):
             super().__delattr__(name)
         else:
             delattr(self._member, name)
 
-    def train(self, mode: bool = True) -> "FusedPlace":
+    def train(self, mode: bool = True) -> FusedPlace:
         self._member.train(mode)
         self.training = self._member.training
         return self
 
-    def apply(self, fn: Callable[[nn.Module], None]) -> "FusedPlace":
+    def apply(self, fn: Callable[[nn.Module], None]) -> FusedPlace:
         # Functions that initialize weights ask for the class.
         self._member.apply(fn)
         return self
 
-    def _apply(self, *args: Any, **kwargs: Any) -> "FusedPlace":
+    def _apply(self, *args: Any, **kwargs: Any) -> FusedPlace:
         self._member._apply(*args, **kwargs)
         return self
 
@@ -156,18 +194,19 @@ class FusedPlace(Proxy):
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         self._member._load_from_state_dict(*args, **kwargs)
 
-    def _register_load_state_dict_pre_hook(self, *args: Any,
-                                           **kwargs: Any) -> Any:
+    def _register_load_state_dict_pre_hook(
+        self, *args: Any, **kwargs: Any
+    ) -> Any:
         # The hook gets the module that outlives this one.
-        return self._member._register_load_state_dict_pre_hook(*args,
-                                                               **kwargs)
+        return self._member._register_load_state_dict_pre_hook(*args, **kwargs)
 
     def _replicate_for_data_parallel(self) -> Any:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to "
             f"other devices, and the kernel of site '{self.site}' reads the "
             "weights that are here; use DistributedDataParallel, or unfuse "
-            "the model")
+            "the model"
+        )
 
     def _get_name(self) -> str:
         return f"{type(self).__name__}[{type(self._member).__name__}]"
@@ -182,8 +221,8 @@ def _new(kind: type[FusedPlace]) -> FusedPlace:
 
 #: Subclasses of places, by the forward of members and the class of the place.
 _KINDS: weakref.WeakKeyDictionary[
-    Any, dict[type[FusedPlace], type[FusedPlace]]] \
-    = weakref.WeakKeyDictionary()
+    Any, dict[type[FusedPlace], type[FusedPlace]]
+] = weakref.WeakKeyDictionary()
 
 
 def _kind_for(kind: type[FusedPlace], member: nn.Module) -> type[FusedPlace]:
@@ -198,35 +237,51 @@ def _kind_for(kind: type[FusedPlace], member: nn.Module) -> type[FusedPlace]:
         return kind
     if kind not in made:
         forward = kind.forward
-        copied = FunctionType(forward.__code__, forward.__globals__,
-                              "forward")
+        copied = FunctionType(forward.__code__, forward.__globals__, "forward")
         copied.__signature__ = signature  # type: ignore[attr-defined]
         # Threads that come here at once get one class.
-        made.setdefault(kind, type(kind.__name__, (kind,), {
-            "forward": copied, "_kind": kind, "__module__": kind.__module__,
-            "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}))
+        made.setdefault(
+            kind,
+            type(
+                kind.__name__,
+                (kind,),
+                {
+                    "forward": copied,
+                    "_kind": kind,
+                    "__module__": kind.__module__,
+                    "__qualname__": kind.__qualname__,
+                    "__doc__": kind.__doc__,
+                },
+            ),
+        )
     return made[kind]
 
 
 def _on_member(function: Callable) -> Callable:
     def method(self: FusedPlace, *args: Any) -> Any:
         return function(self._member, *args)
+
     return method
 
 
 # Python looks for these in classes only. Those of a member that is no container
 # fail as they do without fusion.
 _IN_CLASSES: dict[str, Callable] = {
-    "__len__": len, "__iter__": iter, "__bool__": bool,
-    "__contains__": operator.contains, "__getitem__": operator.getitem,
-    "__setitem__": operator.setitem, "__delitem__": operator.delitem}
+    "__len__": len,
+    "__iter__": iter,
+    "__bool__": bool,
+    "__contains__": operator.contains,
+    "__getitem__": operator.getitem,
+    "__setitem__": operator.setitem,
+    "__delitem__": operator.delitem,
+}
 for _name, _function in _IN_CLASSES.items():
     setattr(FusedPlace, _name, _on_member(_function))
 
 
-def arguments_of(member: nn.Module, step: Step, args: tuple,
-                 kwargs: dict[str, Any]) \
-        -> Iterator[tuple[int | str, Source, Any]]:
+def arguments_of(
+    member: nn.Module, step: Step, args: tuple, kwargs: dict[str, Any]
+) -> Iterator[tuple[int | str, Source, Any]]:
     """Arguments of a call: name or position, where each came from when the
     model was fused, and the value.
 
@@ -239,8 +294,11 @@ def arguments_of(member: nn.Module, step: Step, args: tuple,
     """
     if len(args) == len(step.args) and kwargs.keys() == step.kwargs.keys():
         for slot, source in step.slots():
-            yield slot, source, (args[slot] if isinstance(slot, int)
-                                 else kwargs[slot])
+            yield (
+                slot,
+                source,
+                (args[slot] if isinstance(slot, int) else kwargs[slot]),
+            )
         return
     signature = inspect.signature(type(member).forward)
 
@@ -250,8 +308,10 @@ def arguments_of(member: nn.Module, step: Step, args: tuple,
         found = dict(list(call.arguments.items())[1:])
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_POSITIONAL:
-                found.update((f"{name}[{i}]", v)
-                             for i, v in enumerate(found.pop(name, ())))
+                found.update(
+                    (f"{name}[{i}]", v)
+                    for i, v in enumerate(found.pop(name, ()))
+                )
             elif parameter.kind is parameter.VAR_KEYWORD:
                 found.update(found.pop(name, {}))
         return found
@@ -259,30 +319,49 @@ def arguments_of(member: nn.Module, step: Step, args: tuple,
     wanted, given = bound(step.args, step.kwargs), bound(args, kwargs)
     for name in {**wanted, **given}:
         usual = wanted.get(name)
-        yield name, (usual if isinstance(usual, Source) else
-                     Source("constant", value=usual)), given.get(name)
+        yield (
+            name,
+            (
+                usual
+                if isinstance(usual, Source)
+                else Source("constant", value=usual)
+            ),
+            given.get(name),
+        )
 
 
-def check_constant(site: str, name: int | str, source: Source,
-                   value: Any) -> None:
+def check_constant(
+    site: str, name: int | str, source: Source, value: Any
+) -> None:
     """Whether an argument that is no tensor is what it was.
 
     Raises:
         FuseError: it is another one, which the kernel knows nothing of.
     """
-    if value is source.value or not isinstance(value, torch.Tensor) \
-            and value == source.value:
+    if (
+        value is source.value
+        or not isinstance(value, torch.Tensor)
+        and value == source.value
+    ):
         return
-    shown = "a tensor" if isinstance(value, torch.Tensor) \
-        else "another value" if is_tracing() else repr(value)
-    raise FuseError(f"site '{site}' is fused for {named(name)} = "
-                    f"{source.value!r}, got {shown}; unfuse it for such calls")
+    shown = (
+        "a tensor"
+        if isinstance(value, torch.Tensor)
+        else "another value"
+        if is_tracing()
+        else repr(value)
+    )
+    raise FuseError(
+        f"site '{site}' is fused for {named(name)} = "
+        f"{source.value!r}, got {shown}; unfuse it for such calls"
+    )
 
 
 def named(argument: int | str) -> str:
     """An argument of a call in a message."""
-    return f"argument {argument}" if isinstance(argument, int) \
-        else f"'{argument}'"
+    return (
+        f"argument {argument}" if isinstance(argument, int) else f"'{argument}'"
+    )
 
 
 def _by_counters() -> bool:
@@ -312,15 +391,22 @@ class Pending(torch.Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args)
         name = getattr(func, "__name__", str(func))
-        pending = next((t for t in tree_leaves((args, kwargs))
-                        if isinstance(t, Pending)), None)
+        pending = next(
+            (t for t in tree_leaves((args, kwargs)) if isinstance(t, Pending)),
+            None,
+        )
         site = getattr(pending, "_fuse_site", "?")
         if name == "__repr__":
             return f"<result of site '{site}' on its way>"
         # torch.compile asks more about what it is given.
-        if name in METADATA or name == "dropout" or name != "is_nonzero" \
-                and name.startswith(("_", "is_")) \
-                or name == "register_hook" and _by_counters():
+        if (
+            name in METADATA
+            or name == "dropout"
+            or name != "is_nonzero"
+            and name.startswith(("_", "is_"))
+            or name == "register_hook"
+            and _by_counters()
+        ):
             with torch._C.DisableTorchFunctionSubclass():
                 result = func(*args, **(kwargs or {}))
             if result is pending or not isinstance(result, torch.Tensor):
@@ -329,7 +415,8 @@ class Pending(torch.Tensor):
             f"FUSE-N206 not-a-chain: op '{name}' reads an intermediate of "
             f"fused site '{site}', which it did not when the model was fused; "
             "unfuse the site, or fuse the model with example inputs that take "
-            "this path")
+            "this path"
+        )
 
 
 def mark_unfused(result: Any, site: str) -> None:
@@ -341,9 +428,11 @@ def mark_unfused(result: Any, site: str) -> None:
 
 def _is_unfused(site: str, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether the member before ran, and not the kernel."""
-    return any(type(value) is not Pending
-               and getattr(value, "_fuse_unfused", None) == site
-               for value in (*args, *kwargs.values()))
+    return any(
+        type(value) is not Pending
+        and getattr(value, "_fuse_unfused", None) == site
+        for value in (*args, *kwargs.values())
+    )
 
 
 class FusedIdentity(FusedPlace):
@@ -356,15 +445,17 @@ class FusedIdentity(FusedPlace):
         last: whether nothing of the chain comes after it.
     """
 
-    def __init__(self, site: str, member: nn.Module, step: Step,
-                 last: bool) -> None:
+    def __init__(
+        self, site: str, member: nn.Module, step: Step, last: bool
+    ) -> None:
         super().__init__(site, member)
         self.step = step
         self.last = last
         #: Where the result of the member before comes in, if it reads nothing
         #: else.
-        self.alone = step.flow_slot() \
-            if len(step.args) + len(step.kwargs) == 1 else None
+        self.alone = (
+            step.flow_slot() if len(step.args) + len(step.kwargs) == 1 else None
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         if not is_tracing() and _is_unfused(self.site, args, kwargs):
@@ -373,21 +464,27 @@ class FusedIdentity(FusedPlace):
                 mark_unfused(result, self.site)
             return result
         slot = self.alone
-        if slot is not None and len(args) == len(self.step.args) \
-                and len(kwargs) == len(self.step.kwargs):
-            value: Any = args[slot] if isinstance(slot, int) \
-                else kwargs.get(slot)
+        if (
+            slot is not None
+            and len(args) == len(self.step.args)
+            and len(kwargs) == len(self.step.kwargs)
+        ):
+            value: Any = (
+                args[slot] if isinstance(slot, int) else kwargs.get(slot)
+            )
             self._check_result(value)
             return self._arrive(value)
-        for name, source, value in arguments_of(self._member, self.step, args,
-                                                kwargs):
+        for name, source, value in arguments_of(
+            self._member, self.step, args, kwargs
+        ):
             if source.kind == "constant":
                 check_constant(self.site, name, source, value)
             elif source.kind == "step":
                 self._check_result(value)
                 result = value
-        for name, source, value in arguments_of(self._member, self.step, args,
-                                                kwargs):
+        for name, source, value in arguments_of(
+            self._member, self.step, args, kwargs
+        ):
             if source.kind == "input":
                 self._check_input(name, source, value, result)
         return self._arrive(result)
@@ -402,20 +499,21 @@ class FusedIdentity(FusedPlace):
             return result.view_as(result)
 
     def _check_result(self, value: Any) -> None:
-        if not is_tracing() \
-                and getattr(value, "_fuse_site", None) != self.site:
+        if not is_tracing() and getattr(value, "_fuse_site", None) != self.site:
             raise FuseError(
                 f"FUSE-N206 not-a-chain: in this call the input of "
                 f"{self._get_name()} is not the result of site "
                 f"'{self.site}', as it was when the model was fused; unfuse "
-                "this site")
+                "this site"
+            )
 
-    def _check_input(self, name: int | str, source: Source, value: Any,
-                     result: Any) -> None:
-        if not is_tracing() \
-                and id(value) != result._fuse_inputs[source.index]:
+    def _check_input(
+        self, name: int | str, source: Source, value: Any, result: Any
+    ) -> None:
+        if not is_tracing() and id(value) != result._fuse_inputs[source.index]:
             raise FuseError(
                 f"FUSE-N206 not-a-chain: in this call {named(name)} of "
                 f"{self._get_name()} is not what the first member of site "
                 f"'{self.site}' read, as it was when the model was fused; "
-                "unfuse this site")
+                "unfuse this site"
+            )

@@ -56,8 +56,9 @@ def sites_text(results: Sequence[SiteResult]) -> str:
     for site in results:
         what = site.reason or ", ".join(site.families)
         what += f" {site.note}" if site.note else ""
-        lines.append(_line(
-            f"{site.status:10}  {join(site.parent, site.id)}  {what}"))
+        lines.append(
+            _line(f"{site.status:10}  {join(site.parent, site.id)}  {what}")
+        )
     lines.append(counted(results))
     if isinstance(results, FusionResult) and results.note:
         lines.append(results.note)
@@ -67,16 +68,21 @@ def sites_text(results: Sequence[SiteResult]) -> str:
 def _line(text: str) -> str:
     """Text without what ends a line or controls a terminal, which names of
     modules may have."""
-    return "".join(c if c.isprintable() else
-                   c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in text
+    )
 
 
 def counted(results: Sequence[SiteResult]) -> str:
     """How many sites have which status."""
-    count = {status: sum(s.status == status for s in results)
-             for status in STATUSES}
-    return ", ".join(f"{n} {status}" for status, n in count.items()
-                     if n) or "no sites"
+    count = {
+        status: sum(s.status == status for s in results) for status in STATUSES
+    }
+    return (
+        ", ".join(f"{n} {status}" for status, n in count.items() if n)
+        or "no sites"
+    )
 
 
 #: What the words of the pages mean.

@@ -26,12 +26,15 @@ from fuse_mlir.quantized.stored import STORAGE, check_input_scales, read_linear
 from fuse_mlir.quantized.value_range import Range
 
 #: What is said of sites whose scales no data was compared with.
-UNCOMPARED = ("input scales are those of the checkpoint and were not compared "
-              "with data, which inputs=... does")
+UNCOMPARED = (
+    "input scales are those of the checkpoint and were not compared "
+    "with data, which inputs=... does"
+)
 
 
-def check_scales(model: nn.Module, sites: Sequence[Site],
-                 inputs: object) -> None:
+def check_scales(
+    model: nn.Module, sites: Sequence[Site], inputs: object
+) -> None:
     """Refuses sites with an input scale that the data contradicts.
 
     Sites with static scales of a checkpoint get `UNCOMPARED` as their risk
@@ -43,8 +46,11 @@ def check_scales(model: nn.Module, sites: Sequence[Site],
         inputs: as for `fuse_modules`; None, or on the meta device, without
             data.
     """
-    scaled = {join(site.parent, site.id): found for site in sites
-              if site.refusal is None and (found := _scaled(site))}
+    scaled = {
+        join(site.parent, site.id): found
+        for site in sites
+        if site.refusal is None and (found := _scaled(site))
+    }
     if not scaled:
         return
     by_name = {join(site.parent, site.id): site for site in sites}
@@ -71,8 +77,9 @@ def _scaled(site: Site) -> dict[str, tuple[nn.Linear, float]]:
                 continue
             full = f"{path}.{below}" if below else path
             try:
-                parts = read_linear(full, entries_of(module),
-                                    policy_for(module))
+                parts = read_linear(
+                    full, entries_of(module), policy_for(module)
+                )
             except Refused:
                 # The plan of the site says why.
                 continue
@@ -86,16 +93,22 @@ def _has_data(inputs: object) -> bool:
     return bool(tensors) and not any(t.is_meta for t in tensors)
 
 
-def _observe(model: nn.Module,
-             scaled: Mapping[str, Mapping[str, tuple[nn.Linear, float]]],
-             inputs: object) -> dict[str, Range]:
-    linears = {path: module for found in scaled.values()
-               for path, (module, _) in found.items()}
+def _observe(
+    model: nn.Module,
+    scaled: Mapping[str, Mapping[str, tuple[nn.Linear, float]]],
+    inputs: object,
+) -> dict[str, Range]:
+    linears = {
+        path: module
+        for found in scaled.values()
+        for path, (module, _) in found.items()
+    }
     seen = {path: Range(seed=i) for i, path in enumerate(linears)}
 
     def watch(path: str) -> torch.utils.hooks.RemovableHandle:
         return linears[path].register_forward_pre_hook(
-            lambda _, args: seen[path].add(args[0]))
+            lambda _, args: seen[path].add(args[0])
+        )
 
     handles = [watch(path) for path in linears]
     try:

@@ -74,7 +74,7 @@ class RowRanges:
         return False
 
     @classmethod
-    def up_to(cls, rows: int) -> "RowRanges":
+    def up_to(cls, rows: int) -> RowRanges:
         """For so many rows and fewer."""
         return cls(((0, rows),))
 
@@ -87,8 +87,13 @@ class RowRanges:
         parts = []
         for first, last in self.ranges:
             first = max(first, 1)
-            parts.append(f"{first} or more" if last is None else str(first)
-                         if first == last else f"{first} to {last}")
+            parts.append(
+                f"{first} or more"
+                if last is None
+                else str(first)
+                if first == last
+                else f"{first} to {last}"
+            )
         return " and ".join(parts) or "no"
 
 
@@ -101,9 +106,11 @@ class Times:
     kernel: float
 
     def __str__(self) -> str:
-        return (f"{milliseconds(self.members)} unfused, "
-                f"{milliseconds(self.kernel)} fused at {self.rows} "
-                + ("row" if self.rows == 1 else "rows"))
+        return (
+            f"{milliseconds(self.members)} unfused, "
+            f"{milliseconds(self.kernel)} fused at {self.rows} "
+            + ("row" if self.rows == 1 else "rows")
+        )
 
 
 def milliseconds(seconds: float) -> str:
@@ -140,9 +147,14 @@ class Table:
         return max(self.times, key=lambda t: t.kernel / t.members)
 
 
-def decide(measure: Callable[[int], Times], overhead: Callable[[int], float],
-           counts: Sequence[int] = ROWS, wanted: bool = False,
-           least: float = 0.0, share: float = 1.0) -> Table:
+def decide(
+    measure: Callable[[int], Times],
+    overhead: Callable[[int], float],
+    counts: Sequence[int] = ROWS,
+    wanted: bool = False,
+    least: float = 0.0,
+    share: float = 1.0,
+) -> Table:
     """Ranges of rows in which the kernel is at least as fast.
 
     Args:
@@ -172,8 +184,11 @@ def decide(measure: Callable[[int], Times], overhead: Callable[[int], float],
 
     def loss_of(time_: Times) -> float:
         """What the better of the two ways loses."""
-        return share * min(max(kernel(time_) - time_.members, 0.0), cost) \
+        return (
+            share
+            * min(max(kernel(time_) - time_.members, 0.0), cost)
             / time_.members
+        )
 
     def by_kernel(time_: Times) -> bool:
         return kernel(time_) <= time_.members + cost
@@ -183,8 +198,10 @@ def decide(measure: Callable[[int], Times], overhead: Callable[[int], float],
         for few, many in zip(sorted(times), sorted(times)[1:]):
             for _ in range(REFINEMENTS):
                 middle = round(math.sqrt(few * many))
-                if by_kernel(times[few]) == by_kernel(times[many]) \
-                        or not few < middle < many:
+                if (
+                    by_kernel(times[few]) == by_kernel(times[many])
+                    or not few < middle < many
+                ):
                     break
                 times[middle] = measure(middle)
                 if by_kernel(times[middle]) == by_kernel(times[few]):
@@ -192,8 +209,13 @@ def decide(measure: Callable[[int], Times], overhead: Callable[[int], float],
                 else:
                     many = middle
     known = [times[rows] for rows in sorted(times)]
-    return Table(tuple(known), cost,
-                 _ranges([(t.rows, by_kernel(t)) for t in known]), loss, gain)
+    return Table(
+        tuple(known),
+        cost,
+        _ranges([(t.rows, by_kernel(t)) for t in known]),
+        loss,
+        gain,
+    )
 
 
 def _ranges(known: Sequence[tuple[int, bool]]) -> RowRanges:
@@ -221,14 +243,16 @@ class Verdict:
 
     @property
     def tables(self) -> list[Table]:
-        return [self.eager] if self.traced is None \
-            else [self.eager, self.traced]
+        return (
+            [self.eager] if self.traced is None else [self.eager, self.traced]
+        )
 
     @property
     def slower(self) -> bool:
         """Whether the site had better stay as it is."""
-        return any(t.loss > TOLERANCE for t in self.tables) \
-            or not any(t.gains for t in self.tables)
+        return any(t.loss > TOLERANCE for t in self.tables) or not any(
+            t.gains for t in self.tables
+        )
 
     def reason(self) -> str:
         """Why the site stays as it is."""
@@ -240,7 +264,8 @@ class Verdict:
                 texts.append(
                     f"to run the members for other rows would take "
                     f"{milliseconds(table.overhead)} more, "
-                    f"{100 * table.loss:.0f}% of a call")
+                    f"{100 * table.loss:.0f}% of a call"
+                )
         return "; ".join(texts)
 
     def note(self) -> str:
@@ -256,8 +281,10 @@ def _note(table: Table) -> str:
     if table.rows.all:
         return ""
     what = "calls with others" if table.rows.ranges else "all calls"
-    return (f"for {table.rows} rows; {what} run the members, which is faster "
-            f"({table.slowest()})")
+    return (
+        f"for {table.rows} rows; {what} run the members, which is faster "
+        f"({table.slowest()})"
+    )
 
 
 @contextlib.contextmanager
@@ -270,8 +297,11 @@ class Idle(nn.Module):
     """Takes no time: its result is its first tensor."""
 
     def forward(self, *args: object, **kwargs: object) -> object:
-        return next(value for value in (*args, *kwargs.values())
-                    if isinstance(value, torch.Tensor))
+        return next(
+            value
+            for value in (*args, *kwargs.values())
+            if isinstance(value, torch.Tensor)
+        )
 
 
 class Stopwatch:
@@ -282,8 +312,9 @@ class Stopwatch:
         clock: seconds, of which differences count.
     """
 
-    def __init__(self, device: torch.device,
-                 clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, device: torch.device, clock: Callable[[], float] | None = None
+    ) -> None:
         self.device = device
         self.clock = clock or CLOCK
 
@@ -333,7 +364,8 @@ class Stopwatch:
             value = some
             for _ in range(OTHER_OPS):
                 value = nn.functional.gelu(
-                    value.view(4, 16).transpose(0, 1).contiguous()).view(8, 8)
+                    value.view(4, 16).transpose(0, 1).contiguous()
+                ).view(8, 8)
 
         best = [math.inf, math.inf]
         start = self.clock()
@@ -345,17 +377,22 @@ class Stopwatch:
                 break
         return best[0], best[1]
 
-    def _turns(self, members: Sequence[Run], other: Sequence[Run],
-               calls: int) -> tuple[float, float]:
+    def _turns(
+        self, members: Sequence[Run], other: Sequence[Run], calls: int
+    ) -> tuple[float, float]:
         best = [math.inf, math.inf]
         start = self.clock()
         for rounds in range(1, MOST + 1):
             for i, runs in enumerate((members, other)):
                 best[i] = min(best[i], self.once(*runs))
             enough = FEW if max(best) > CLEAR * min(best) else LEAST
-            if rounds >= enough and self.clock() - start > SECONDS / 2 \
-                    and max(best) > CLEAR * min(best) \
-                    or rounds >= LEAST and self.clock() - start > SECONDS:
+            if (
+                rounds >= enough
+                and self.clock() - start > SECONDS / 2
+                and max(best) > CLEAR * min(best)
+                or rounds >= LEAST
+                and self.clock() - start > SECONDS
+            ):
                 break
         return best[0] / calls, best[1] / calls
 
@@ -405,9 +442,12 @@ class GraphStopwatch(Stopwatch):
             return self._turns([graphs[0].replay], [graphs[1].replay], CALLS)
 
 
-def example_inputs(examples: Sequence[torch.Tensor], rows: int,
-                   device: torch.device, largest: int = 0) \
-        -> list[torch.Tensor]:
+def example_inputs(
+    examples: Sequence[torch.Tensor],
+    rows: int,
+    device: torch.device,
+    largest: int = 0,
+) -> list[torch.Tensor]:
     """Drawn inputs like `examples`, with another number of rows.
 
     Args:
@@ -428,17 +468,26 @@ def example_inputs(examples: Sequence[torch.Tensor], rows: int,
             if largest:
                 drawn = drawn.abs()
         elif largest:
-            drawn = torch.rand([*shape[:-1], largest], generator=source,
-                               device="cpu").topk(shape[-1]).indices
+            drawn = (
+                torch.rand(
+                    [*shape[:-1], largest], generator=source, device="cpu"
+                )
+                .topk(shape[-1])
+                .indices
+            )
         else:
             drawn = torch.zeros(shape, device="cpu")
         made.append(drawn.to(device=device, dtype=example.dtype))
     return made
 
 
-def measured(rows: Sequence[int], eager: Callable[[int, Stopwatch], Times],
-             overhead: Callable[[int], float], device: torch.device,
-             slow: Callable[[str], None] | None = None) -> Verdict:
+def measured(
+    rows: Sequence[int],
+    eager: Callable[[int, Stopwatch], Times],
+    overhead: Callable[[int], float],
+    device: torch.device,
+    slow: Callable[[str], None] | None = None,
+) -> Verdict:
     """What a site takes, eager and, on a GPU, in captured graphs.
 
     Args:
@@ -454,6 +503,7 @@ def measured(rows: Sequence[int], eager: Callable[[int, Stopwatch], Times],
             if slow is not None and CLOCK() - start > 1.0:
                 slow(f"measuring calls with {count} rows")
             return eager(count, watch)
+
         return measure
 
     traced = None
@@ -462,7 +512,12 @@ def measured(rows: Sequence[int], eager: Callable[[int, Stopwatch], Times],
             # Members that wait for the GPU can not be captured.
             traced = decide(by(GraphStopwatch(device)), lambda _: 0.0, rows)
     gpu = device.type == "cuda"
-    table = decide(by(Stopwatch(device)), overhead, rows,
-                   traced is not None and traced.gains,
-                   EAGER_GAIN if gpu else 0.0, SHARE if gpu else 1.0)
+    table = decide(
+        by(Stopwatch(device)),
+        overhead,
+        rows,
+        traced is not None and traced.gains,
+        EAGER_GAIN if gpu else 0.0,
+        SHARE if gpu else 1.0,
+    )
     return Verdict(table, traced)

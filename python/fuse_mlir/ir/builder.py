@@ -72,9 +72,14 @@ def float_literal(value: float, element: str) -> str:
             mantissa, _, exponent = text.partition("e")
             text = f"{mantissa}.0e{exponent}" if exponent else f"{mantissa}.0"
         return text
-    codes = {"f32": ("0x7F800000", "0xFF800000", "0x7FC00000"),
-             "f64": ("0x7FF0000000000000", "0xFFF0000000000000",
-                     "0x7FF8000000000000")}[element]
+    codes = {
+        "f32": ("0x7F800000", "0xFF800000", "0x7FC00000"),
+        "f64": (
+            "0x7FF0000000000000",
+            "0xFFF0000000000000",
+            "0x7FF8000000000000",
+        ),
+    }[element]
     if math.isnan(value):
         return codes[2]
     return codes[0] if value > 0 else codes[1]
@@ -86,8 +91,9 @@ WIDTHS = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 class Body:
     """Scalar ops inside one linalg.generic."""
 
-    def __init__(self, emitter: Emitter, inputs: Sequence[str],
-                 element: str) -> None:
+    def __init__(
+        self, emitter: Emitter, inputs: Sequence[str], element: str
+    ) -> None:
         self._emitter = emitter
         self.inputs = list(inputs)
         self.element = element
@@ -96,20 +102,23 @@ class Body:
         """An op whose operands and result have the type of the body."""
         result = self._emitter.fresh()
         self._emitter.line(
-            f"  {result} = {name} {', '.join(operands)} : {self.element}")
+            f"  {result} = {name} {', '.join(operands)} : {self.element}"
+        )
         return result
 
     def constant(self, value: float) -> str:
         result = self._emitter.fresh("cst")
         literal = float_literal(value, self.element)
         self._emitter.line(
-            f"  {result} = arith.constant {literal} : {self.element}")
+            f"  {result} = arith.constant {literal} : {self.element}"
+        )
         return result
 
     def round(self, value: str, element: str) -> str:
         """`value` rounded to `element`, in the type of the body."""
-        return self.cast(self.cast(value, self.element, element), element,
-                         self.element)
+        return self.cast(
+            self.cast(value, self.element, element), element, self.element
+        )
 
     def cast(self, value: str, source: str, target: str) -> str:
         """`value` converted between float types, through f32 where neither
@@ -121,7 +130,8 @@ class Body:
         name = "extf" if WIDTHS[source] < WIDTHS[target] else "truncf"
         result = self._emitter.fresh()
         self._emitter.line(
-            f"  {result} = arith.{name} {value} : {source} to {target}")
+            f"  {result} = arith.{name} {value} : {source} to {target}"
+        )
         return result
 
 
@@ -172,8 +182,13 @@ class Emitter:
                 self._holders.setdefault(dim, (value.name, index, value.type))
         return value
 
-    def argument(self, name: str, shape: Sequence[Dim], element: str,
-                 attributes: str = "") -> Value:
+    def argument(
+        self,
+        name: str,
+        shape: Sequence[Dim],
+        element: str,
+        attributes: str = "",
+    ) -> Value:
         value = self.define(Value(self.fresh(name), tuple(shape), element))
         self.arguments.append(Argument(value, attributes))
         return value
@@ -213,8 +228,9 @@ class Emitter:
     def empty(self, shape: Sequence[Dim], element: str) -> str:
         sizes = ", ".join(self.dim(d) for d in shape if not is_static(d))
         name = self.fresh("init")
-        self.line(f"{name} = tensor.empty({sizes})"
-                  f" : {tensor_type(shape, element)}")
+        self.line(
+            f"{name} = tensor.empty({sizes}) : {tensor_type(shape, element)}"
+        )
         return name
 
     def map(self, text: str) -> str:
@@ -222,8 +238,9 @@ class Emitter:
             self._maps[text] = f"#map{len(self._maps) or ''}"
         return self._maps[text]
 
-    def broadcast_map(self, source: Sequence[Dim],
-                      target: Sequence[Dim]) -> str:
+    def broadcast_map(
+        self, source: Sequence[Dim], target: Sequence[Dim]
+    ) -> str:
         """Map from the indices of `target` to those of a tensor of shape
         `source` that broadcasts to it, as in NumPy."""
         loops = [f"d{i}" for i in range(len(target))]
@@ -232,32 +249,46 @@ class Emitter:
         for i, dim in enumerate(source):
             unit = dim == 1 and target[offset + i] != 1
             exprs.append("0" if unit else loops[offset + i])
-        return self.map(f"affine_map<({', '.join(loops)})"
-                        f" -> ({', '.join(exprs)})>")
+        return self.map(
+            f"affine_map<({', '.join(loops)}) -> ({', '.join(exprs)})>"
+        )
 
     # Ops.
 
-    def op(self, hint: str, text: str, shape: Sequence[Dim],
-           element: str) -> Value:
+    def op(
+        self, hint: str, text: str, shape: Sequence[Dim], element: str
+    ) -> Value:
         """An op with one tensor result; `text` is what follows the `=`."""
         value = Value(self.fresh(hint), tuple(shape), element)
         self.line(f"{value.name} = {text}")
         return self.define(value)
 
-    def op2(self, hint: str, second: str, text: str,
-            types: tuple[Sequence[Dim], str],
-            second_types: tuple[Sequence[Dim], str]) -> tuple[Value, Value]:
+    def op2(
+        self,
+        hint: str,
+        second: str,
+        text: str,
+        types: tuple[Sequence[Dim], str],
+        second_types: tuple[Sequence[Dim], str],
+    ) -> tuple[Value, Value]:
         """An op with two tensor results."""
-        values = (Value(self.fresh(hint), tuple(types[0]), types[1]),
-                  Value(self.fresh(second), tuple(second_types[0]),
-                        second_types[1]))
+        values = (
+            Value(self.fresh(hint), tuple(types[0]), types[1]),
+            Value(self.fresh(second), tuple(second_types[0]), second_types[1]),
+        )
         self.line(f"{values[0].name}, {values[1].name} = {text}")
         return self.define(values[0]), self.define(values[1])
 
-    def elementwise(self, hint: str, inputs: Sequence[Value],
-                    shape: Sequence[Dim], element: str, compute: str,
-                    body: Callable[[Body], str],
-                    through: Sequence[str] = ()) -> Value:
+    def elementwise(
+        self,
+        hint: str,
+        inputs: Sequence[Value],
+        shape: Sequence[Dim],
+        element: str,
+        compute: str,
+        body: Callable[[Body], str],
+        through: Sequence[str] = (),
+    ) -> Value:
         """A linalg.generic over `inputs` broadcast to `shape`.
 
         Every input is converted to `compute`, by way of its entry in
@@ -266,12 +297,22 @@ class Emitter:
         init = self.empty(shape, element)
         maps = [self.broadcast_map(v.shape, shape) for v in inputs]
         maps.append(self.broadcast_map(shape, shape))
-        return self._generic(hint, inputs, init, shape, element, maps,
-                             ["parallel"] * len(shape), compute, body,
-                             tuple(through) or (None,) * len(inputs))
+        return self._generic(
+            hint,
+            inputs,
+            init,
+            shape,
+            element,
+            maps,
+            ["parallel"] * len(shape),
+            compute,
+            body,
+            tuple(through) or (None,) * len(inputs),
+        )
 
-    def reduce_sum(self, hint: str, value: Value, dims: Sequence[int],
-                   compute: str) -> Value:
+    def reduce_sum(
+        self, hint: str, value: Value, dims: Sequence[int], compute: str
+    ) -> Value:
         """Sum over `dims` in `compute`, which is also the result type."""
         shape = [d for i, d in enumerate(value.shape) if i not in dims]
         init = self.empty(shape, compute)
@@ -279,26 +320,48 @@ class Emitter:
         self.line(f"{zero} = arith.constant 0.0 : {compute}")
         type_ = tensor_type(shape, compute)
         fill = self.fresh("fill")
-        self.line(f"{fill} = linalg.fill ins({zero} : {compute})"
-                  f" outs({init} : {type_}) -> {type_}")
+        self.line(
+            f"{fill} = linalg.fill ins({zero} : {compute})"
+            f" outs({init} : {type_}) -> {type_}"
+        )
         loops = [f"d{i}" for i in range(value.rank)]
         kept = [l for i, l in enumerate(loops) if i not in dims]
         head = f"affine_map<({', '.join(loops)}) -> "
-        maps = [self.map(f"{head}({', '.join(loops)})>"),
-                self.map(f"{head}({', '.join(kept)})>")]
-        iterators = ["reduction" if i in dims else "parallel"
-                     for i in range(value.rank)]
+        maps = [
+            self.map(f"{head}({', '.join(loops)})>"),
+            self.map(f"{head}({', '.join(kept)})>"),
+        ]
+        iterators = [
+            "reduction" if i in dims else "parallel" for i in range(value.rank)
+        ]
         return self._generic(
-            hint, [value], fill, shape, compute, maps, iterators, compute,
-            lambda b: b.op("arith.addf", b.inputs[1], b.inputs[0]), (None,),
-            accumulate=True)
+            hint,
+            [value],
+            fill,
+            shape,
+            compute,
+            maps,
+            iterators,
+            compute,
+            lambda b: b.op("arith.addf", b.inputs[1], b.inputs[0]),
+            (None,),
+            accumulate=True,
+        )
 
-    def _generic(self, hint: str, inputs: Sequence[Value], init: str,
-                 shape: Sequence[Dim], element: str, maps: Sequence[str],
-                 iterators: Sequence[str], compute: str,
-                 body: Callable[[Body], str],
-                 through: Sequence[str | None],
-                 accumulate: bool = False) -> Value:
+    def _generic(
+        self,
+        hint: str,
+        inputs: Sequence[Value],
+        init: str,
+        shape: Sequence[Dim],
+        element: str,
+        maps: Sequence[str],
+        iterators: Sequence[str],
+        compute: str,
+        body: Callable[[Body], str],
+        through: Sequence[str | None],
+        accumulate: bool = False,
+    ) -> Value:
         result = Value(self.fresh(hint), tuple(shape), element)
         iterator_text = ", ".join(f'"{i}"' for i in iterators)
         outs = f"outs({init} : {result.type})"
@@ -310,12 +373,15 @@ class Emitter:
         self.line(
             f"{result.name} = linalg.generic {{indexing_maps ="
             f" [{', '.join(maps)}], iterator_types = [{iterator_text}]}}\n"
-            f"      {ins}{outs} {{", located=False)
+            f"      {ins}{outs} {{",
+            located=False,
+        )
         scalars = [self.fresh("in") for _ in inputs]
         out = self.fresh("out")
         head = [f"{s}: {v.element}" for s, v in zip(scalars, inputs)]
-        self.line(f"^bb0({', '.join([*head, f'{out}: {element}'])}):",
-                  located=False)
+        self.line(
+            f"^bb0({', '.join([*head, f'{out}: {element}'])}):", located=False
+        )
         block = Body(self, [], compute)
         for scalar, value, stop in zip(scalars, inputs, through):
             source = value.element
@@ -332,8 +398,9 @@ class Emitter:
 
     # The whole.
 
-    def finish(self, results: Sequence[Value], location: str,
-               attributes: str = "") -> str:
+    def finish(
+        self, results: Sequence[Value], location: str, attributes: str = ""
+    ) -> str:
         """Text of a module that holds the function."""
         self.set_location(location)
         names = ", ".join(v.name for v in results)
@@ -346,22 +413,29 @@ class Emitter:
         arguments = ",\n      ".join(
             f"{a.value.name}: {a.value.type}"
             + (f" {a.attributes}" if a.attributes else "")
-            for a in self.arguments)
+            for a in self.arguments
+        )
         arrow = "" if not results else f" -> ({types})"
-        out.append(f"  func.func @{symbol(self.name)}(\n      {arguments})"
-                   f"{arrow} {{")
+        out.append(
+            f"  func.func @{symbol(self.name)}(\n      {arguments}){arrow} {{"
+        )
         out.extend(f"    {line}" for line in self._lines)
         out.append(f"  }} loc({self._location})")
         out.append("} loc(unknown)")
-        out.extend(f"{alias} = loc({text})"
-                   for text, alias in self._locations.items())
+        out.extend(
+            f"{alias} = loc({text})" for text, alias in self._locations.items()
+        )
         return "\n".join(out) + "\n"
 
 
 def symbol(name: str) -> str:
     """A symbol name, quoted where MLIR's grammar wants it."""
     plain = name.replace("_", "a").replace(".", "a").replace("$", "a")
-    if plain.isascii() and plain.isalnum() and not name[0].isdigit() \
-            and name[0] not in ".$":
+    if (
+        plain.isascii()
+        and plain.isalnum()
+        and not name[0].isdigit()
+        and name[0] not in ".$"
+    ):
         return name
     return quote(name)

@@ -14,8 +14,9 @@ def _equal(lhs: Dim, rhs: Dim) -> bool:
     return sympy.simplify(sympy.sympify(lhs) - sympy.sympify(rhs)) == 0
 
 
-def reassociate(source: Sequence[Dim], target: Sequence[Dim]) \
-        -> list[tuple[list[int], list[int]]] | None:
+def reassociate(
+    source: Sequence[Dim], target: Sequence[Dim]
+) -> list[tuple[list[int], list[int]]] | None:
     """Shortest groups of dimensions with equal products, in order.
 
     Returns pairs of dimensions of `source` and of `target`, or nothing where

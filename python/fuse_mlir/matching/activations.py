@@ -36,35 +36,45 @@ class RoundedOnce(nn.Module):
 def rounds_inside(module: nn.Module) -> bool:
     """Whether a module is an activation whose result in 16 bits is not the
     rounded one of f32. It is tried out on a thousand numbers."""
-    if module._parameters or module._buffers or module._modules \
-            or type(module).__module__.startswith("torch."):
+    if (
+        module._parameters
+        or module._buffers
+        or module._modules
+        or type(module).__module__.startswith("torch.")
+    ):
         return False
     # Numbers that both types have.
     x = torch.arange(-512, 512, device="cpu").bfloat16().float() / 64
     try:
         with torch.no_grad():
-            narrow, wide, some = map(module.forward,
-                                     (x.bfloat16(), x, x[::2].clone()))
+            narrow, wide, some = map(
+                module.forward, (x.bfloat16(), x, x[::2].clone())
+            )
     # A module that takes no such tensor is no activation.
     except Exception:
         return False
-    return all(isinstance(result, torch.Tensor)
-               for result in (narrow, wide, some)) \
-        and narrow.shape == wide.shape == x.shape \
-        and narrow.dtype is torch.bfloat16 and wide.dtype is torch.float32 \
-        and some.shape == wide[::2].shape \
-        and torch.allclose(some, wide[::2]) \
+    return (
+        all(isinstance(result, torch.Tensor) for result in (narrow, wide, some))
+        and narrow.shape == wide.shape == x.shape
+        and narrow.dtype is torch.bfloat16
+        and wide.dtype is torch.float32
+        and some.shape == wide[::2].shape
+        and torch.allclose(some, wide[::2])
         and not torch.equal(narrow, wide.bfloat16())
+    )
 
 
-def formulas_in(names: Iterable[str],
-                members: Iterable[nn.Module]) -> list[str]:
+def formulas_in(
+    names: Iterable[str], members: Iterable[nn.Module]
+) -> list[str]:
     """Paths of such activations of members.
 
     Args:
         names: of the members.
     """
-    return [f"{name}.{path}" if path else name
-            for name, member in zip(names, members)
-            for path, module in member.named_modules()
-            if rounds_inside(module)]
+    return [
+        f"{name}.{path}" if path else name
+        for name, member in zip(names, members)
+        for path, module in member.named_modules()
+        if rounds_inside(module)
+    ]

@@ -42,8 +42,11 @@ class Call:
 
     def tensors(self) -> list[torch.Tensor]:
         """Tensors among the arguments, also inside of containers."""
-        return [t for t in tree_leaves((self.args, self.kwargs))
-                if isinstance(t, torch.Tensor)]
+        return [
+            t
+            for t in tree_leaves((self.args, self.kwargs))
+            if isinstance(t, torch.Tensor)
+        ]
 
 
 @dataclass
@@ -120,9 +123,11 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
     config = getattr(model, "config", None)
     name = getattr(model, "main_input_name", None)
     if config is None or name is None:
-        raise FlowError("cannot infer example inputs for "
-                        f"{type(model).__name__}; pass inputs=, a tuple or "
-                        "dict of tensors")
+        raise FlowError(
+            "cannot infer example inputs for "
+            f"{type(model).__name__}; pass inputs=, a tuple or "
+            "dict of tensors"
+        )
     device = _device(model)
     if name == "input_ids":
         # Not 0, which often pads and is embedded as zeros.
@@ -141,17 +146,25 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
         return {name: _pixels(model)}
     if name == "input_values" and not hasattr(config, "num_mel_bins"):
         # A quarter of a second of sound.
-        return {name: torch.zeros(2, 4000, device=device,
-                                  dtype=_dtype(model))}
+        return {name: torch.zeros(2, 4000, device=device, dtype=_dtype(model))}
     if name == "input_features" and hasattr(config, "num_mel_bins"):
         ids = torch.ones(2, 6, dtype=torch.long, device=device)
         frames = 2 * getattr(config, "max_source_positions", 1500)
-        return {name: torch.zeros(2, config.num_mel_bins, frames,
-                                  device=device, dtype=_dtype(model)),
-                "decoder_input_ids": ids}
-    raise FlowError(f"cannot infer an example of input '{name}' for "
-                    f"{type(model).__name__}; pass inputs=, a tuple or dict "
-                    "of tensors")
+        return {
+            name: torch.zeros(
+                2,
+                config.num_mel_bins,
+                frames,
+                device=device,
+                dtype=_dtype(model),
+            ),
+            "decoder_input_ids": ids,
+        }
+    raise FlowError(
+        f"cannot infer an example of input '{name}' for "
+        f"{type(model).__name__}; pass inputs=, a tuple or dict "
+        "of tensors"
+    )
 
 
 def _pixels(model: Any) -> torch.Tensor:
@@ -162,8 +175,13 @@ def _pixels(model: Any) -> torch.Tensor:
     elif not (isinstance(size, (list, tuple)) and len(size) == 2):
         # What takes any size has been trained with this one most often.
         size = (224, 224)
-    return torch.zeros(2, getattr(vision, "num_channels", 3), *size,
-                       device=_device(model), dtype=_dtype(model))
+    return torch.zeros(
+        2,
+        getattr(vision, "num_channels", 3),
+        *size,
+        device=_device(model),
+        dtype=_dtype(model),
+    )
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -172,9 +190,14 @@ def _device(model: nn.Module) -> torch.device:
 
 
 def _dtype(model: nn.Module) -> torch.dtype:
-    return next((p.dtype for p in model.parameters()
-                 if p.dtype in (torch.float32, torch.bfloat16,
-                                torch.float16)), torch.float32)
+    return next(
+        (
+            p.dtype
+            for p in model.parameters()
+            if p.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        ),
+        torch.float32,
+    )
 
 
 def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -186,16 +209,18 @@ def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (inputs,), {}
 
 
-def call_arguments(model: nn.Module, inputs: Any = None) \
-        -> tuple[tuple[Any, ...], dict[str, Any]]:
+def call_arguments(
+    model: nn.Module, inputs: Any = None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a call on example inputs, those of the config when None.
     Nothing is kept for a call after it, which some models can not do.
 
     Raises:
         FlowError: no inputs are known.
     """
-    args, kwargs = split_inputs(default_inputs(model) if inputs is None
-                                else inputs)
+    args, kwargs = split_inputs(
+        default_inputs(model) if inputs is None else inputs
+    )
     if hasattr(getattr(model, "config", None), "use_cache"):
         kwargs.setdefault("use_cache", False)
     return args, kwargs
@@ -217,13 +242,16 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
     args, kwargs = call_arguments(model, inputs)
     on_meta = any(p.is_meta for p in model.parameters())
     # What torch.jit compiled for a GPU reads memory that they do not have.
-    if not on_meta and any(isinstance(m, torch.jit.ScriptModule)
-                           for m in model.modules()):
+    if not on_meta and any(
+        isinstance(m, torch.jit.ScriptModule) for m in model.modules()
+    ):
         return _observe_with_data(model, args, kwargs)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
-        fake = tree_map(lambda t: mode.from_tensor(t)
-                        if isinstance(t, torch.Tensor) else t, (args, kwargs))
+        fake = tree_map(
+            lambda t: mode.from_tensor(t) if isinstance(t, torch.Tensor) else t,
+            (args, kwargs),
+        )
         with mode, emulated(model, always=True), quiet():
             return _run(model, *fake)
     # Models that look at values can not run without them.
@@ -244,11 +272,15 @@ def _observe_with_data(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
 def _failure(model: nn.Module, error: Exception) -> FlowError:
     advice = "pass others as inputs="
     if any("_hf_hook" in vars(module) for module in model.modules()):
-        advice = ("hooks of accelerate move its weights, and do not run here; "
-                  "load it without a device map or offloading")
-    return FlowError(f"{type(model).__name__} fails on its example inputs, so "
-                     "that its data flow is unknown: "
-                     f"{first_line(error)}; {advice}")
+        advice = (
+            "hooks of accelerate move its weights, and do not run here; "
+            "load it without a device map or offloading"
+        )
+    return FlowError(
+        f"{type(model).__name__} fails on its example inputs, so "
+        "that its data flow is unknown: "
+        f"{first_line(error)}; {advice}"
+    )
 
 
 def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
@@ -256,14 +288,23 @@ def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     recorder = _Recorder(flow)
     before = _attributes(model)
     # A model under torch.compile would be compiled with the recorder in it.
-    with torch.compiler.set_stance("force_eager"), torch.no_grad(), \
-            _hooks_suspended(model), _recording(model, recorder), recorder:
+    with (
+        torch.compiler.set_stance("force_eager"),
+        torch.no_grad(),
+        _hooks_suspended(model),
+        _recording(model, recorder),
+        recorder,
+    ):
         output = model(*args, **kwargs)
     _find_changed(model, before, flow)
-    flow.results = {id(t) for t in tree_leaves(_plain(output))
-                    if isinstance(t, torch.Tensor)}
-    flow.kept.extend(t for t in tree_leaves(_plain(output))
-                     if isinstance(t, torch.Tensor))
+    flow.results = {
+        id(t)
+        for t in tree_leaves(_plain(output))
+        if isinstance(t, torch.Tensor)
+    }
+    flow.kept.extend(
+        t for t in tree_leaves(_plain(output)) if isinstance(t, torch.Tensor)
+    )
     return flow
 
 
@@ -289,6 +330,7 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
             recorder.flow.calls.setdefault(path, []).append(call)
             pending.append(call)
             recorder.stack.append(path)
+
         return hook
 
     def after(_module, _args, _kwargs, output):
@@ -303,25 +345,34 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
             # They take no hooks; what is inside is no code of Python.
             if isinstance(module, torch.jit.ScriptModule):
                 continue
-            handles.append(module.register_forward_pre_hook(
-                before(path), with_kwargs=True))
-            handles.append(module.register_forward_hook(
-                after, with_kwargs=True))
+            handles.append(
+                module.register_forward_pre_hook(before(path), with_kwargs=True)
+            )
+            handles.append(
+                module.register_forward_hook(after, with_kwargs=True)
+            )
         yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks",
-         "_backward_hooks")
+HOOKS = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+)
 
 
 @contextlib.contextmanager
 def _hooks_suspended(model: nn.Module) -> Iterator[None]:
     """Takes the hooks off, which may not like tensors without data."""
-    saved = [(hooks, list(hooks.items())) for module in model.modules()
-             for hooks in (getattr(module, name) for name in HOOKS)]
+    saved = [
+        (hooks, list(hooks.items()))
+        for module in model.modules()
+        for hooks in (getattr(module, name) for name in HOOKS)
+    ]
     for hooks, _ in saved:
         hooks.clear()
     try:
@@ -336,13 +387,19 @@ def _hooks_suspended(model: nn.Module) -> Iterator[None]:
 
 def _attributes(model: nn.Module) -> dict[str, dict[str, Any]]:
     """Numbers and texts that modules hold themselves, by their paths."""
-    return {path: {name: value for name, value in vars(module).items()
-                   if name not in STANDARD and isinstance(value, SCALARS)}
-            for path, module in model.named_modules()}
+    return {
+        path: {
+            name: value
+            for name, value in vars(module).items()
+            if name not in STANDARD and isinstance(value, SCALARS)
+        }
+        for path, module in model.named_modules()
+    }
 
 
-def _find_changed(model: nn.Module, before: dict[str, dict[str, Any]],
-                  flow: Flow) -> None:
+def _find_changed(
+    model: nn.Module, before: dict[str, dict[str, Any]], flow: Flow
+) -> None:
     """Notes attributes that a forward counts up, say, and puts them back.
 
     What a forward makes when it runs first, which has no value before, is
@@ -353,8 +410,7 @@ def _find_changed(model: nn.Module, before: dict[str, dict[str, Any]],
         for name, value in list(vars(module).items()):
             if name in STANDARD or not isinstance(value, SCALARS):
                 continue
-            if name in held and held[name] is not value \
-                    and held[name] != value:
+            if name in held and held[name] is not value and held[name] != value:
                 setattr(module, name, held[name])
             elif name not in held and getattr(kind, name, value) != value:
                 delattr(module, name)

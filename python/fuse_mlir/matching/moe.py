@@ -38,9 +38,14 @@ _TOLERANCE = 2e-5
 
 
 @torch.library.custom_op("fuse_mlir::moe_experts", mutates_args=())
-def moe_experts(x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor,
-                gate_up: torch.Tensor, down: torch.Tensor,
-                act: str) -> torch.Tensor:
+def moe_experts(
+    x: torch.Tensor,
+    index: torch.Tensor,
+    weights: torch.Tensor,
+    gate_up: torch.Tensor,
+    down: torch.Tensor,
+    act: str,
+) -> torch.Tensor:
     """Gated MLPs of the experts of each token, rounded as `fuse.moe_experts`.
 
     Args:
@@ -74,8 +79,11 @@ def _shape(x, index, weights, gate_up, down, act):
 
 def looks_like_experts(module: nn.Module) -> bool:
     """Whether a module holds the weights of several experts itself."""
-    counts = [p.shape[0] for p in module._parameters.values()
-              if p is not None and p.dim() == 3]
+    counts = [
+        p.shape[0]
+        for p in module._parameters.values()
+        if p is not None and p.dim() == 3
+    ]
     # Positions and tokens of an image are [1, ..., feature].
     return len(counts) > 1 and min(counts) == max(counts) > 1
 
@@ -93,37 +101,49 @@ def activation_of(module: nn.Module, path: str) -> str:
     """
     held = dict(module.named_parameters()) | dict(module.named_buffers())
     if set(held) != set(_WEIGHTS):
-        raise UnknownExperts(f"experts '{path}' have the tensors "
-                             + ", ".join(sorted(held)) + "; expected "
-                             + " and ".join(_WEIGHTS))
+        raise UnknownExperts(
+            f"experts '{path}' have the tensors "
+            + ", ".join(sorted(held))
+            + "; expected "
+            + " and ".join(_WEIGHTS)
+        )
     first, second = (held[name].shape for name in _WEIGHTS)
     if len(first) != 3 or (first[0], first[2], first[1]) != (
-            second[0], second[1], 2 * second[2]):
+        second[0],
+        second[1],
+        2 * second[2],
+    ):
         raise UnknownExperts(
             f"experts '{path}' have weights of the shapes {list(first)} and "
             f"{list(second)}; expected [experts, 2 * hidden, features] and "
-            "[experts, features, hidden]")
+            "[experts, features, hidden]"
+        )
     off = {}
     for act in ACTIVATIONS:
-        off[act] = max(_difference(module, path, act, scale)
-                       for scale in _SCALES)
+        off[act] = max(
+            _difference(module, path, act, scale) for scale in _SCALES
+        )
         if off[act] < _TOLERANCE:
             return act
     raise UnknownExperts(
         f"experts '{path}' compute another function than gated MLPs with "
         f"{', '.join(ACTIVATIONS)}: small ones of {type(module).__name__} are "
-        f"off by {min(off.values()):.1e} of the largest result at least")
+        f"off by {min(off.values()):.1e} of the largest result at least"
+    )
 
 
-def _difference(module: nn.Module, path: str, act: str,
-                scale: float) -> float:
+def _difference(module: nn.Module, path: str, act: str, scale: float) -> float:
     """How far a small copy of `module` is from the op, of its largest
     result."""
     source = torch.Generator().manual_seed(0)
 
     def normal(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, generator=source, dtype=torch.float32,
-                           device="cpu") * scale
+        return (
+            torch.randn(
+                shape, generator=source, dtype=torch.float32, device="cpu"
+            )
+            * scale
+        )
 
     count, features, hidden = module.get_parameter("down_proj").shape
     gate_up = normal(count, 2 * _HIDDEN, _FEATURES)
@@ -134,7 +154,8 @@ def _difference(module: nn.Module, path: str, act: str,
     small = copy.copy(module)
     small.__dict__["_parameters"] = {
         name: nn.Parameter(tensor, requires_grad=False)
-        for name, tensor in zip(_WEIGHTS, (gate_up, down))}
+        for name, tensor in zip(_WEIGHTS, (gate_up, down))
+    }
     # Forwards read sizes that __init__ kept.
     sizes = {2 * hidden: 2 * _HIDDEN, hidden: _HIDDEN, features: _FEATURES}
     for name, value in vars(module).items():
@@ -149,7 +170,8 @@ def _difference(module: nn.Module, path: str, act: str,
     except Exception as error:
         raise UnknownExperts(
             f"experts '{path}' do not run with rows, indices and factors: "
-            f"{first_line(error)}") from error
+            f"{first_line(error)}"
+        ) from error
 
 
 def stand_in(module: nn.Module, path: str) -> nn.Module:
@@ -167,16 +189,21 @@ def stand_in(module: nn.Module, path: str) -> nn.Module:
 
 def _methods(act: str, kind: Kind) -> dict[str, Any]:
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
-        x, index, weights = inspect.signature(kind.forward).bind(
-            self, *args, **kwargs).args[1:]
+        x, index, weights = (
+            inspect.signature(kind.forward).bind(self, *args, **kwargs).args[1:]
+        )
         if not is_exporting():
             # Grouped products, which decorators of transformers put in the
             # place of forwards, have no double precision.
-            own = inspect.unwrap(kind.forward) \
-                if x.dtype is torch.float64 else kind.forward
+            own = (
+                inspect.unwrap(kind.forward)
+                if x.dtype is torch.float64
+                else kind.forward
+            )
             return own(self, x, index, weights)
-        return moe_experts(x, index, weights, self.gate_up_proj,
-                           self.down_proj, act)
+        return moe_experts(
+            x, index, weights, self.gate_up_proj, self.down_proj, act
+        )
 
     return {"forward": forward}
 
@@ -185,7 +212,11 @@ def _restore(act: str, kind: Kind) -> nn.Module:
     return _STAND_INS[act].new(kind)
 
 
-_STAND_INS = {act: Derived("_fuse_stands_in_for",
-                           functools.partial(_restore, act),
-                           functools.partial(_methods, act))
-              for act in ACTIVATIONS}
+_STAND_INS = {
+    act: Derived(
+        "_fuse_stands_in_for",
+        functools.partial(_restore, act),
+        functools.partial(_methods, act),
+    )
+    for act in ACTIVATIONS
+}

@@ -48,8 +48,10 @@ class PathGlob:
                 continue
             if closing and c == ".":
                 opening = "{" if closing == "}" else "["
-                raise self._fail(f"'.' between '{opening}' and '{closing}'; "
-                                 "alternatives are parts of one segment")
+                raise self._fail(
+                    f"'.' between '{opening}' and '{closing}'; "
+                    "alternatives are parts of one segment"
+                )
             if closing:
                 closing = "" if c == closing else closing
             elif c in "{[":
@@ -65,13 +67,13 @@ class PathGlob:
     def _segment(self, segment: str) -> str | None:
         """A regular expression; nothing for `**`."""
         if not segment:
-            raise self._fail("has an empty segment" if self.text
-                             else "is empty")
+            raise self._fail(
+                "has an empty segment" if self.text else "is empty"
+            )
         if segment == "**":
             return None
         if "**" in segment:
-            raise self._fail("'**' must be a whole segment, got "
-                             f"'{segment}'")
+            raise self._fail(f"'**' must be a whole segment, got '{segment}'")
         return self._pattern(segment)
 
     def _pattern(self, segment: str) -> str:
@@ -94,21 +96,25 @@ class PathGlob:
                     raise self._fail("invalid glob pattern, unmatched '['")
                 # Numbers are alternatives, which braces do not have inside of
                 # one of theirs.
-                whole = segment[i - 2] in "{," and segment[close + 1:][:1] in (
-                    ",", "}")
-                if depth and not whole and _NUMBERS.fullmatch(
-                        segment[i:close]):
-                    raise self._fail("nested brace expansions are not "
-                                     "supported")
+                whole = segment[i - 2] in "{," and segment[close + 1 :][:1] in (
+                    ",",
+                    "}",
+                )
+                if depth and not whole and _NUMBERS.fullmatch(segment[i:close]):
+                    raise self._fail(
+                        "nested brace expansions are not supported"
+                    )
                 out += self._bracket(segment[i:close])
                 i = close + 1
             elif c == "{":
                 if depth:
-                    raise self._fail("nested brace expansions are not "
-                                     "supported")
-                if segment[i:i + 1] == "}":
-                    raise self._fail("empty or singleton brace expansions are "
-                                     "not supported")
+                    raise self._fail(
+                        "nested brace expansions are not supported"
+                    )
+                if segment[i : i + 1] == "}":
+                    raise self._fail(
+                        "empty or singleton brace expansions are not supported"
+                    )
                 depth, out = 1, out + "(?:"
             elif c == "}" and depth:
                 depth, out = 0, out + ")"
@@ -122,17 +128,23 @@ class PathGlob:
 
     def _bracket(self, body: str) -> str:
         numbers = _NUMBERS.fullmatch(body)
-        if (_MEANT.fullmatch(body) if not numbers
-                else max(map(int, numbers.groups())) >= 1 << 64):
-            raise self._fail(f"'[{body}]' is not a range of numbers; expected "
-                             "[first-last], or {a,b} for single ones")
+        if (
+            _MEANT.fullmatch(body)
+            if not numbers
+            else max(map(int, numbers.groups())) >= 1 << 64
+        ):
+            raise self._fail(
+                f"'[{body}]' is not a range of numbers; expected "
+                "[first-last], or {a,b} for single ones"
+            )
         if numbers:
             first, last = int(numbers[1]), int(numbers[2])
             if first > last:
                 raise self._fail(f"range [{body}] ends before it begins")
             if last - first >= MAX_ALTERNATIVES:
-                raise self._fail(f"range [{body}] has more than "
-                                 f"{MAX_ALTERNATIVES} numbers")
+                raise self._fail(
+                    f"range [{body}] has more than {MAX_ALTERNATIVES} numbers"
+                )
             return "(?:" + "|".join(map(str, range(first, last + 1))) + ")"
         negated = body[:1] in ("!", "^")
         characters = re.sub(r"([\\\[\]^&~|])", r"\\\1", body[negated:])
@@ -146,8 +158,11 @@ class PathGlob:
 
 def _path_pattern(segments: list[str | None]) -> re.Pattern[str]:
     """For paths with a dot after every name."""
-    return re.compile("".join(r"(?:[^.]+\.)*" if s is None else f"(?:{s})\\."
-                              for s in segments))
+    return re.compile(
+        "".join(
+            r"(?:[^.]+\.)*" if s is None else f"(?:{s})\\." for s in segments
+        )
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -17,8 +17,14 @@ from fuse_mlir.matching.path_glob import PathGlob
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 
 #: Families that fuse-form-kernels makes.
-FAMILIES = ("gated_mlp", "mlp", "norm_linear", "norm_quantize",
-            "act_quantize", "moe_experts")
+FAMILIES = (
+    "gated_mlp",
+    "mlp",
+    "norm_linear",
+    "norm_quantize",
+    "act_quantize",
+    "moe_experts",
+)
 #: How names of artefacts end.
 ARTIFACT = ".fuse"
 #: What takes any family.
@@ -48,8 +54,9 @@ class ModuleSpec:
 
     def __post_init__(self) -> None:
         for what in ("inputs", "outputs"):
-            _check_texts(getattr(self, what), f"{what} of a ModuleSpec",
-                         "names")
+            _check_texts(
+                getattr(self, what), f"{what} of a ModuleSpec", "names"
+            )
 
 
 def _check_texts(values: Any, what: str, kind: str) -> None:
@@ -60,8 +67,11 @@ def _check_texts(values: Any, what: str, kind: str) -> None:
         what: they are, for the message.
         kind: of texts, for the message.
     """
-    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)) \
-            or not all(isinstance(v, str) for v in values):
+    if (
+        not isinstance(values, Sequence)
+        or isinstance(values, (str, bytes))
+        or not all(isinstance(v, str) for v in values)
+    ):
         raise PatternError(f"{what} are {values!r}; expected a list of {kind}")
 
 
@@ -90,8 +100,10 @@ class Member:
             return True
         if any(c in self.name for c in "*?["):
             return False
-        return kind.endswith(self.name) \
+        return (
+            kind.endswith(self.name)
             or getattr(module, "kernel_layer_name", None) == self.name
+        )
 
 
 @dataclass(frozen=True)
@@ -102,8 +114,9 @@ class Pattern:
     kernel: str | PtxKernel = ANY_FAMILY
 
     def __str__(self) -> str:
-        members = ", ".join(f'("{m.name}", "{m.path.text}")'
-                            for m in self.members)
+        members = ", ".join(
+            f'("{m.name}", "{m.path.text}")' for m in self.members
+        )
         return f"({members}) -> {self.kernel}"
 
 
@@ -113,8 +126,9 @@ Declared = Mapping[Key, Sequence[str]]
 _DECLARED: dict[type, dict[Key, tuple[str, ...]]] = {}
 
 
-def register_fusion_patterns(target: type | nn.Module,
-                             patterns: Declared) -> None:
+def register_fusion_patterns(
+    target: type | nn.Module, patterns: Declared
+) -> None:
     """Declares where the members of chains are, by their names.
 
     Args:
@@ -130,25 +144,34 @@ def register_fusion_patterns(target: type | nn.Module,
         GlobError: a glob breaks a rule.
     """
     if not isinstance(target, (nn.Module, type)):
-        raise PatternError(f"patterns are declared for a {target!r}; expected "
-                           "a class of models, or a model")
+        raise PatternError(
+            f"patterns are declared for a {target!r}; expected "
+            "a class of models, or a model"
+        )
     if not isinstance(patterns, Mapping):
-        raise PatternError(f"declared patterns are a "
-                           f"{type(patterns).__name__}; expected a mapping of "
-                           "names to paths")
+        raise PatternError(
+            f"declared patterns are a "
+            f"{type(patterns).__name__}; expected a mapping of "
+            "names to paths"
+        )
     checked: dict[Key, tuple[str, ...]] = {}
     for names, globs in patterns.items():
         if not globs:
-            raise PatternError(f"pattern {names!r} has no paths; expected a "
-                               "list of globs")
+            raise PatternError(
+                f"pattern {names!r} has no paths; expected a list of globs"
+            )
         _check_texts(globs, f"paths of pattern {names!r}", "globs")
         if not isinstance(names, (str, tuple)):
-            raise PatternError(f"pattern {names!r} is a "
-                               f"{type(names).__name__}; expected a name or a "
-                               "tuple of them")
+            raise PatternError(
+                f"pattern {names!r} is a "
+                f"{type(names).__name__}; expected a name or a "
+                "tuple of them"
+            )
         if not isinstance(names, str) and len(names) != len(globs):
-            raise PatternError(f"pattern {tuple(names)} has {len(names)} "
-                               f"names and {len(globs)} paths")
+            raise PatternError(
+                f"pattern {tuple(names)} has {len(names)} "
+                f"names and {len(globs)} paths"
+            )
         checked[_key(names)] = tuple(PathGlob(g).text for g in globs)
     if isinstance(target, nn.Module):
         own = target.__dict__.setdefault("_fuse_patterns", {})
@@ -156,10 +179,15 @@ def register_fusion_patterns(target: type | nn.Module,
         own = _DECLARED.setdefault(target, {})
     for names, globs in checked.items():
         if own.get(names, globs) != globs:
-            kind = target.__name__ if isinstance(target, type) \
+            kind = (
+                target.__name__
+                if isinstance(target, type)
                 else type(target).__name__
-            raise PatternError(f"{kind} declares {names!r} already as "
-                               f"{own[names]}, got {globs}")
+            )
+            raise PatternError(
+                f"{kind} declares {names!r} already as "
+                f"{own[names]}, got {globs}"
+            )
     own.update(checked)
 
 
@@ -198,15 +226,21 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
         return [_pattern(model, names, ANY_FAMILY) for names in declared]
     patterns = getattr(patterns, "fusions", patterns)
     if isinstance(patterns, (Mapping, list)) and not patterns:
-        raise PatternError("there are no patterns; expected one or more, or "
-                           "None for those that the model declares or its "
-                           "data flow shows")
+        raise PatternError(
+            "there are no patterns; expected one or more, or "
+            "None for those that the model declares or its "
+            "data flow shows"
+        )
     if isinstance(patterns, Mapping):
-        return [_pattern(model, key, kernel)
-                for key, kernel in patterns.items()]
-    if isinstance(patterns, list) and patterns and all(
-            isinstance(p, str) for p in patterns) \
-            and not set(patterns) <= set(declared_patterns(model)):
+        return [
+            _pattern(model, key, kernel) for key, kernel in patterns.items()
+        ]
+    if (
+        isinstance(patterns, list)
+        and patterns
+        and all(isinstance(p, str) for p in patterns)
+        and not set(patterns) <= set(declared_patterns(model))
+    ):
         return [_of_globs(patterns, ANY_FAMILY)]
     if isinstance(patterns, list):
         return [_pattern(model, key, ANY_FAMILY) for key in patterns]
@@ -214,14 +248,18 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
 
 
 def is_inline(key: Any) -> bool:
-    return isinstance(key, tuple) and bool(key) and all(
-        isinstance(k, tuple) and len(k) == 2 for k in key)
+    return (
+        isinstance(key, tuple)
+        and bool(key)
+        and all(isinstance(k, tuple) and len(k) == 2 for k in key)
+    )
 
 
 def _of_globs(globs: Sequence[str], kernel: Any) -> Pattern:
     """A chain of members of any class."""
-    return Pattern(tuple(Member("*", PathGlob(g)) for g in globs),
-                   kernel_of(kernel))
+    return Pattern(
+        tuple(Member("*", PathGlob(g)) for g in globs), kernel_of(kernel)
+    )
 
 
 def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
@@ -232,22 +270,29 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
         return _of_globs(declared[key], kernel)
     if not isinstance(key, tuple) or not key:
         what = f"a {type(key).__name__}" if key else "empty"
-        raise PatternError(f"pattern {key!r} is {what}; expected a tuple of "
-                           "names, or of (name, glob)")
+        raise PatternError(
+            f"pattern {key!r} is {what}; expected a tuple of "
+            "names, or of (name, glob)"
+        )
     pairs = key
     if not is_inline(key):
         globs, kernel = _declared(model, key, kernel)
         pairs = tuple(zip(key, globs))
     for pair in pairs:
         if not all(isinstance(text, str) for text in pair) or not pair[0]:
-            raise PatternError(f"member {pair!r} of a pattern; expected the "
-                               "name of a class and a glob of paths")
-    return Pattern(tuple(Member(name, PathGlob(glob))
-                         for name, glob in pairs), kernel_of(kernel))
+            raise PatternError(
+                f"member {pair!r} of a pattern; expected the "
+                "name of a class and a glob of paths"
+            )
+    return Pattern(
+        tuple(Member(name, PathGlob(glob)) for name, glob in pairs),
+        kernel_of(kernel),
+    )
 
 
-def _declared(model: nn.Module, names: tuple[str, ...],
-              kernel: Any) -> tuple[tuple[str, ...], Any]:
+def _declared(
+    model: nn.Module, names: tuple[str, ...], kernel: Any
+) -> tuple[tuple[str, ...], Any]:
     """Globs that a model declares for members of these names, and the kernel
     without the name of a declaration, `fuse:RMSNormMLP` for one."""
     declared = declared_patterns(model)
@@ -255,14 +300,19 @@ def _declared(model: nn.Module, names: tuple[str, ...],
     if wanted in declared:
         globs = declared[wanted]
         if len(globs) != len(names):
-            raise PatternError(f"pattern {names} has {len(names)} names, and "
-                               f"'{wanted}' is declared with {len(globs)} "
-                               "paths")
+            raise PatternError(
+                f"pattern {names} has {len(names)} names, and "
+                f"'{wanted}' is declared with {len(globs)} "
+                "paths"
+            )
         return globs, ANY_FAMILY
     if names in declared:
         return declared[names], kernel
-    fitting = [key for key, globs in declared.items()
-               if isinstance(key, str) and len(globs) == len(names)]
+    fitting = [
+        key
+        for key, globs in declared.items()
+        if isinstance(key, str) and len(globs) == len(names)
+    ]
     if len(fitting) != 1:
         raise _undeclared(model, names)
     return declared[fitting[0]], kernel
@@ -274,7 +324,8 @@ def _undeclared(model: nn.Module, key: Any) -> PatternError:
         f"{type(model).__name__} declares no pattern {key!r}; there is "
         f"{known}; write ((name, glob), ...), declare it with "
         "register_fusion_patterns, or set _kernel_fusion_patterns on the "
-        "class")
+        "class"
+    )
 
 
 def declaration(kernel: Any) -> str | None:
@@ -292,8 +343,10 @@ def kernel_of(kernel: Any) -> str | PtxKernel:
             raise PatternError(f"no PTX file '{kernel.path}'")
         return kernel
     if not isinstance(kernel, str):
-        raise PatternError(f"kernel {kernel!r} is a {type(kernel).__name__}; "
-                           "expected a string or a PtxKernel")
+        raise PatternError(
+            f"kernel {kernel!r} is a {type(kernel).__name__}; "
+            "expected a string or a PtxKernel"
+        )
     name = kernel.removeprefix("fuse:")
     if name == ANY_FAMILY or name in FAMILIES:
         return name
@@ -306,48 +359,71 @@ def kernel_of(kernel: Any) -> str | PtxKernel:
         f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}), a "
         "PtxKernel, 'fuse:' and the name of a declared pattern, or in a "
         "KernelConfig a kernel of the Hub "
-        "('org/repo:Layer')")
+        "('org/repo:Layer')"
+    )
 
 
-def check_specs(modules: Sequence[nn.Module],
-                specs: Sequence[ModuleSpec]) -> None:
+def check_specs(
+    modules: Sequence[nn.Module], specs: Sequence[ModuleSpec]
+) -> None:
     """Holds names of inputs and outputs against the members.
 
     Raises:
         PatternError: numbers differ, or a member reads what only a later one
             makes.
     """
-    if not isinstance(specs, Sequence) \
-            or not all(isinstance(s, ModuleSpec) for s in specs):
-        raise PatternError(f"specs are {specs!r}; expected one ModuleSpec for "
-                           "each member")
+    if not isinstance(specs, Sequence) or not all(
+        isinstance(s, ModuleSpec) for s in specs
+    ):
+        raise PatternError(
+            f"specs are {specs!r}; expected one ModuleSpec for each member"
+        )
     if len(modules) != len(specs):
-        raise PatternError(f"number of modules and specs must match: got "
-                           f"{len(modules)} modules and {len(specs)} specs")
+        raise PatternError(
+            f"number of modules and specs must match: got "
+            f"{len(modules)} modules and {len(specs)} specs"
+        )
     for module, spec in zip(modules, specs):
-        names = [p.name for p in
-                 inspect.signature(type(module).forward).parameters.values()
-                 if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)][1:]
+        names = [
+            p.name
+            for p in inspect.signature(type(module).forward).parameters.values()
+            if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        ][1:]
         required = _required(module)
         if not len(required) <= len(spec.inputs) <= len(names):
             raise PatternError(
                 f"module of type {type(module).__name__} expects "
                 f"{len(names)} inputs ({', '.join(names)}) but spec defines "
-                f"{len(spec.inputs)}")
+                f"{len(spec.inputs)}"
+            )
     for i, spec in enumerate(specs):
         made = {n for s in specs[:i] for n in s.outputs}
         for name in spec.inputs:
-            later = next((j for j in range(i, len(specs))
-                          if name in specs[j].outputs and name != "_"), None)
+            later = next(
+                (
+                    j
+                    for j in range(i, len(specs))
+                    if name in specs[j].outputs and name != "_"
+                ),
+                None,
+            )
             # A member may give its result the name of its input.
-            if name not in made and later is not None \
-                    and name not in spec.outputs:
+            if (
+                name not in made
+                and later is not None
+                and name not in spec.outputs
+            ):
                 raise PatternError(
                     f"module {i} requires '{name}' but it is produced by "
-                    f"module {later}, which comes later in the chain")
+                    f"module {later}, which comes later in the chain"
+                )
 
 
 def _required(module: nn.Module) -> list[str]:
     parameters = inspect.signature(module.forward).parameters.values()
-    return [p.name for p in parameters if p.default is p.empty
-            and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    return [
+        p.name
+        for p in parameters
+        if p.default is p.empty
+        and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+    ]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Union
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,10 @@ class PtxKernel:
         capability: the oldest GPU that it runs on, 80 for sm_80.
     """
 
-    path: Union[str, Path]
+    path: str | Path
     entry: str
-    args: Sequence[Union[str, int, float]]
-    grid: Sequence[Union[str, int]] = (1, 1, 1)
+    args: Sequence[str | int | float]
+    grid: Sequence[str | int] = (1, 1, 1)
     block: Sequence[int] = (128, 1, 1)
     sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     shared: int = 0

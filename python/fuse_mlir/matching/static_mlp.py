@@ -32,7 +32,8 @@ _OF_TRANSFORMERS = ("patch_embeddings",)
 KERNELS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = {
     "gated_mlp": {"gated_mlp": ("silu", "gelu_tanh")},
     "dense_gelu_mlp": {"mlp": ("gelu_tanh",)},
-    "any_mlp": {"gated_mlp": None, "mlp": None}}
+    "any_mlp": {"gated_mlp": None, "mlp": None},
+}
 _OPTIONS = ("input_quant", *KERNELS, "scales", "storage")
 
 Scales = Mapping[str, Mapping[str, Any]]
@@ -59,13 +60,19 @@ class StaticMlp:
     activations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
-    def below(self, parent: str) -> "StaticMlp":
+    def below(self, parent: str) -> StaticMlp:
         """The same with paths counted from `parent`."""
         prefix = f"{parent}." if parent else ""
-        return StaticMlp(self.families, self.storage, {
-            path.removeprefix(prefix): dict(entry)
-            for path, entry in self.scales.items()
-            if path.startswith(prefix)}, self.activations)
+        return StaticMlp(
+            self.families,
+            self.storage,
+            {
+                path.removeprefix(prefix): dict(entry)
+                for path, entry in self.scales.items()
+                if path.startswith(prefix)
+            },
+            self.activations,
+        )
 
 
 def config_of(model: nn.Module) -> Mapping[str, Any] | None:
@@ -77,8 +84,11 @@ def config_of(model: nn.Module) -> Mapping[str, Any] | None:
     config = getattr(getattr(model, "config", None), "fusion_config", None)
     if not isinstance(config, Mapping):
         return config
-    return {name: options for name, options in config.items()
-            if name not in _OF_TRANSFORMERS}
+    return {
+        name: options
+        for name, options in config.items()
+        if name not in _OF_TRANSFORMERS
+    }
 
 
 def asks_for_fusion(model: nn.Module) -> bool:
@@ -100,37 +110,52 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
     if config is None:
         return None
     if not isinstance(config, Mapping):
-        raise PatternError(f"fusion_config is a {type(config).__name__}; "
-                           f"expected a mapping with '{FUSION}'")
+        raise PatternError(
+            f"fusion_config is a {type(config).__name__}; "
+            f"expected a mapping with '{FUSION}'"
+        )
     unknown = [name for name in config if name != FUSION]
     if unknown:
-        raise PatternError(f"unknown fusion '{unknown[0]}' in fusion_config; "
-                           f"expected '{FUSION}'")
+        raise PatternError(
+            f"unknown fusion '{unknown[0]}' in fusion_config; "
+            f"expected '{FUSION}'"
+        )
     options = config.get(FUSION, False)
     if options is False:
         return None
     if not isinstance(options, Mapping):
         raise PatternError(
             f"'{FUSION}' needs its kernels by name, got {options!r}; expected "
-            "a mapping such as {'input_quant': 'fuse', 'gated_mlp': 'fuse'}")
+            "a mapping such as {'input_quant': 'fuse', 'gated_mlp': 'fuse'}"
+        )
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
-        raise PatternError(f"'{FUSION}' has no option '{unknown[0]}'; "
-                           "expected " + ", ".join(_OPTIONS))
+        raise PatternError(
+            f"'{FUSION}' has no option '{unknown[0]}'; "
+            "expected " + ", ".join(_OPTIONS)
+        )
     named = [name for name in KERNELS if options.get(name, False) is not False]
     if not named:
-        raise PatternError(f"'{FUSION}' names no kernel for "
-                           + " or ".join(f"'{name}'" for name in KERNELS))
+        raise PatternError(
+            f"'{FUSION}' names no kernel for "
+            + " or ".join(f"'{name}'" for name in KERNELS)
+        )
     if "input_quant" not in options:
         raise PatternError(f"'{FUSION}' names no kernel for 'input_quant'")
-    endpoints = {name: found for name in ("input_quant", *named)
-                 if (found := endpoint(name, options[name])) is not None}
+    endpoints = {
+        name: found
+        for name in ("input_quant", *named)
+        if (found := endpoint(name, options[name])) is not None
+    }
     own = [name for name in ("input_quant", *named) if name not in endpoints]
     if endpoints and own:
         raise PatternError(
             f"'{FUSION}' has kernels of the Hub for "
-            + ", ".join(endpoints) + f" and '{ANY_FAMILY}' for "
-            + ", ".join(own) + "; name the one or the other for all")
+            + ", ".join(endpoints)
+            + f" and '{ANY_FAMILY}' for "
+            + ", ".join(own)
+            + "; name the one or the other for all"
+        )
     families: dict[str, tuple[str, ...] | None] = {}
     for name in named:
         families.update(KERNELS[name])
@@ -145,9 +170,17 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
     _check_scales(scales)
     storage = _storage_of(scales, storage, source)
     largest_value(storage)
-    return StaticMlp(tuple(families), storage, scales, {
-        family: known for family, known in families.items()
-        if known is not None}, endpoints)
+    return StaticMlp(
+        tuple(families),
+        storage,
+        scales,
+        {
+            family: known
+            for family, known in families.items()
+            if known is not None
+        },
+        endpoints,
+    )
 
 
 def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
@@ -166,12 +199,14 @@ def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
             raise PatternError(
                 f"'{source}' does not say which type the scales of linear "
                 f"'{path}' were made for; name it as 'storage' of '{FUSION}': "
-                "f8E4M3FN, f8E5M2 or i8")
+                "f8E4M3FN, f8E5M2 or i8"
+            )
         if made is not None and made != (storage or made):
             raise PatternError(
                 f"the scales of linear '{path}' were made for {made}, and "
                 f"'{FUSION}' asks for {storage}; calibrate for {storage}, or "
-                f"ask for {made}")
+                f"ask for {made}"
+            )
         storage = storage or made
     return storage or "f8E4M3FN"
 
@@ -180,36 +215,49 @@ def _read_scales(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise PatternError(f"cannot read the scales '{path}': "
-                           f"{error.strerror}") from error
+        raise PatternError(
+            f"cannot read the scales '{path}': {error.strerror}"
+        ) from error
     except ValueError as error:
-        raise PatternError(f"the scales '{path}' are not JSON: {error}") \
-            from error
+        raise PatternError(
+            f"the scales '{path}' are not JSON: {error}"
+        ) from error
 
 
 def _check_scales(scales: Any) -> None:
     if not isinstance(scales, Mapping):
-        raise PatternError(f"scales are a {type(scales).__name__}; expected a "
-                           "mapping of linears, or the path of a JSON file")
+        raise PatternError(
+            f"scales are a {type(scales).__name__}; expected a "
+            "mapping of linears, or the path of a JSON file"
+        )
     for path, entry in scales.items():
         if not isinstance(entry, Mapping):
-            raise PatternError(f"the scales of linear '{path}' are {entry!r}; "
-                               "expected a mapping of input_scale and "
-                               "weight_scale")
+            raise PatternError(
+                f"the scales of linear '{path}' are {entry!r}; "
+                "expected a mapping of input_scale and "
+                "weight_scale"
+            )
         for name, value in entry.items():
             if name == "storage" and isinstance(value, str):
                 continue
             if name not in ("input_scale", "weight_scale"):
-                raise PatternError(f"the scales of linear '{path}' have the "
-                                   f"unknown '{name}'; expected input_scale, "
-                                   "weight_scale and storage")
-            is_number = isinstance(value, (int, float)) \
-                and not isinstance(value, bool)
-            if not is_number and (name, value) != ("weight_scale",
-                                                   "per_channel"):
+                raise PatternError(
+                    f"the scales of linear '{path}' have the "
+                    f"unknown '{name}'; expected input_scale, "
+                    "weight_scale and storage"
+                )
+            is_number = isinstance(value, (int, float)) and not isinstance(
+                value, bool
+            )
+            if not is_number and (name, value) != (
+                "weight_scale",
+                "per_channel",
+            ):
                 more = " or 'per_channel'" if name == "weight_scale" else ""
-                raise PatternError(f"'{name}' of linear '{path}' is "
-                                   f"{value!r}; expected a number{more}")
+                raise PatternError(
+                    f"'{name}' of linear '{path}' is "
+                    f"{value!r}; expected a number{more}"
+                )
 
 
 def check_paths(static: StaticMlp | None, model: nn.Module) -> None:
@@ -222,13 +270,18 @@ def check_paths(static: StaticMlp | None, model: nn.Module) -> None:
         try:
             model.get_submodule(path)
         except AttributeError:
-            linears = [name for name, module in model.named_modules()
-                       if isinstance(module, nn.Linear)]
+            linears = [
+                name
+                for name, module in model.named_modules()
+                if isinstance(module, nn.Linear)
+            ]
             more = ", ..." if len(linears) > 4 else ""
             raise PatternError(
                 f"there are scales for '{path}', which is no module of "
                 f"{type(model).__name__}; its linears are "
-                + ", ".join(linears[:4]) + more) from None
+                + ", ".join(linears[:4])
+                + more
+            ) from None
 
 
 # Stored copies of members.

@@ -27,4 +27,28 @@ from fuse_mlir.native.instance import (
     set_num_threads,
 )
 
-__all__ = ["Artifact", "Diagnostics", "Handle", "Instance", "LIBRARY_VARIABLE", "Module", "NativeError", "Program", "Remark", "SECTION_MANIFEST", "SECTION_PTX", "SharedWeights", "VECTOR_BYTES", "Workspaces", "aligned", "available", "check", "compile_module", "library", "num_threads", "set_exclusive", "set_num_threads", "source_line"]
+__all__ = [
+    "Artifact",
+    "Diagnostics",
+    "Handle",
+    "Instance",
+    "LIBRARY_VARIABLE",
+    "Module",
+    "NativeError",
+    "Program",
+    "Remark",
+    "SECTION_MANIFEST",
+    "SECTION_PTX",
+    "SharedWeights",
+    "VECTOR_BYTES",
+    "Workspaces",
+    "aligned",
+    "available",
+    "check",
+    "compile_module",
+    "library",
+    "num_threads",
+    "set_exclusive",
+    "set_num_threads",
+    "source_line",
+]

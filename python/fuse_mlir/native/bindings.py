@@ -64,38 +64,64 @@ class _DataType(Structure):
 class DLTensor(Structure):
     """A view of a tensor, as DLPack lays it out."""
 
-    _fields_ = [("data", c_void_p), ("device", _Device), ("ndim", c_int32),
-                ("dtype", _DataType), ("shape", POINTER(c_int64)),
-                ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
+    _fields_ = [
+        ("data", c_void_p),
+        ("device", _Device),
+        ("ndim", c_int32),
+        ("dtype", _DataType),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    ]
 
 
 class CompileOptions(Structure):
     # Larger than any version of the struct: the library fills in its size.
-    _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("link", c_int32),
-                ("chip", c_char_p), ("portable", c_int32),
-                ("tokens", c_int32), ("multiprocessors", c_int32),
-                ("assemble", c_int32), ("schedules", c_char_p),
-                ("rest", c_uint8 * 256)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("cpu", c_char_p),
+        ("link", c_int32),
+        ("chip", c_char_p),
+        ("portable", c_int32),
+        ("tokens", c_int32),
+        ("multiprocessors", c_int32),
+        ("assemble", c_int32),
+        ("schedules", c_char_p),
+        ("rest", c_uint8 * 256),
+    ]
 
 
 class LaunchArgs(Structure):
-    _fields_ = [("size", c_size_t), ("inputs", POINTER(POINTER(DLTensor))),
-                ("num_inputs", c_size_t),
-                ("outputs", POINTER(POINTER(DLTensor))),
-                ("num_outputs", c_size_t), ("workspace", c_void_p),
-                ("stream", c_void_p), ("flags", c_uint32)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("inputs", POINTER(POINTER(DLTensor))),
+        ("num_inputs", c_size_t),
+        ("outputs", POINTER(POINTER(DLTensor))),
+        ("num_outputs", c_size_t),
+        ("workspace", c_void_p),
+        ("stream", c_void_p),
+        ("flags", c_uint32),
+    ]
 
 
 class CTensorType(Structure):
-    _fields_ = [("dtype", _DataType), ("ndim", c_int32),
-                ("shape", POINTER(c_int64)), ("parameter", c_char_p)]
+    _fields_ = [
+        ("dtype", _DataType),
+        ("ndim", c_int32),
+        ("shape", POINTER(c_int64)),
+        ("parameter", c_char_p),
+    ]
 
 
 class CSignature(Structure):
-    _fields_ = [("name", c_char_p), ("num_arguments", c_size_t),
-                ("arguments", POINTER(CTensorType)),
-                ("num_results", c_size_t), ("results", POINTER(CTensorType)),
-                ("max_tokens", c_int64)]
+    _fields_ = [
+        ("name", c_char_p),
+        ("num_arguments", c_size_t),
+        ("arguments", POINTER(CTensorType)),
+        ("num_results", c_size_t),
+        ("results", POINTER(CTensorType)),
+        ("max_tokens", c_int64),
+    ]
 
 
 SECTION_MANIFEST, SECTION_IR, SECTION_PTX = 1, 2, 5
@@ -106,9 +132,13 @@ class Section(Structure):
 
 
 class CRemark(Structure):
-    _fields_ = [("kind", c_char_p), ("category", c_char_p),
-                ("name", c_char_p), ("location", c_char_p),
-                ("text", c_char_p)]
+    _fields_ = [
+        ("kind", c_char_p),
+        ("category", c_char_p),
+        ("name", c_char_p),
+        ("location", c_char_p),
+        ("text", c_char_p),
+    ]
 
 
 RemarkHandler = CFUNCTYPE(None, POINTER(CRemark), c_void_p)
@@ -194,8 +224,11 @@ def source_line(location: str) -> str:
     is in no file."""
     file, _, rest = location.partition(":")
     line = rest.partition(":")[0]
-    return f"{file}:{line}" if file not in ("", "-") and line.isdigit() \
-        and line != "0" else ""
+    return (
+        f"{file}:{line}"
+        if file not in ("", "-") and line.isdigit() and line != "0"
+        else ""
+    )
 
 
 def library_candidates() -> list[Path]:
@@ -206,12 +239,14 @@ def library_candidates() -> list[Path]:
         return [path / "libfuse.so" if path.is_dir() else path]
     package = Path(__file__).resolve().parents[1]
     build = package.parents[1] / "build"
-    return [package / "lib" / "libfuse.so",
-            build / "dev" / "lib" / "libfuse.so",
-            *sorted(build.glob("*/lib/libfuse.so"))]
+    return [
+        package / "lib" / "libfuse.so",
+        build / "dev" / "lib" / "libfuse.so",
+        *sorted(build.glob("*/lib/libfuse.so")),
+    ]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library() -> ctypes.CDLL:
     """Loads libfuse once.
 
@@ -224,7 +259,8 @@ def library() -> ctypes.CDLL:
         raise NativeError(
             "no libfuse.so; looked at "
             + ", ".join(str(p) for p in dict.fromkeys(paths))
-            + f"; build the target fuse-c, or set {LIBRARY_VARIABLE}")
+            + f"; build the target fuse-c, or set {LIBRARY_VARIABLE}"
+        )
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
@@ -232,8 +268,14 @@ def library() -> ctypes.CDLL:
     loaded.fuse_last_error.restype = c_char_p
     loaded.fuse_status_name.restype = c_char_p
     loaded.fuse_artifact_bytes.restype = c_void_p
-    kinds = ["artifact", "device", "program", "instance", "workspace",
-             "shared_weights"]
+    kinds = [
+        "artifact",
+        "device",
+        "program",
+        "instance",
+        "workspace",
+        "shared_weights",
+    ]
     # libfuse-rt has no compiler, and is enough for artefacts.
     if hasattr(loaded, "fuse_module_parse"):
         kinds += ["context", "module"]
@@ -283,8 +325,9 @@ class Handle:
     def __init__(self, kind: str, pointer: c_void_p) -> None:
         self.pointer = pointer
         destroy = getattr(library(), f"fuse_{kind}_destroy")
-        self._finalizer = weakref.finalize(self, destroy,
-                                           c_void_p(pointer.value))
+        self._finalizer = weakref.finalize(
+            self, destroy, c_void_p(pointer.value)
+        )
         # At exit the library may be gone first.
         self._finalizer.atexit = False
 
@@ -297,22 +340,32 @@ def tensor_view(tensor: torch.Tensor) -> DLTensor:
             for, or neither on the CPU nor on a CUDA device.
     """
     if tensor.dtype not in DLPACK_TYPES:
-        raise NativeError(f"a tensor has type {tensor.dtype}; expected one of "
-                          + ", ".join(map(str, DLPACK_TYPES)))
+        raise NativeError(
+            f"a tensor has type {tensor.dtype}; expected one of "
+            + ", ".join(map(str, DLPACK_TYPES))
+        )
     if not tensor.is_contiguous():
-        raise NativeError(f"a tensor of shape {tuple(tensor.shape)} has the "
-                          f"strides {tensor.stride()}; expected a contiguous "
-                          "one")
+        raise NativeError(
+            f"a tensor of shape {tuple(tensor.shape)} has the "
+            f"strides {tensor.stride()}; expected a contiguous "
+            "one"
+        )
     kinds = {"cpu": DLPACK_CPU, "cuda": DLPACK_CUDA}
     if tensor.device.type not in kinds:
-        raise NativeError(f"a tensor is on '{tensor.device}'; expected cpu or "
-                          "cuda")
+        raise NativeError(
+            f"a tensor is on '{tensor.device}'; expected cpu or cuda"
+        )
     code, bits = DLPACK_TYPES[tensor.dtype]
     rank = tensor.dim()
     return DLTensor(
         tensor.data_ptr(),
-        _Device(kinds[tensor.device.type], tensor.device.index or 0), rank,
-        _DataType(code, bits, 1), (c_int64 * rank)(*tensor.shape), None, 0)
+        _Device(kinds[tensor.device.type], tensor.device.index or 0),
+        rank,
+        _DataType(code, bits, 1),
+        (c_int64 * rank)(*tensor.shape),
+        None,
+        0,
+    )
 
 
 def tensor_views(tensors: Sequence[torch.Tensor]):
@@ -336,17 +389,22 @@ class Diagnostics:
         self.warnings: list[str] = []
         errors, warnings = self._errors, self.warnings
 
-        def collect(severity: int, location: bytes, message: bytes,
-                    _user_data: Any) -> None:
+        def collect(
+            severity: int, location: bytes, message: bytes, _user_data: Any
+        ) -> None:
             if severity == _SEVERITY_ERROR:
-                errors.append(((location or b"").decode(),
-                               (message or b"").decode()))
+                errors.append(
+                    ((location or b"").decode(), (message or b"").decode())
+                )
             elif severity == _SEVERITY_WARNING:
                 warnings.append((message or b"").decode())
 
         self._handler = DiagnosticHandler(collect)
-        check(library().fuse_context_set_diagnostic_handler(
-            context, self._handler, None))
+        check(
+            library().fuse_context_set_diagnostic_handler(
+                context, self._handler, None
+            )
+        )
 
     def check(self, call: Callable[..., int], *arguments: Any) -> None:
         """Calls a function of the library.
@@ -359,9 +417,15 @@ class Diagnostics:
         self.warnings.clear()
         status = call(*arguments)
         name = library().fuse_status_name(status).decode()
-        check(status, "; ".join(dict.fromkeys(
-            diagnostic_text(*error, name == "FUSE_ERROR_PARSE")
-            for error in self._errors)))
+        check(
+            status,
+            "; ".join(
+                dict.fromkeys(
+                    diagnostic_text(*error, name == "FUSE_ERROR_PARSE")
+                    for error in self._errors
+                )
+            ),
+        )
 
 
 def diagnostic_text(location: str, message: str, parsing: bool) -> str:
@@ -379,5 +443,8 @@ def tensor_type_of(found: CTensorType) -> TensorType:
     key = (found.dtype.code, found.dtype.bits)
     dtype = next(d for d, k in DLPACK_TYPES.items() if k == key)
     name = found.parameter
-    return TensorType(dtype, tuple(found.shape[:found.ndim]),
-                      None if name is None else name.decode())
+    return TensorType(
+        dtype,
+        tuple(found.shape[: found.ndim]),
+        None if name is None else name.decode(),
+    )

@@ -42,8 +42,10 @@ class Module:
         require(text, str, "the IR", "the text of a module")
         lib = library()
         if not hasattr(lib, "fuse_module_parse"):
-            raise NativeError(f"'{lib._name}' is the runtime without the "
-                              "compiler; expected libfuse.so")
+            raise NativeError(
+                f"'{lib._name}' is the runtime without the "
+                "compiler; expected libfuse.so"
+            )
         self.remarks: list[Remark] = []
         context = c_void_p()
         check(lib.fuse_context_create(byref(context)))
@@ -52,39 +54,58 @@ class Module:
         remarks = self.remarks
 
         def collect(remark, _user_data) -> None:
-            fields = (getattr(remark.contents, field[0]) or b""
-                      for field in CRemark._fields_)
+            fields = (
+                getattr(remark.contents, field[0]) or b""
+                for field in CRemark._fields_
+            )
             remarks.append(Remark(*(f.decode() for f in fields)))
 
         self._handler = RemarkHandler(collect)
-        check(lib.fuse_context_set_remark_handler(context, self._handler,
-                                                   None))
+        check(lib.fuse_context_set_remark_handler(context, self._handler, None))
         data = text.encode()
         module = c_void_p()
-        self._diagnostics.check(lib.fuse_module_parse, context, data,
-                                c_size_t(len(data)), byref(module))
+        self._diagnostics.check(
+            lib.fuse_module_parse,
+            context,
+            data,
+            c_size_t(len(data)),
+            byref(module),
+        )
         self._module = Handle("module", module)
 
     def run(self, pipeline: str) -> None:
         """Runs passes; when one fails the module is as it was before."""
-        require(pipeline, str, "the pipeline", "a text such as "
-                "'builtin.module(canonicalize)'")
-        self._diagnostics.check(library().fuse_module_run,
-                                self._module.pointer, pipeline.encode())
+        require(
+            pipeline,
+            str,
+            "the pipeline",
+            "a text such as 'builtin.module(canonicalize)'",
+        )
+        self._diagnostics.check(
+            library().fuse_module_run, self._module.pointer, pipeline.encode()
+        )
 
     def text(self) -> str:
         """The module as it is printed."""
         printed = c_void_p()
-        check(library().fuse_module_print(self._module.pointer,
-                                           byref(printed), None))
+        check(
+            library().fuse_module_print(
+                self._module.pointer, byref(printed), None
+            )
+        )
         try:
             return ctypes.string_at(printed).decode()
         finally:
             library().fuse_string_free(printed)
 
-    def compile(self, link: bool = False, chip: str = "",
-                tokens: int = 0, portable: bool = False,
-                cpu: str = "native") -> "Artifact":
+    def compile(
+        self,
+        link: bool = False,
+        chip: str = "",
+        tokens: int = 0,
+        portable: bool = False,
+        cpu: str = "native",
+    ) -> Artifact:
         """Code for the CPU of this machine, or for a GPU.
 
         Args:
@@ -97,14 +118,26 @@ class Module:
         Raises:
             NativeError: there is no code for this IR and target.
         """
-        return compile_module(self._module.pointer, self._diagnostics, link,
-                              chip, tokens, portable, cpu)
+        return compile_module(
+            self._module.pointer,
+            self._diagnostics,
+            link,
+            chip,
+            tokens,
+            portable,
+            cpu,
+        )
 
 
-def compile_module(module: c_void_p, diagnostics: Diagnostics,
-                   link: bool = False, chip: str = "",
-                   tokens: int = 0, portable: bool = False,
-                   cpu: str = "native") -> "Artifact":
+def compile_module(
+    module: c_void_p,
+    diagnostics: Diagnostics,
+    link: bool = False,
+    chip: str = "",
+    tokens: int = 0,
+    portable: bool = False,
+    cpu: str = "native",
+) -> Artifact:
     """`Module.compile` for a handle of the library, and its context's
     errors."""
     for what, name in (("chip", chip), ("cpu", cpu)):
@@ -119,8 +152,9 @@ def compile_module(module: c_void_p, diagnostics: Diagnostics,
     if tokens:
         options.tokens = tokens
     artifact = c_void_p()
-    diagnostics.check(library().fuse_module_compile, module, byref(options),
-                      byref(artifact))
+    diagnostics.check(
+        library().fuse_module_compile, module, byref(options), byref(artifact)
+    )
     return Artifact(artifact)
 
 
@@ -131,17 +165,19 @@ class Artifact:
         self._handle = Handle("artifact", pointer)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Artifact":
+    def load(cls, path: str | Path) -> Artifact:
         """Reads and checks a file."""
         pointer = c_void_p()
-        check(library().fuse_artifact_load(os.fsencode(path),
-                                            byref(pointer)))
+        check(library().fuse_artifact_load(os.fsencode(path), byref(pointer)))
         return cls(pointer)
 
     def save(self, path: str | Path) -> None:
         """Writes a file, which readers see whole or not at all."""
-        check(library().fuse_artifact_save(self._handle.pointer,
-                                            os.fsencode(path)))
+        check(
+            library().fuse_artifact_save(
+                self._handle.pointer, os.fsencode(path)
+            )
+        )
 
     def sections(self, kind: int) -> list[bytes]:
         """Contents of the sections of a kind, `SECTION_PTX` for one.
@@ -156,8 +192,11 @@ class Artifact:
             raise NativeError(last_error())
         found = []
         for i in range(count):
-            check(lib.fuse_artifact_section(self._handle.pointer,
-                                             c_size_t(i), byref(section)))
+            check(
+                lib.fuse_artifact_section(
+                    self._handle.pointer, c_size_t(i), byref(section)
+                )
+            )
             if section.kind == kind:
                 found.append(ctypes.string_at(section.data, section.size))
         return found
@@ -169,13 +208,17 @@ class Artifact:
             raise NativeError("the artefact has no IR")
         return found[0].decode()
 
-    def load_on(self, device: str | torch.device) -> "Program":
+    def load_on(self, device: str | torch.device) -> Program:
         """Puts the code on a device."""
         device = require_device(device)
         program = c_void_p()
-        check(library().fuse_program_load(
-            self._handle.pointer, device_handle(device.type, device.index or 0),
-            byref(program)))
+        check(
+            library().fuse_program_load(
+                self._handle.pointer,
+                device_handle(device.type, device.index or 0),
+                byref(program),
+            )
+        )
         return Program(program)
 
     # Defined last: it shadows the builtin in annotations.

@@ -17,8 +17,7 @@ from fuse_mlir import native
 from fuse_mlir.support.arguments import require
 
 
-def _call(name: str, *arguments: Any,
-          context: Context | None = None) -> None:
+def _call(name: str, *arguments: Any, context: Context | None = None) -> None:
     """Calls the library; `context` is whose errors a failure is told by."""
     function = getattr(native.library(), name)
     if context is None:
@@ -50,31 +49,48 @@ class Context:
         self._handle = native.Handle("context", pointer)
         self._diagnostics = native.Diagnostics(pointer)
 
-    def register_kernels(self, kernels: str | Path,
-                         directory: Path | None = None,
-                         force: bool = False) -> None:
+    def register_kernels(
+        self,
+        kernels: str | Path,
+        directory: Path | None = None,
+        force: bool = False,
+    ) -> None:
         """Registers the `fuse.slot_kernel` ops of a file or of a text.
 
         Relative paths of code start at the directory of the file, or at
         `directory`. A second kernel of one (op, variant, name) is an error
         unless `force` is set.
         """
-        require(kernels, (str, Path), "the registry", "a text of "
-                "fuse.slot_kernel ops, or the path of a file with them")
+        require(
+            kernels,
+            (str, Path),
+            "the registry",
+            "a text of fuse.slot_kernel ops, or the path of a file with them",
+        )
         if isinstance(kernels, Path):
             directory = directory or kernels.resolve().parent
             kernels = kernels.read_text()
         text = kernels.encode()
-        _call("fuse_context_register_kernels", self._handle.pointer, text,
-              c_size_t(len(text)),
-              c_char_p(str(directory).encode() if directory else None),
-              c_int32(force), context=self)
+        _call(
+            "fuse_context_register_kernels",
+            self._handle.pointer,
+            text,
+            c_size_t(len(text)),
+            c_char_p(str(directory).encode() if directory else None),
+            c_int32(force),
+            context=self,
+        )
 
     def list_kernels(self) -> list[dict[str, Any]]:
         """Ops and variants, each with its kernels."""
-        return json.loads(_take_text("fuse_context_list_kernels",
-                                     self._handle.pointer, c_int32(1),
-                                     context=self))
+        return json.loads(
+            _take_text(
+                "fuse_context_list_kernels",
+                self._handle.pointer,
+                c_int32(1),
+                context=self,
+            )
+        )
 
     def parse(self, text: str) -> Module:
         """A module of fuse IR."""
@@ -88,8 +104,14 @@ class Module:
         require(context, Context, "the context", A_CONTEXT)
         require(text, str, "the IR", "the text of a module")
         data, pointer = text.encode(), c_void_p()
-        _call("fuse_module_parse", context._handle.pointer, data,
-              c_size_t(len(data)), byref(pointer), context=context)
+        _call(
+            "fuse_module_parse",
+            context._handle.pointer,
+            data,
+            c_size_t(len(data)),
+            byref(pointer),
+            context=context,
+        )
         #: Kernels live in the context.
         self._context = context
         self._handle = native.Handle("module", pointer)
@@ -104,10 +126,14 @@ class Module:
 
     def bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Binds slots; returns the report. After an error nothing is bound."""
-        report = json.loads(_take_text("fuse_module_bind_slots",
-                                       self._handle.pointer,
-                                       json.dumps(config).encode(),
-                                       context=self._context))
+        report = json.loads(
+            _take_text(
+                "fuse_module_bind_slots",
+                self._handle.pointer,
+                json.dumps(config).encode(),
+                context=self._context,
+            )
+        )
         for text in self._context._diagnostics.warnings:
             # Of names that kernels had before.
             warnings.warn(text, FutureWarning, stacklevel=4)
@@ -115,14 +141,22 @@ class Module:
 
     def unbind(self, model: str | None = None) -> None:
         """Undoes the bindings of one model, or all."""
-        require(model, (str, type(None)), "argument 'model'",
-                "the name of a fuse.model")
-        _call("fuse_module_unbind_slots", self._handle.pointer,
-              c_char_p(model.encode() if model else None),
-              context=self._context)
+        require(
+            model,
+            (str, type(None)),
+            "argument 'model'",
+            "the name of a fuse.model",
+        )
+        _call(
+            "fuse_module_unbind_slots",
+            self._handle.pointer,
+            c_char_p(model.encode() if model else None),
+            context=self._context,
+        )
 
-    def compile(self, device: torch.device = torch.device("cpu"),
-                chip: str = "") -> native.Instance:
+    def compile(
+        self, device: torch.device = torch.device("cpu"), chip: str = ""
+    ) -> native.Instance:
         """Compiles the function; its slots have to be bound.
 
         Args:
@@ -136,5 +170,6 @@ class Module:
     def load(self, device: torch.device, chip: str) -> native.Program:
         """The code of `compile`, of which there may be many instances."""
         artifact = native.compile_module(
-            self._handle.pointer, self._context._diagnostics, chip=chip)
+            self._handle.pointer, self._context._diagnostics, chip=chip
+        )
         return artifact.load_on(device)

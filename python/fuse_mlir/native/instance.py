@@ -68,8 +68,7 @@ def device_handle(kind: str, index: int) -> c_void_p:
             if kind == "cpu":
                 check(lib.fuse_device_open_cpu(byref(device)))
             else:
-                check(lib.fuse_device_open_cuda(c_int32(index),
-                                                 byref(device)))
+                check(lib.fuse_device_open_cuda(c_int32(index), byref(device)))
             _DEVICES[kind, index] = Handle("device", device)
         return _DEVICES[kind, index].pointer
 
@@ -90,8 +89,11 @@ def set_exclusive(device: torch.device | str, exclusive: bool = True) -> None:
         NativeError: the device is the CPU, or there is no such GPU.
     """
     device = require_device(device)
-    check(library().fuse_device_set_exclusive(
-        device_handle(device.type, device.index or 0), c_int32(exclusive)))
+    check(
+        library().fuse_device_set_exclusive(
+            device_handle(device.type, device.index or 0), c_int32(exclusive)
+        )
+    )
 
 
 class SharedWeights:
@@ -118,8 +120,9 @@ class Workspaces:
         self._held: dict[int, tuple[int, Any]] = {}
         self._kept: list[Any] = []
 
-    def take(self, instance: c_void_p, size: int, stream: int,
-             capturing: bool) -> Any:
+    def take(
+        self, instance: c_void_p, size: int, stream: int, capturing: bool
+    ) -> Any:
         """A workspace of at least `size` bytes for a launch.
 
         Raises:
@@ -133,7 +136,8 @@ class Workspaces:
         if most < size:
             raise NativeError(
                 "a graph is captured before the kernel ran with inputs "
-                "of this size; call the model once before capturing it")
+                "of this size; call the model once before capturing it"
+            )
         return workspace
 
     def _reserve(self, instance: c_void_p, key: int, size: int) -> Any:
@@ -149,8 +153,11 @@ class Workspaces:
     @staticmethod
     def _create(instance: c_void_p, size: int) -> Handle:
         made = c_void_p()
-        check(library().fuse_workspace_create(instance, c_size_t(size),
-                                               byref(made)))
+        check(
+            library().fuse_workspace_create(
+                instance, c_size_t(size), byref(made)
+            )
+        )
         return Handle("workspace", made)
 
 
@@ -164,23 +171,33 @@ class Program:
     def signature(self) -> Signature:
         """Of the first function."""
         found = CSignature()
-        check(library().fuse_program_signature(
-            self._handle.pointer, c_size_t(0), byref(found)))
+        check(
+            library().fuse_program_signature(
+                self._handle.pointer, c_size_t(0), byref(found)
+            )
+        )
         return Signature(
             found.name.decode(),
-            tuple(map(tensor_type_of,
-                      found.arguments[:found.num_arguments])),
-            tuple(map(tensor_type_of, found.results[:found.num_results])),
-            found.max_tokens)
+            tuple(map(tensor_type_of, found.arguments[: found.num_arguments])),
+            tuple(map(tensor_type_of, found.results[: found.num_results])),
+            found.max_tokens,
+        )
 
-    def instance(self) -> "Instance":
+    def instance(self) -> Instance:
         """The one function of the code, without weights yet."""
         instance = c_void_p()
-        check(library().fuse_instance_create(self._handle.pointer, None,
-                                              byref(instance)))
+        check(
+            library().fuse_instance_create(
+                self._handle.pointer, None, byref(instance)
+            )
+        )
         signature = self.signature()
-        return Instance(instance, [len(r.shape) for r in signature.results],
-                        signature.max_tokens, self._workspaces)
+        return Instance(
+            instance,
+            [len(r.shape) for r in signature.results],
+            signature.max_tokens,
+            self._workspaces,
+        )
 
 
 class Instance:
@@ -193,8 +210,13 @@ class Instance:
         workspaces: what launches of instances of the same code share.
     """
 
-    def __init__(self, pointer: c_void_p, ranks: Sequence[int],
-                 max_tokens: int, workspaces: Workspaces) -> None:
+    def __init__(
+        self,
+        pointer: c_void_p,
+        ranks: Sequence[int],
+        max_tokens: int,
+        workspaces: Workspaces,
+    ) -> None:
         self.ranks = tuple(ranks)
         self.max_tokens = max_tokens
         self._handle = Handle("instance", pointer)
@@ -206,36 +228,53 @@ class Instance:
         require(tensor, torch.Tensor, f"parameter '{parameter}'", "a tensor")
         tensor = tensor.detach()
         view = tensor_view(tensor)
-        check(library().fuse_instance_bind_parameter(
-            self._handle.pointer, parameter.encode(), byref(view)))
+        check(
+            library().fuse_instance_bind_parameter(
+                self._handle.pointer, parameter.encode(), byref(view)
+            )
+        )
         self._weights[parameter] = (tensor, view)
 
     def limit_tokens(self, tokens: int) -> None:
         """Launches will have at most so many tokens: code for more is not
         loaded. A prepared instance loads what it lacks."""
-        check(library().fuse_instance_limit_tokens(self._handle.pointer,
-                                                    c_int64(tokens)))
+        check(
+            library().fuse_instance_limit_tokens(
+                self._handle.pointer, c_int64(tokens)
+            )
+        )
 
     def prepare(self, shared: SharedWeights | None = None) -> None:
         """Does what a launch must not: packs weights, loads code."""
         if shared is None:
             check(library().fuse_instance_prepare(self._handle.pointer))
         else:
-            check(library().fuse_instance_prepare_shared(
-                self._handle.pointer, shared.handle.pointer))
+            check(
+                library().fuse_instance_prepare_shared(
+                    self._handle.pointer, shared.handle.pointer
+                )
+            )
 
-    def result_shape(self, inputs: Sequence[torch.Tensor],
-                     result: int = 0) -> list[int]:
+    def result_shape(
+        self, inputs: Sequence[torch.Tensor], result: int = 0
+    ) -> list[int]:
         """Shape of a result for such inputs."""
         lib, rank = library(), self.ranks[result]
         shape = (c_int64 * max(1, rank))()
-        check(lib.fuse_instance_result_shape(
-            self._handle.pointer, tensor_views(inputs), c_size_t(len(inputs)),
-            c_size_t(result), shape))
+        check(
+            lib.fuse_instance_result_shape(
+                self._handle.pointer,
+                tensor_views(inputs),
+                c_size_t(len(inputs)),
+                c_size_t(result),
+                shape,
+            )
+        )
         return list(shape[:rank])
 
-    def launch(self, inputs: Sequence[torch.Tensor],
-               outputs: Sequence[torch.Tensor]) -> None:
+    def launch(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
+    ) -> None:
         """Runs on contiguous tensors, on the current stream of PyTorch.
 
         Raises:
@@ -243,8 +282,16 @@ class Instance:
         """
         lib = library()
         ins, outs = tensor_views(inputs), tensor_views(outputs)
-        args = LaunchArgs(sizeof(LaunchArgs), ins, len(inputs), outs,
-                           len(outputs), None, None, 0)
+        args = LaunchArgs(
+            sizeof(LaunchArgs),
+            ins,
+            len(inputs),
+            outs,
+            len(outputs),
+            None,
+            None,
+            0,
+        )
         if not (outputs and outputs[0].is_cuda):
             check(lib.fuse_launch(self._handle.pointer, byref(args)))
             return
@@ -253,12 +300,18 @@ class Instance:
         if capturing:
             args.flags = _ORDERED
         size = c_size_t()
-        check(lib.fuse_instance_workspace_size(
-            self._handle.pointer, ins, c_size_t(len(inputs)), byref(size)))
+        check(
+            lib.fuse_instance_workspace_size(
+                self._handle.pointer, ins, c_size_t(len(inputs)), byref(size)
+            )
+        )
         # Kernels of two launches must not mix in one workspace.
         with self._workspaces.lock:
             if size.value:
                 args.workspace = self._workspaces.take(
-                    self._handle.pointer, size.value, args.stream or 0,
-                    capturing).pointer
+                    self._handle.pointer,
+                    size.value,
+                    args.stream or 0,
+                    capturing,
+                ).pointer
             check(lib.fuse_launch(self._handle.pointer, byref(args)))

@@ -56,109 +56,144 @@ COMPILER: Mapping[str, _Words] = {
     "FUSE-N001": _Words(
         "activation-input-not-linear",
         "the activation does not read the result of a linear",
-        "let it read that result directly"),
+        "let it read that result directly",
+    ),
     "FUSE-N002": _Words(
         "intermediate-has-other-users",
         "a value between the members is used elsewhere, too",
-        "remove the other use, or end the pattern before it"),
+        "remove the other use, or end the pattern before it",
+    ),
     "FUSE-N003": _Words(
         "gate-partner-not-linear",
         "the activated gate is not multiplied by the result of a linear",
-        "compute act(gate(x)) * up(x) without other steps in between"),
+        "compute act(gate(x)) * up(x) without other steps in between",
+    ),
     "FUSE-N004": _Words(
         "gate-and-up-inputs-differ",
         "the gate and up projections do not read the same tensor",
-        "pass one tensor of one dtype to both"),
+        "pass one tensor of one dtype to both",
+    ),
     "FUSE-N005": _Words(
         "no-down-projection",
         "the hidden value does not go straight into a linear",
-        "remove the step between the activation and the down projection"),
+        "remove the step between the activation and the down projection",
+    ),
     "FUSE-N006": _Words(
-        "mixed-quantization", "only some of the linears are quantized",
-        "quantize all linears of the MLP, or none"),
+        "mixed-quantization",
+        "only some of the linears are quantized",
+        "quantize all linears of the MLP, or none",
+    ),
     "FUSE-N007": _Words(
         "input-not-quantized-here",
         "the input is quantized outside of the chain",
-        "quantize it in the linear that reads it, with a static scale"),
+        "quantize it in the linear that reads it, with a static scale",
+    ),
     "FUSE-N008": _Words(
         "scale-mismatch",
         "a linear expects another scale than its input was quantized with",
-        "use one scale for both; real values are scale times stored values"),
+        "use one scale for both; real values are scale times stored values",
+    ),
     "FUSE-N009": _Words(
         "quantization-styles-differ",
         "one linear computes on stored values, another on dequantized ones",
-        "quantize the inputs of all linears of the MLP in the same way"),
+        "quantize the inputs of all linears of the MLP in the same way",
+    ),
     "FUSE-N010": _Words(
         "members-in-different-blocks",
         "the members are called in different branches or loops",
-        "call all of them in one place"),
+        "call all of them in one place",
+    ),
     "FUSE-N011": _Words(
         "result-used-before-operands",
         "a result is used before all inputs of the kernel exist",
-        "compute all inputs before the first member is called"),
+        "compute all inputs before the first member is called",
+    ),
     "FUSE-N012": _Words(
         "no-consumer",
         "no linear of the chain reads the result of the norm directly",
-        "pass it to the linear in the type in which the norm returns it"),
+        "pass it to the linear in the type in which the norm returns it",
+    ),
     "FUSE-N013": _Words(
-        "disabled", "the site is switched off by an option",
-        "remove it from that option"),
+        "disabled",
+        "the site is switched off by an option",
+        "remove it from that option",
+    ),
     "FUSE-N014": _Words(
-        "family-not-requested", "the family of this kernel was not asked for",
-        "name it in a pattern, such as 'fuse:mlp'"),
+        "family-not-requested",
+        "the family of this kernel was not asked for",
+        "name it in a pattern, such as 'fuse:mlp'",
+    ),
     "FUSE-N015": _Words(
         "not-reversible",
         "the kernel does not expand into exactly the ops of the chain",
-        "report this as a bug of fuse, with the forwards of the members"),
+        "report this as a bug of fuse, with the forwards of the members",
+    ),
     "FUSE-N016": _Words(
-        "overlaps-kernel", "the chain overlaps with another kernel",
-        "unfuse that one, and fuse both in one call"),
+        "overlaps-kernel",
+        "the chain overlaps with another kernel",
+        "unfuse that one, and fuse both in one call",
+    ),
     "FUSE-N017": _Words(
         "dynamic-scale",
         "the scale of the input is measured at every call",
-        "find a static scale with fuse_mlir.calibrate"),
+        "find a static scale with fuse_mlir.calibrate",
+    ),
     "FUSE-N018": _Words(
         "input-scale-not-one-number",
         "the scale of an input is a tensor, not one number",
-        "find one static scale with fuse_mlir.calibrate"),
+        "find one static scale with fuse_mlir.calibrate",
+    ),
     "FUSE-N019": _Words(
         "input-scales-differ",
         "gate and up quantize their input with different scales",
         "calibrate one with fuse_mlir.calibrate, or give both the larger "
-        "'input_scale' in the 'scales' of a fusion_config"),
+        "'input_scale' in the 'scales' of a fusion_config",
+    ),
     "FUSE-N020": _Words(
         "storage-types-differ",
         "the linears compute on different storage types",
-        "store all weights of the MLP in one type, such as float8_e4m3fn"),
+        "store all weights of the MLP in one type, such as float8_e4m3fn",
+    ),
     "FUSE-N021": _Words(
         "division-orders-differ",
         "one input is divided by its scale, another multiplied by the "
         "reciprocal",
-        "quantize both in the same order"),
+        "quantize both in the same order",
+    ),
     "FUSE-N022": _Words(
         "bias-places-differ",
         "one bias is added before rounding, another after it",
-        "add all biases of the MLP in the same place"),
+        "add all biases of the MLP in the same place",
+    ),
     "FUSE-N023": _Words(
         "member-has-effects",
         "a member does something besides computing its result",
-        "move that out of its forward"),
+        "move that out of its forward",
+    ),
     "FUSE-N101": _Words(
         "extra-rounding",
         "a formula rounds between its steps, where the layer of a kernel "
         "stays in float32",
-        "call the function of torch.nn.functional instead"),
+        "call the function of torch.nn.functional instead",
+    ),
 }
 
 #: A norm alone would be the smallest kernel of a chain.
 _LAST = ("FUSE-N012",)
 #: Reasons that are in the checkpoint, and in no line of the model.
-_OF_VALUES = ("FUSE-N006", "FUSE-N008", "FUSE-N017", "FUSE-N018", "FUSE-N019",
-              "FUSE-N020")
+_OF_VALUES = (
+    "FUSE-N006",
+    "FUSE-N008",
+    "FUSE-N017",
+    "FUSE-N018",
+    "FUSE-N019",
+    "FUSE-N020",
+)
 
 
-def compiler_refusal(remarks: Sequence[Remark],
-                     context: str = "") -> Refusal | None:
+def compiler_refusal(
+    remarks: Sequence[Remark], context: str = ""
+) -> Refusal | None:
     """What the compiler says of members that form no kernel, or a smaller one
     than they could.
 
@@ -182,7 +217,8 @@ def compiler_refusal(remarks: Sequence[Remark],
     if words is None:
         name, reason = remark.named_reason
         words = _Words(name, reason, remark.fields.get("Suggestion", ""))
-    place = f" ({remark.place})" \
-        if remark.place and id_ not in _OF_VALUES else ""
+    place = (
+        f" ({remark.place})" if remark.place and id_ not in _OF_VALUES else ""
+    )
     parts = [f"{words.reason}{place}", context, words.advice]
     return Refusal(id_, words.name, "; ".join(filter(None, parts)))

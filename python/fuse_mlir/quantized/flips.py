@@ -38,8 +38,13 @@ class _Code:
     value: float
 
 
-def match_flips(chain: nn.Module, inputs: Sequence[Tensor], exact: Tensor,
-                ours: Tensor, error: float) -> tuple[Tensor, int]:
+def match_flips(
+    chain: nn.Module,
+    inputs: Sequence[Tensor],
+    exact: Tensor,
+    ours: Tensor,
+    error: float,
+) -> tuple[Tensor, int]:
     """The result in double precision, with the codes that a kernel took.
 
     Args:
@@ -53,9 +58,12 @@ def match_flips(chain: nn.Module, inputs: Sequence[Tensor], exact: Tensor,
         `exact`, in which rows are computed with other codes at ties where
         that brings them to the kernel's, and how many codes that took.
     """
-    linears = [module for module in chain.modules()
-               if isinstance(module, StoredLinear)
-               and module.scale_of_input is not None]
+    linears = [
+        module
+        for module in chain.modules()
+        if isinstance(module, StoredLinear)
+        and module.scale_of_input is not None
+    ]
     leading = exact.shape[:-1]
     if not linears or any(t.shape[:-1] != leading for t in inputs):
         return exact, 0
@@ -67,30 +75,44 @@ def match_flips(chain: nn.Module, inputs: Sequence[Tensor], exact: Tensor,
     for row in off.argsort(descending=True)[:_MOST_ROWS].tolist():
         if not off[row] > error:
             break
-        best, used = _match_row(chain, linears, [t[row:row + 1] for t in rows],
-                                result[row], ours[row], error)
+        best, used = _match_row(
+            chain,
+            linears,
+            [t[row : row + 1] for t in rows],
+            result[row],
+            ours[row],
+            error,
+        )
         result[row] = best
         count += used
     return result.reshape(exact.shape), count
 
 
-def _match_row(chain: nn.Module, linears: Sequence[StoredLinear],
-               row: Sequence[Tensor], exact: Tensor, ours: Tensor,
-               error: float) -> tuple[Tensor, int]:
+def _match_row(
+    chain: nn.Module,
+    linears: Sequence[StoredLinear],
+    row: Sequence[Tensor],
+    exact: Tensor,
+    ours: Tensor,
+    error: float,
+) -> tuple[Tensor, int]:
     """One row with the codes at ties that bring it nearest to `ours`, added
     one after the other as long as each explains most of the difference."""
     taken: list[_Code] = []
     best, distance = exact, float((exact - ours).norm())
-    while len(taken) < _MOST_CODES \
-            and distance > error * float(exact.norm()):
-        ties = [code for code in _ties(chain, linears, row, taken, error)
-                if not any((code.linears, code.column)
-                           == (t.linears, t.column) for t in taken)]
+    while len(taken) < _MOST_CODES and distance > error * float(exact.norm()):
+        ties = [
+            code
+            for code in _ties(chain, linears, row, taken, error)
+            if not any(
+                (code.linears, code.column) == (t.linears, t.column)
+                for t in taken
+            )
+        ]
         if not ties:
             break
         codes = [[*taken, code] for code in ties]
-        with _reading(linears, lambda number, x: _with_codes(x, number,
-                                                             codes)):
+        with _reading(linears, lambda number, x: _with_codes(x, number, codes)):
             tried = chain(*(t.expand(len(ties), -1) for t in row))
         off = (tried - ours).norm(dim=-1)
         nearest = int(off.argmin())
@@ -101,9 +123,13 @@ def _match_row(chain: nn.Module, linears: Sequence[StoredLinear],
     return best, len(taken)
 
 
-def _ties(chain: nn.Module, linears: Sequence[StoredLinear],
-          row: Sequence[Tensor], taken: list[_Code],
-          error: float) -> Iterator[_Code]:
+def _ties(
+    chain: nn.Module,
+    linears: Sequence[StoredLinear],
+    row: Sequence[Tensor],
+    taken: list[_Code],
+    error: float,
+) -> Iterator[_Code]:
     """Inputs of linears that lie at the middle between two codes."""
     seen: dict[int, Tensor] = {}
 
@@ -117,9 +143,16 @@ def _ties(chain: nn.Module, linears: Sequence[StoredLinear],
     groups: list[tuple[int, ...]] = []
     for number, values in seen.items():
         # Gate and up of a gated MLP read the same codes.
-        same = next((g for g in groups if torch.equal(seen[g[0]], values)
-                     and linears[g[0]].scale_of_input
-                     == linears[number].scale_of_input), ())
+        same = next(
+            (
+                g
+                for g in groups
+                if torch.equal(seen[g[0]], values)
+                and linears[g[0]].scale_of_input
+                == linears[number].scale_of_input
+            ),
+            (),
+        )
         groups = [g for g in groups if g != same] + [(*same, number)]
     for group in groups:
         linear, values = linears[group[0]], seen[group[0]]
@@ -128,13 +161,18 @@ def _ties(chain: nn.Module, linears: Sequence[StoredLinear],
         codes = _codes(linear.stored.dtype).to(values.device)
         scaled = values.double() / scale
         middles = (codes[1:] + codes[:-1]) / 2
-        above = torch.searchsorted(middles, scaled).clamp(
-            1, len(middles) - 1)
+        above = torch.searchsorted(middles, scaled).clamp(1, len(middles) - 1)
         below = above - 1
-        nearest = torch.where((scaled - middles[below]).abs()
-                              < (scaled - middles[above]).abs(), below, above)
-        room = _SPREAD * error * torch.maximum(
-            scaled.abs(), scaled.square().mean().sqrt())
+        nearest = torch.where(
+            (scaled - middles[below]).abs() < (scaled - middles[above]).abs(),
+            below,
+            above,
+        )
+        room = (
+            _SPREAD
+            * error
+            * torch.maximum(scaled.abs(), scaled.square().mean().sqrt())
+        )
         is_tie = (scaled - middles[nearest]).abs() <= room
         for column in is_tie.nonzero()[:, 0].tolist():
             at = int(nearest[column])
@@ -143,7 +181,7 @@ def _ties(chain: nn.Module, linears: Sequence[StoredLinear],
                 yield _Code(group, column, float(codes[choice]) * scale)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _codes(dtype: torch.dtype) -> Tensor:
     """All numbers that a storage type holds, in order."""
     assert dtype in STORAGE
@@ -151,8 +189,9 @@ def _codes(dtype: torch.dtype) -> Tensor:
     return patterns[patterns.isfinite()].unique()
 
 
-def _with_codes(x: Tensor, number: int,
-                codes: Sequence[Sequence[_Code]]) -> Tensor:
+def _with_codes(
+    x: Tensor, number: int, codes: Sequence[Sequence[_Code]]
+) -> Tensor:
     """The input of a linear, row i of which has the codes `codes[i]`."""
     x = x.clone()
     for row, chosen in enumerate(codes):
@@ -163,14 +202,17 @@ def _with_codes(x: Tensor, number: int,
 
 
 @contextmanager
-def _reading(linears: Sequence[StoredLinear],
-             change: Callable[[int, Tensor], Tensor]) -> Iterator[None]:
+def _reading(
+    linears: Sequence[StoredLinear], change: Callable[[int, Tensor], Tensor]
+) -> Iterator[None]:
     """Passes what each linear reads through a function. A chain calls members
     without their hooks, so forwards are replaced."""
     for number, linear in enumerate(linears):
         linear.__dict__["forward"] = functools.partial(
-            lambda number, forward, x: forward(change(number, x)), number,
-            linear.forward)
+            lambda number, forward, x: forward(change(number, x)),
+            number,
+            linear.forward,
+        )
     try:
         yield
     finally:

@@ -35,17 +35,21 @@ def entries_of(module: nn.Module) -> dict[str, torch.Tensor]:
 
 def is_fp8_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
     """Whether a module is a linear with a stored weight of somebody else."""
-    return isinstance(module, nn.Linear) \
-        and not isinstance(module, StoredLinear) \
+    return (
+        isinstance(module, nn.Linear)
+        and not isinstance(module, StoredLinear)
         and is_stored(entries_of(module))
+    )
 
 
 def policy_for(module: nn.Module, activations: str = "static") -> Policy:
     """How a linear of a loaded model computes: `FP8Linear` of transformers
     adds its bias in an op of its own."""
     own = any(k.__name__ == "FP8Linear" for k in type(module).__mro__)
-    return Policy(activations=activations,
-                  bias_place="after_rounding" if own else "before_rounding")
+    return Policy(
+        activations=activations,
+        bias_place="after_rounding" if own else "before_rounding",
+    )
 
 
 def emulate(model: nn.Module) -> int:
@@ -56,8 +60,11 @@ def emulate(model: nn.Module) -> int:
     """
     changed = 0
     for module in model.modules():
-        if is_fp8_linear(module) and _lacks_kernel(module) \
-                and _EMULATED.origin(type(module)) is None:
+        if (
+            is_fp8_linear(module)
+            and _lacks_kernel(module)
+            and _EMULATED.origin(type(module)) is None
+        ):
             _EMULATED.put_on(module)
             changed += 1
     return changed
@@ -70,9 +77,13 @@ def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
     Args:
         always: also where kernels are installed, for a run without data.
     """
-    changed = [m for m in model.modules()
-               if is_fp8_linear(m) and (always or _lacks_kernel(m))
-               and _EMULATED.origin(type(m)) is None]
+    changed = [
+        m
+        for m in model.modules()
+        if is_fp8_linear(m)
+        and (always or _lacks_kernel(m))
+        and _EMULATED.origin(type(m)) is None
+    ]
     kinds = [type(m) for m in changed]
     for module in changed:
         _EMULATED.put_on(module)
@@ -84,8 +95,10 @@ def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
 
 
 def _lacks_kernel(module: nn.Linear) -> bool:
-    return module.weight.device.type != "cuda" \
+    return (
+        module.weight.device.type != "cuda"
         or importlib.util.find_spec("kernels") is None
+    )
 
 
 def _restore(kind: Kind) -> nn.Module:
@@ -99,14 +112,15 @@ def _forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     return _compute(entries_of(self), x, policy_for(self))
 
 
-def _compute(entries: Mapping[str, torch.Tensor], x: torch.Tensor,
-             policy: Policy) -> torch.Tensor:
+def _compute(
+    entries: Mapping[str, torch.Tensor], x: torch.Tensor, policy: Policy
+) -> torch.Tensor:
     try:
         return StoredLinear(read_linear("", entries, policy), policy)(x)
     except Refused:
         return nn.functional.linear(
-            x, dequantized_weight(entries, policy, x.dtype),
-            entries.get("bias"))
+            x, dequantized_weight(entries, policy, x.dtype), entries.get("bias")
+        )
 
 
 def _has_no_data(tensor: torch.Tensor) -> bool:
@@ -115,5 +129,6 @@ def _has_no_data(tensor: torch.Tensor) -> bool:
     return tensor.is_meta or isinstance(tensor, FakeTensor)
 
 
-_EMULATED = Derived("_fuse_emulates", _restore,
-                    lambda kind: {"forward": _forward})
+_EMULATED = Derived(
+    "_fuse_emulates", _restore, lambda kind: {"forward": _forward}
+)

@@ -46,8 +46,11 @@ INPUT_SCALES = ("input_scale", "activation_scale", "act_scale")
 ZERO_POINTS = ("weight_zero_point", "input_zero_point")
 KNOWN = ("weight", "bias", *WEIGHT_SCALES, *INPUT_SCALES, *ZERO_POINTS)
 #: Refusals after which the real weight is still known.
-CAN_DEQUANTIZE = ("block-scale", "input-scale-missing",
-                  "zero-point-in-checkpoint")
+CAN_DEQUANTIZE = (
+    "block-scale",
+    "input-scale-missing",
+    "zero-point-in-checkpoint",
+)
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,22 @@ class Policy:
 
     def __post_init__(self) -> None:
         for what, value, known in (
-                ("activations", self.activations, ACTIVATIONS),
-                ("order", self.order, ORDERS),
-                ("place of the bias", self.bias_place, BIAS_PLACES),
-                ("unsupported", self.unsupported, ("error", "dequantize"))):
+            ("activations", self.activations, ACTIVATIONS),
+            ("order", self.order, ORDERS),
+            ("place of the bias", self.bias_place, BIAS_PLACES),
+            ("unsupported", self.unsupported, ("error", "dequantize")),
+        ):
             if value not in known:
-                raise BlockError(f"unknown {what} '{value}'; expected one of "
-                                 + ", ".join(known))
+                raise BlockError(
+                    f"unknown {what} '{value}'; expected one of "
+                    + ", ".join(known)
+                )
         for name in self.inverse:
             if name not in WEIGHT_SCALES + INPUT_SCALES:
                 raise BlockError(
                     f"'{name}' is no name of a scale; expected one of "
-                    + ", ".join(WEIGHT_SCALES + INPUT_SCALES))
+                    + ", ".join(WEIGHT_SCALES + INPUT_SCALES)
+                )
 
 
 @dataclass(frozen=True)
@@ -122,19 +129,24 @@ def shortest(scale: float) -> float:
     return float(str(np.float32(scale)))
 
 
-def _read_scale(linear: str, name: str, tensor: torch.Tensor,
-                inverse: bool) -> torch.Tensor:
+def _read_scale(
+    linear: str, name: str, tensor: torch.Tensor, inverse: bool
+) -> torch.Tensor:
     """The values of a scale in f32, in the direction real = scale * stored."""
     if tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        raise Refused("scale-type", linear,
-                      f"'{name}' is {tensor.dtype}; expected torch.float32, "
-                      "torch.bfloat16 or torch.float16")
+        raise Refused(
+            "scale-type",
+            linear,
+            f"'{name}' is {tensor.dtype}; expected torch.float32, "
+            "torch.bfloat16 or torch.float16",
+        )
     values = tensor.detach().to("cpu", torch.float32)
     for value in values.flatten().tolist():
         problem = scale_problem(value)
         if problem is not None:
-            raise Refused("unusable-scale", linear,
-                          f"'{name}' {problem}, got {value:g}")
+            raise Refused(
+                "unusable-scale", linear, f"'{name}' {problem}, got {value:g}"
+            )
     # One for each channel is read by kernels, beside the weight.
     return (1.0 / values if inverse else values).to(tensor.device)
 
@@ -143,21 +155,30 @@ def _is_number(shape: torch.Size) -> bool:
     return all(size == 1 for size in shape)
 
 
-def _pick(linear: str, entries: Mapping[str, torch.Tensor],
-          names: tuple[str, ...], policy: Policy) \
-        -> tuple[str, torch.Tensor] | None:
+def _pick(
+    linear: str,
+    entries: Mapping[str, torch.Tensor],
+    names: tuple[str, ...],
+    policy: Policy,
+) -> tuple[str, torch.Tensor] | None:
     """The scale among `names`; several have to agree."""
-    found = {name: _read_scale(linear, name, entries[name],
-                               name in policy.inverse)
-             for name in names if entries.get(name) is not None}
+    found = {
+        name: _read_scale(linear, name, entries[name], name in policy.inverse)
+        for name in names
+        if entries.get(name) is not None
+    }
     if not found:
         return None
     first, values = next(iter(found.items()))
     for name, other in found.items():
-        if other.numel() != values.numel() \
-                or not torch.equal(other.flatten(), values.flatten()):
-            raise Refused("scale-conflict", linear,
-                          f"'{first}' and '{name}' are different numbers")
+        if other.numel() != values.numel() or not torch.equal(
+            other.flatten(), values.flatten()
+        ):
+            raise Refused(
+                "scale-conflict",
+                linear,
+                f"'{first}' and '{name}' are different numbers",
+            )
     return first, values
 
 
@@ -183,8 +204,9 @@ def weight_direction(weight: torch.Tensor, scale: float | torch.Tensor) -> str:
     return "inverted" if distance > 6 and inverse + 4 < distance else "ok"
 
 
-def original_direction(weight: torch.Tensor, scale: float | torch.Tensor,
-                       original: torch.Tensor) -> str:
+def original_direction(
+    weight: torch.Tensor, scale: float | torch.Tensor, original: torch.Tensor
+) -> str:
     """Compares with the weight before quantization: `ok`, `inverted` or
     `different`."""
     factor = as_scale(scale)
@@ -194,8 +216,7 @@ def original_direction(weight: torch.Tensor, scale: float | torch.Tensor,
 
     def error(candidate: torch.Tensor) -> float:
         restored = dequantize(weight, candidate).double()
-        return float((restored - exact).norm()
-                     / exact.norm().clamp(min=1e-300))
+        return float((restored - exact).norm() / exact.norm().clamp(min=1e-300))
 
     # Storing in 8 bits costs a few percent.
     if error(factor) < 0.25:
@@ -217,28 +238,36 @@ def input_direction(scale: float, seen: Range, storage: str) -> str:
     return "inverted" if distance > 5 and inverse + 4 < distance else "ok"
 
 
-def check_input_scales(scales: Mapping[str, float],
-                       seen: Mapping[str, Range], storage: str) -> None:
+def check_input_scales(
+    scales: Mapping[str, float], seen: Mapping[str, Range], storage: str
+) -> None:
     """Raises Refused for an input scale that sample inputs contradict."""
     for linear, scale in scales.items():
-        if linear in seen \
-                and input_direction(scale, seen[linear], storage) != "ok":
+        if (
+            linear in seen
+            and input_direction(scale, seen[linear], storage) != "ok"
+        ):
             largest = largest_value(storage)
             raise Refused(
-                "inverted-scale-in-checkpoint", linear,
+                "inverted-scale-in-checkpoint",
+                linear,
                 f"the input scale {scale:g} reaches to {scale * largest:g}, "
                 f"the largest input is {seen[linear].largest:g}; the inverse "
                 f"reaches to {largest / scale:g}, so invert the scale in the "
                 "checkpoint, or name it with --inverse-scales of python -m "
-                "fuse_mlir import")
+                "fuse_mlir import",
+            )
 
 
 # One linear.
 
 
-def read_linear(linear: str, entries: Mapping[str, torch.Tensor],
-                policy: Policy,
-                original: torch.Tensor | None = None) -> StoredParts:
+def read_linear(
+    linear: str,
+    entries: Mapping[str, torch.Tensor],
+    policy: Policy,
+    original: torch.Tensor | None = None,
+) -> StoredParts:
     """Checks the entries of a linear, named without its path.
 
     Raises:
@@ -246,23 +275,33 @@ def read_linear(linear: str, entries: Mapping[str, torch.Tensor],
     """
     for name, tensor in entries.items():
         if name not in KNOWN and tensor is not None:
-            raise Refused("unknown-scale-name", linear,
-                          f"'{name}'; known are " + ", ".join(KNOWN))
+            raise Refused(
+                "unknown-scale-name",
+                linear,
+                f"'{name}'; known are " + ", ".join(KNOWN),
+            )
         if hasattr(tensor, "device_mesh"):
-            raise Refused("sharded-weight", linear,
-                          f"'{name}' is spread over {tensor.device_mesh}")
+            raise Refused(
+                "sharded-weight",
+                linear,
+                f"'{name}' is spread over {tensor.device_mesh}",
+            )
     weight = entries["weight"].detach()
     storage = STORAGE.get(weight.dtype)
     if storage is None or weight.dim() != 2:
-        raise Refused("weight-type", linear,
-                      f"the weight is {weight.dtype} of shape "
-                      f"{list(weight.shape)}; expected a matrix of "
-                      + ", ".join(map(str, STORAGE)))
+        raise Refused(
+            "weight-type",
+            linear,
+            f"the weight is {weight.dtype} of shape "
+            f"{list(weight.shape)}; expected a matrix of "
+            + ", ".join(map(str, STORAGE)),
+        )
     for name in ZERO_POINTS:
         point = entries.get(name)
         if point is not None and bool((point.to(torch.float32) != 0).any()):
-            raise Refused("zero-point-in-checkpoint", linear,
-                          f"'{name}' is not zero")
+            raise Refused(
+                "zero-point-in-checkpoint", linear, f"'{name}' is not zero"
+            )
     weight_scale = _read_weight_scale(linear, weight, entries, policy)
     _check_direction(linear, weight, weight_scale, original)
     input_scale = None
@@ -271,13 +310,19 @@ def read_linear(linear: str, entries: Mapping[str, torch.Tensor],
     return StoredParts(weight, weight_scale, input_scale, entries.get("bias"))
 
 
-def _read_weight_scale(linear: str, weight: torch.Tensor,
-                       entries: Mapping[str, torch.Tensor],
-                       policy: Policy) -> float | torch.Tensor:
+def _read_weight_scale(
+    linear: str,
+    weight: torch.Tensor,
+    entries: Mapping[str, torch.Tensor],
+    policy: Policy,
+) -> float | torch.Tensor:
     found = _pick(linear, entries, WEIGHT_SCALES, policy)
     if found is None:
-        raise Refused("weight-scale-missing", linear,
-                      "expected one of " + ", ".join(WEIGHT_SCALES))
+        raise Refused(
+            "weight-scale-missing",
+            linear,
+            "expected one of " + ", ".join(WEIGHT_SCALES),
+        )
     name, values = found
     shape = values.shape
     if _is_number(shape):
@@ -285,61 +330,88 @@ def _read_weight_scale(linear: str, weight: torch.Tensor,
     out, features = weight.shape
     if shape in ((out,), (out, 1)):
         return values.reshape(-1)
-    if values.dim() == 2 and shape[0] <= out and shape[1] <= features \
-            and shape != (1, features):
+    if (
+        values.dim() == 2
+        and shape[0] <= out
+        and shape[1] <= features
+        and shape != (1, features)
+    ):
         rows, columns = -(-out // shape[0]), -(-features // shape[1])
-        raise Refused("block-scale", linear,
-                      f"'{name}' has shape {list(shape)}, one entry per block "
-                      f"of {rows}x{columns} of the weight; load the model "
-                      "dequantized to fuse it in 16 bits, for example with "
-                      "FineGrainedFP8Config(dequantize=True) of transformers, "
-                      "or import it with --unsupported dequantize")
-    raise Refused("scale-shape", linear,
-                  f"'{name}' has shape {list(shape)}; expected one number, "
-                  f"[{out}] or [{out}, 1]")
+        raise Refused(
+            "block-scale",
+            linear,
+            f"'{name}' has shape {list(shape)}, one entry per block "
+            f"of {rows}x{columns} of the weight; load the model "
+            "dequantized to fuse it in 16 bits, for example with "
+            "FineGrainedFP8Config(dequantize=True) of transformers, "
+            "or import it with --unsupported dequantize",
+        )
+    raise Refused(
+        "scale-shape",
+        linear,
+        f"'{name}' has shape {list(shape)}; expected one number, "
+        f"[{out}] or [{out}, 1]",
+    )
 
 
-def _read_input_scale(linear: str, entries: Mapping[str, torch.Tensor],
-                      policy: Policy) -> float:
+def _read_input_scale(
+    linear: str, entries: Mapping[str, torch.Tensor], policy: Policy
+) -> float:
     found = _pick(linear, entries, INPUT_SCALES, policy)
     if found is None:
-        raise Refused("input-scale-missing", linear,
-                      "expected one of " + ", ".join(INPUT_SCALES)
-                      + "; its activations are quantized dynamically, and "
-                      "fuse_mlir.calibrate(model, inputs) measures static "
-                      "scales for them")
+        raise Refused(
+            "input-scale-missing",
+            linear,
+            "expected one of "
+            + ", ".join(INPUT_SCALES)
+            + "; its activations are quantized dynamically, and "
+            "fuse_mlir.calibrate(model, inputs) measures static "
+            "scales for them",
+        )
     name, values = found
     if not _is_number(values.shape):
-        raise Refused("scale-shape", linear,
-                      f"'{name}' has shape {list(values.shape)}; an input has "
-                      "one number")
+        raise Refused(
+            "scale-shape",
+            linear,
+            f"'{name}' has shape {list(values.shape)}; an input has one number",
+        )
     return shortest(float(values))
 
 
-def _check_direction(linear: str, weight: torch.Tensor,
-                     scale: float | torch.Tensor,
-                     original: torch.Tensor | None) -> None:
+def _check_direction(
+    linear: str,
+    weight: torch.Tensor,
+    scale: float | torch.Tensor,
+    original: torch.Tensor | None,
+) -> None:
     if weight.is_meta:
         return
     if original is not None:
         verdict = original_direction(weight, scale, original)
         if verdict == "different":
-            raise Refused("scale-conflict", linear,
-                          "neither the scale of the weight nor its inverse "
-                          "gives the original weight")
+            raise Refused(
+                "scale-conflict",
+                linear,
+                "neither the scale of the weight nor its inverse "
+                "gives the original weight",
+            )
     else:
         verdict = weight_direction(weight, scale)
     if verdict == "inverted":
         number = float(as_scale(scale).median())
-        raise Refused("inverted-scale-in-checkpoint", linear,
-                      f"the scale of the weight is {number:g}, and the data "
-                      f"fits its inverse {1.0 / number:g}; invert it in the "
-                      "checkpoint, or name it with --inverse-scales of "
-                      "python -m fuse_mlir import")
+        raise Refused(
+            "inverted-scale-in-checkpoint",
+            linear,
+            f"the scale of the weight is {number:g}, and the data "
+            f"fits its inverse {1.0 / number:g}; invert it in the "
+            "checkpoint, or name it with --inverse-scales of "
+            "python -m fuse_mlir import",
+        )
 
 
-def dequantized_weight(entries: Mapping[str, torch.Tensor], policy: Policy,
-                       dtype: torch.dtype) -> torch.Tensor:
+def dequantized_weight(
+    entries: Mapping[str, torch.Tensor], policy: Policy, dtype: torch.dtype
+) -> torch.Tensor:
     """The real weight of any layout whose values are known, rounded once."""
     weight = entries["weight"].detach().to(torch.float32)
     point = entries.get("weight_zero_point")
@@ -364,12 +436,17 @@ def dequantized_weight(entries: Mapping[str, torch.Tensor], policy: Policy,
 
 
 @torch.library.custom_op("fuse_mlir::stored_linear", mutates_args=())
-def stored_linear(x: torch.Tensor, weight: torch.Tensor,
-                  bias: torch.Tensor | None,
-                  channel_scale: torch.Tensor | None,
-                  input_scale: float | None, weight_scale: float | None,
-                  activations: str, order: str,
-                  bias_place: str) -> torch.Tensor:
+def stored_linear(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    channel_scale: torch.Tensor | None,
+    input_scale: float | None,
+    weight_scale: float | None,
+    activations: str,
+    order: str,
+    bias_place: str,
+) -> torch.Tensor:
     """A linear on a stored weight, with the arithmetic of the fuse ops.
 
     The result has the type of `x`. Sums are in f64, so that they have no
@@ -402,17 +479,29 @@ def stored_linear(x: torch.Tensor, weight: torch.Tensor,
 
 
 @stored_linear.register_fake
-def _stored_linear_shape(x, weight, bias, channel_scale, input_scale,
-                         weight_scale, activations, order, bias_place):
+def _stored_linear_shape(
+    x,
+    weight,
+    bias,
+    channel_scale,
+    input_scale,
+    weight_scale,
+    activations,
+    order,
+    bias_place,
+):
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
 
 def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
     """The scale that `fuse.dynamic_quantize` measures, ready to broadcast."""
     magnitude = x.float().abs()
-    amax = magnitude.amax(dim=-1, keepdim=True) if scope == "per_token" \
+    amax = (
+        magnitude.amax(dim=-1, keepdim=True)
+        if scope == "per_token"
         else magnitude.amax()
-    return (amax / largest_value(storage)).clamp(min=2.0 ** -64)
+    )
+    return (amax / largest_value(storage)).clamp(min=2.0**-64)
 
 
 class Shown(torch.Tensor):
@@ -425,17 +514,21 @@ class Shown(torch.Tensor):
 
         name = getattr(func, "__name__", str(func))
         if name not in METADATA:
-            raise RuntimeError(f"'{name}' reads a weight that is stored in 8 "
-                               "bits outside of its linear")
+            raise RuntimeError(
+                f"'{name}' reads a weight that is stored in 8 "
+                "bits outside of its linear"
+            )
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-            cls, func: Any, types: Any, args: Any = (),
-            kwargs: Any = None) -> Any:
-        raise RuntimeError(f"'{func}' reads a weight that is stored in 8 bits "
-                           "outside of its linear")
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        raise RuntimeError(
+            f"'{func}' reads a weight that is stored in 8 bits "
+            "outside of its linear"
+        )
 
 
 class StoredLinear(nn.Module):
@@ -451,17 +544,26 @@ class StoredLinear(nn.Module):
     bias: torch.Tensor | None
     weight_scale: torch.Tensor | None
 
-    def __init__(self, parts: StoredParts, policy: Policy,
-                 shown: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        parts: StoredParts,
+        policy: Policy,
+        shown: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self._buffers["weight"] = parts.weight
-        self.register_buffer("bias", None if parts.bias is None
-                             else parts.bias.detach())
-        vector = parts.weight_scale \
-            if isinstance(parts.weight_scale, torch.Tensor) else None
+        self.register_buffer(
+            "bias", None if parts.bias is None else parts.bias.detach()
+        )
+        vector = (
+            parts.weight_scale
+            if isinstance(parts.weight_scale, torch.Tensor)
+            else None
+        )
         self.register_buffer("weight_scale", vector)
-        self.scale_of_weight = None if vector is not None \
-            else float(parts.weight_scale)
+        self.scale_of_weight = (
+            None if vector is not None else float(parts.weight_scale)
+        )
         self.scale_of_input = parts.input_scale
         self.policy = policy
         self.shown = shown
@@ -479,10 +581,13 @@ class StoredLinear(nn.Module):
         if self.shown is None:
             return self.stored
         return torch.Tensor._make_wrapper_subclass(
-            Shown, self.stored.shape, dtype=self.shown,
-            device=self.stored.device)
+            Shown,
+            self.stored.shape,
+            dtype=self.shown,
+            device=self.stored.device,
+        )
 
-    def _apply(self, fn: Any, recurse: bool = True) -> "StoredLinear":
+    def _apply(self, fn: Any, recurse: bool = True) -> StoredLinear:
         # A stored weight is no number that another type could hold.
         def kept(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.element_size() > 1:
@@ -495,9 +600,16 @@ class StoredLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return stored_linear(
-            x, self.stored, self.bias, self.weight_scale, self.scale_of_input,
-            self.scale_of_weight, self.policy.activations, self.policy.order,
-            self.policy.bias_place)
+            x,
+            self.stored,
+            self.bias,
+            self.weight_scale,
+            self.scale_of_input,
+            self.scale_of_weight,
+            self.policy.activations,
+            self.policy.order,
+            self.policy.bias_place,
+        )
 
 
 @dataclass(frozen=True)
@@ -508,11 +620,14 @@ class Kept:
     refusal: Refused
 
 
-def make_linear(path: str, entries: Mapping[str, torch.Tensor],
-                policy: Policy, dtype: torch.dtype,
-                original: torch.Tensor | None = None,
-                shown: torch.dtype | None = None) \
-        -> tuple[nn.Module, Kept | None]:
+def make_linear(
+    path: str,
+    entries: Mapping[str, torch.Tensor],
+    policy: Policy,
+    dtype: torch.dtype,
+    original: torch.Tensor | None = None,
+    shown: torch.dtype | None = None,
+) -> tuple[nn.Module, Kept | None]:
     """The module for the entries of one linear.
 
     Args:
@@ -525,23 +640,32 @@ def make_linear(path: str, entries: Mapping[str, torch.Tensor],
     try:
         parts = read_linear(path, entries, policy, original)
     except Refused as refusal:
-        if policy.unsupported != "dequantize" \
-                or refusal.name not in CAN_DEQUANTIZE:
+        if (
+            policy.unsupported != "dequantize"
+            or refusal.name not in CAN_DEQUANTIZE
+        ):
             raise
         weight = dequantized_weight(entries, policy, dtype)
         bias = entries.get("bias")
-        module = nn.Linear(weight.shape[1], weight.shape[0],
-                           bias=bias is not None, device="meta", dtype=dtype)
+        module = nn.Linear(
+            weight.shape[1],
+            weight.shape[0],
+            bias=bias is not None,
+            device="meta",
+            dtype=dtype,
+        )
         module.weight = nn.Parameter(weight, requires_grad=False)
         if bias is not None:
-            module.bias = nn.Parameter(bias.detach().to(dtype),
-                                       requires_grad=False)
+            module.bias = nn.Parameter(
+                bias.detach().to(dtype), requires_grad=False
+            )
         return module, Kept(path, refusal)
     return StoredLinear(parts, policy, shown), None
 
 
-def replace_linears(model: nn.Module, policy: Policy,
-                    dtype: torch.dtype = torch.bfloat16) -> list[Kept]:
+def replace_linears(
+    model: nn.Module, policy: Policy, dtype: torch.dtype = torch.bfloat16
+) -> list[Kept]:
     """Replaces every module of `model` with an 8-bit weight and scales.
 
     For a model that is loaded already, as transformers' FP8Linear modules
@@ -569,5 +693,8 @@ def is_stored(entries: Mapping[str, torch.Tensor]) -> bool:
     weight = entries.get("weight")
     return weight is not None and (
         weight.element_size() == 1
-        or any(re.fullmatch(r"(weight|input|activation|act)_.*scale.*", name)
-               for name in entries))
+        or any(
+            re.fullmatch(r"(weight|input|activation|act)_.*scale.*", name)
+            for name in entries
+        )
+    )

@@ -45,8 +45,10 @@ def largest_value(storage: str) -> float:
         RangeError: `storage` is not f8E4M3FN, f8E5M2 or i8.
     """
     if not isinstance(storage, str) or storage not in _LARGEST:
-        raise RangeError(f"unknown storage type '{storage}'; expected one of "
-                         f"{', '.join(_LARGEST)}")
+        raise RangeError(
+            f"unknown storage type '{storage}'; expected one of "
+            f"{', '.join(_LARGEST)}"
+        )
     return _LARGEST[storage]
 
 
@@ -58,8 +60,12 @@ def as_scale(scale: float | torch.Tensor) -> torch.Tensor:
     return torch.tensor(scale, dtype=torch.float32, device="cpu")
 
 
-def quantize(values: torch.Tensor, scale: float | torch.Tensor,
-             storage: str, order: str = "reciprocal") -> torch.Tensor:
+def quantize(
+    values: torch.Tensor,
+    scale: float | torch.Tensor,
+    storage: str,
+    order: str = "reciprocal",
+) -> torch.Tensor:
     """Stored values of `values`: saturate(round(values * (1 / scale))).
 
     The arithmetic of `fuse.quantize`: f32, round to nearest even, saturation
@@ -85,8 +91,9 @@ def quantize(values: torch.Tensor, scale: float | torch.Tensor,
     return scaled.clamp(-largest, largest).to(_TORCH_TYPES[storage])
 
 
-def dequantize(stored: torch.Tensor,
-               scale: float | torch.Tensor) -> torch.Tensor:
+def dequantize(
+    stored: torch.Tensor, scale: float | torch.Tensor
+) -> torch.Tensor:
     """Real values in f32: scale * stored."""
     scales = as_scale(scale)
     return stored.to(torch.float32) * scales
@@ -113,26 +120,42 @@ class Range:
 
     def __post_init__(self) -> None:
         if self.bins < 2 or self.bins % 2:
-            raise RangeError("number of bins must be even and positive, got "
-                             f"{self.bins}")
+            raise RangeError(
+                f"number of bins must be even and positive, got {self.bins}"
+            )
         self.histogram = np.zeros(self.bins, dtype=np.int64)
         self.sample = np.zeros(0, dtype=np.float32)
         self._random = np.random.default_rng(self.seed)
 
     @classmethod
-    def restore(cls, histogram: np.ndarray, sample: np.ndarray, count: int,
-                largest: float, limit: float, seed: int,
-                sample_size: int) -> Range:
+    def restore(
+        cls,
+        histogram: np.ndarray,
+        sample: np.ndarray,
+        count: int,
+        largest: float,
+        limit: float,
+        seed: int,
+        sample_size: int,
+    ) -> Range:
         """A range as it was; nothing is to be added to it.
 
         Raises:
             RangeError: the parts contradict each other.
         """
-        seen = cls(bins=int(histogram.size), sample_size=sample_size,
-                   seed=seed, count=count, largest=largest, limit=limit)
-        if int(histogram.sum()) != count \
-                or sample.size != min(count, sample_size) \
-                or not 0.0 <= largest <= limit:
+        seen = cls(
+            bins=int(histogram.size),
+            sample_size=sample_size,
+            seed=seed,
+            count=count,
+            largest=largest,
+            limit=limit,
+        )
+        if (
+            int(histogram.sum()) != count
+            or sample.size != min(count, sample_size)
+            or not 0.0 <= largest <= limit
+        ):
             raise RangeError("the parts of a range contradict each other")
         seen.histogram = histogram.astype(np.int64)
         seen.sample = sample.astype(np.float32)
@@ -152,22 +175,27 @@ class Range:
         largest = float(flat.max())
         if not math.isfinite(largest):
             bad = int((~flat.isfinite()).sum())
-            raise RangeError(f"{bad} of {flat.numel()} observed values are "
-                             "not finite")
+            raise RangeError(
+                f"{bad} of {flat.numel()} observed values are not finite"
+            )
         if largest > 0.0 and self.limit == 0.0:
             self.limit = largest
         while self.limit > 0.0 and largest > self.limit:
             pairs = self.histogram.reshape(-1, 2).sum(axis=1)
             self.histogram[:] = 0
-            self.histogram[:self.bins // 2] = pairs
+            self.histogram[: self.bins // 2] = pairs
             self.limit *= 2.0
         if self.limit == 0.0:
             self.histogram[0] += flat.numel()
         else:
             bins = (flat * (self.bins / self.limit)).to(torch.int32)
-            self.histogram += torch.bincount(
-                bins.clamp_(max=self.bins - 1),
-                minlength=self.bins).cpu().numpy()
+            self.histogram += (
+                torch.bincount(
+                    bins.clamp_(max=self.bins - 1), minlength=self.bins
+                )
+                .cpu()
+                .numpy()
+            )
         self._keep(flat)
         self.count += flat.numel()
         self.largest = max(self.largest, largest)
@@ -182,8 +210,9 @@ class Range:
         count, start = rest.numel(), self.count + free
         if count == 0:
             return
-        expected = self.sample_size * math.log1p(count / start) \
-            if start else 0.0
+        expected = (
+            self.sample_size * math.log1p(count / start) if start else 0.0
+        )
         slots = np.empty(0, dtype=np.int64)
         if 4 * expected > count:
             seen = start + np.arange(1, count + 1)
@@ -194,8 +223,9 @@ class Range:
             chosen = self._skips(start, count)
             slots = self._random.integers(0, self.sample_size, chosen.size)
         # Later values win, as they would one by one.
-        self.sample[slots] = rest[torch.from_numpy(chosen).to(
-            rest.device)].cpu().numpy()
+        self.sample[slots] = (
+            rest[torch.from_numpy(chosen).to(rest.device)].cpu().numpy()
+        )
 
     def _skips(self, start: int, count: int) -> np.ndarray:
         """Which of `count` values after `start` others enter the sample, each
@@ -205,8 +235,11 @@ class Range:
             # Positions whose probabilities are within a factor of two.
             high = min(count, low + start + low)
             most = min(1.0, self.sample_size / (start + low + 1))
-            drawn = np.flatnonzero(self._random.random(high - low) < most) \
-                if most > 0.25 else self._sparse(high - low, most)
+            drawn = (
+                np.flatnonzero(self._random.random(high - low) < most)
+                if most > 0.25
+                else self._sparse(high - low, most)
+            )
             keep = self.sample_size / (start + low + 1 + drawn) / most
             chosen.append(low + drawn[self._random.random(drawn.size) < keep])
             low = high
@@ -230,8 +263,9 @@ class Range:
         the largest value.
         """
         if not isinstance(share, (int, float)) or not 0.0 < share <= 100.0:
-            raise RangeError("percentile must be above 0 and at most 100, got "
-                             f"{share}")
+            raise RangeError(
+                f"percentile must be above 0 and at most 100, got {share}"
+            )
         if share == 100.0 or self.count == 0:
             return self.largest
         wanted = math.ceil(self.count * share / 100.0)
@@ -268,8 +302,9 @@ class ScaleChoice:
     relative_mse: float
 
 
-def choose_scale(seen: Range, storage: str, method: str = "amax",
-                 percentile: float = 99.99) -> ScaleChoice:
+def choose_scale(
+    seen: Range, storage: str, method: str = "amax", percentile: float = 99.99
+) -> ScaleChoice:
     """Makes a static scale from what was seen of a tensor.
 
     `amax` maps the largest magnitude to the largest stored value. `percentile`
@@ -281,11 +316,13 @@ def choose_scale(seen: Range, storage: str, method: str = "amax",
         RangeError: nothing but zeros was seen, or the method is unknown.
     """
     if method not in METHODS:
-        raise RangeError(f"unknown method '{method}'; expected one of "
-                         f"{', '.join(METHODS)}")
+        raise RangeError(
+            f"unknown method '{method}'; expected one of {', '.join(METHODS)}"
+        )
     if seen.count == 0 or seen.largest == 0.0:
-        raise RangeError(f"no scale follows from {seen.count} values that are "
-                         "all zero")
+        raise RangeError(
+            f"no scale follows from {seen.count} values that are all zero"
+        )
     largest = largest_value(storage)
     sample = torch.from_numpy(seen.sample)
     if method == "amax":
@@ -294,17 +331,21 @@ def choose_scale(seen: Range, storage: str, method: str = "amax",
         threshold = seen.percentile(percentile)
     else:
         steps = np.exp2(-np.arange(0, 8 * 16 + 1) / 16.0) * seen.largest
-        errors = [_error(sample, float(step) / largest, storage)
-                  for step in steps]
+        errors = [
+            _error(sample, float(step) / largest, storage) for step in steps
+        ]
         threshold = float(steps[int(np.argmin(errors))])
     # Kernels hold scales in f32, and so does everything measured here.
     scale = float(np.float32(threshold / largest))
     return ScaleChoice(
-        scale=scale, method=method, threshold=threshold,
+        scale=scale,
+        method=method,
+        threshold=threshold,
         headroom=threshold / seen.largest,
         saturated=seen.saturated_share(scale, storage),
         relative_mse=_error(sample, scale, storage)
-        / max(float(sample.double().square().mean()), 1e-300))
+        / max(float(sample.double().square().mean()), 1e-300),
+    )
 
 
 def _error(sample: torch.Tensor, scale: float, storage: str) -> float:

@@ -78,10 +78,16 @@ class Explanation:
         return tuple(site for site in self.sites if not site.fused)
 
 
-def explain_ir(source: str | Path, patterns: Sequence[str] = (), *,
-               libraries: Sequence[str | Path] = (), target: str = "",
-               tokens: int = 1, html: str | Path | None = None,
-               tools: str | Path | None = None) -> Explanation:
+def explain_ir(
+    source: str | Path,
+    patterns: Sequence[str] = (),
+    *,
+    libraries: Sequence[str | Path] = (),
+    target: str = "",
+    tokens: int = 1,
+    html: str | Path | None = None,
+    tools: str | Path | None = None,
+) -> Explanation:
     """Says of every site of a program whether it is fused, or why not.
 
     Args:
@@ -115,8 +121,9 @@ def explain_ir(source: str | Path, patterns: Sequence[str] = (), *,
 
 
 def _run(command: list[str], text: str | None) -> str:
-    done = subprocess.run(command, input=text, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise ExplainError(tool_error(done.stderr))
     return done.stdout
@@ -126,10 +133,18 @@ def _parse(report: dict[str, Any]) -> Explanation:
     sites = []
     for row in report["sites"]:
         gain = row.get("gain") or row.get("predicted_gain")
-        sites.append(Site(
-            id=row["site"], level=row["level"], fused=row["fused"],
-            kernel=row.get("kernel"), reason=row.get("id"),
-            detail=row.get("detail"), suggestion=row.get("suggestion"),
-            location=row["location"], members=tuple(row["members"]),
-            gain=Gain(**gain) if gain else None))
+        sites.append(
+            Site(
+                id=row["site"],
+                level=row["level"],
+                fused=row["fused"],
+                kernel=row.get("kernel"),
+                reason=row.get("id"),
+                detail=row.get("detail"),
+                suggestion=row.get("suggestion"),
+                location=row["location"],
+                members=tuple(row["members"]),
+                gain=Gain(**gain) if gain else None,
+            )
+        )
     return Explanation(report["summary"], tuple(sites))

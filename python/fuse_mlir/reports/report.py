@@ -23,7 +23,13 @@ from fuse_mlir.fusion import modules
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.hub_mlp import EndpointMlp
 from fuse_mlir.fusion.modules import fused_sites
-from fuse_mlir.fusion.results import STATUSES, FusionResult, SiteResult, _line, counted
+from fuse_mlir.fusion.results import (
+    STATUSES,
+    FusionResult,
+    SiteResult,
+    _line,
+    counted,
+)
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS
 from fuse_mlir.matching.dataflow import call_arguments
@@ -45,10 +51,16 @@ FLOOR_F32, FLOOR = 2.0, 0.25
 FLOOR_ORDER = 0.25
 
 
-def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
-            progress: Any = None, *, fusion_config: Any = None,
-            rounding: str = "exact",
-            only_faster: bool | None = None) -> FusionResult:
+def explain(
+    model: nn.Module,
+    patterns: Any = None,
+    inputs: Any = None,
+    progress: Any = None,
+    *,
+    fusion_config: Any = None,
+    rounding: str = "exact",
+    only_faster: bool | None = None,
+) -> FusionResult:
     """Says what `fuse_modules` would do with every site, and changes nothing.
 
     Args:
@@ -66,9 +78,16 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
         PatternError, FlowError: as `fuse_modules`.
     """
     results = FusionResult(
-        SiteResult(m.site, parent, [join(parent, n) for n in m.names],
-                   "fused", m.families, note=m.note)
-        for parent, m in modules.all_sites(model))
+        SiteResult(
+            m.site,
+            parent,
+            [join(parent, n) for n in m.names],
+            "fused",
+            m.families,
+            note=m.note,
+        )
+        for parent, m in modules.all_sites(model)
+    )
     done = {path for site in results for path in site.members}
     modules.check_option("rounding", rounding, ROUNDINGS)
     if fusion_config is None:
@@ -78,28 +97,44 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
     if static is not None and static.endpoints:
         results += modules.plan_hub(model, static, patterns, inputs)[0]
         return results
-    rows = modules.rows_to_measure(modules.prefers_faster(
-        model, patterns, static, only_faster), inputs)
+    rows = modules.rows_to_measure(
+        modules.prefers_faster(model, patterns, static, only_faster), inputs
+    )
     selected, flow = modules.select(model, patterns, inputs)
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
-        results.append(modules.plan_site(site, static=static,
-                                         rounding=rounding,
-                                         rows=rows(site))[0])
+        results.append(
+            modules.plan_site(
+                site, static=static, rounding=rounding, rows=rows(site)
+            )[0]
+        )
         if progress is not None:
             progress(number, len(sites), join(site.parent, site.id))
-    if any(rows(site) for site in sites if site.refusal is None
-           and site.plan is not None and site.plan.examples[0].is_meta):
+    if any(
+        rows(site)
+        for site in sites
+        if site.refusal is None
+        and site.plan is not None
+        and site.plan.examples[0].is_meta
+    ):
         results.note = modules.NOT_MEASURED
     if patterns is None:
         for site in missed_chains(model, flow, selected):
-            results.append(SiteResult(site.id, site.parent, site.paths,
-                                      "refused", refusal=site.refusal))
+            results.append(
+                SiteResult(
+                    site.id,
+                    site.parent,
+                    site.paths,
+                    "refused",
+                    refusal=site.refusal,
+                )
+            )
     return results
 
 
-def sites_json(results: Sequence[SiteResult],
-               about: About | None = None) -> str:
+def sites_json(
+    results: Sequence[SiteResult], about: About | None = None
+) -> str:
     """The same as a list of objects.
 
     Args:
@@ -108,27 +143,40 @@ def sites_json(results: Sequence[SiteResult],
             measured.
     """
     note = results.note if isinstance(results, FusionResult) else ""
-    return _json("sites", [asdict(site) for site in results], about,
-                 {"note": note})
+    return _json(
+        "sites", [asdict(site) for site in results], about, {"note": note}
+    )
 
 
-def _json(name: str, rows: list[dict[str, Any]], about: About | None,
-          more: Mapping[str, Any]) -> str:
-    data = rows if about is None \
+def _json(
+    name: str,
+    rows: list[dict[str, Any]],
+    about: About | None,
+    more: Mapping[str, Any],
+) -> str:
+    data = (
+        rows
+        if about is None
         else {"about": dict(about.rows()), name: rows, **more}
+    )
     return json.dumps(data, indent=2) + "\n"
+
+
 LEVELS = {
     "V0": "undoing the kernel in the IR gives the layers, letter by letter",
     "V1": "the fused op and the layers, compiled alike for the CPU, have the "
-          "same bits",
+    "same bits",
     "V2": "the kernel is about as near to double precision as the members",
     "V3": "how far results of the fused model are from those of the unfused",
     "files": "parameters are those of the directory's safetensors files",
 }
 
 
-def sites_html(results: Sequence[SiteResult], title: str = "Sites",
-               about: About | None = None) -> str:
+def sites_html(
+    results: Sequence[SiteResult],
+    title: str = "Sites",
+    about: About | None = None,
+) -> str:
     """The same as one self-contained page.
 
     Args:
@@ -138,14 +186,33 @@ def sites_html(results: Sequence[SiteResult], title: str = "Sites",
     """
     present = {site.status for site in results}
     legend = {k: v for k, v in STATUSES.items() if k in present}
-    legend |= {site.refusal.id: site.refusal.name.replace("-", " ")
-               for site in results if site.refusal is not None}
-    rows = [(site.status, join(site.parent, site.id),
-             " → ".join(site.members), ", ".join(site.families),
-             site.reason or site.note) for site in results]
-    return page(title, [table(("status", "site", "members", "kernel",
-                               "reason or note"), rows)], title,
-                about=about, summary=counted(results), legend=legend)
+    legend |= {
+        site.refusal.id: site.refusal.name.replace("-", " ")
+        for site in results
+        if site.refusal is not None
+    }
+    rows = [
+        (
+            site.status,
+            join(site.parent, site.id),
+            " → ".join(site.members),
+            ", ".join(site.families),
+            site.reason or site.note,
+        )
+        for site in results
+    ]
+    return page(
+        title,
+        [
+            table(
+                ("status", "site", "members", "kernel", "reason or note"), rows
+            )
+        ],
+        title,
+        about=about,
+        summary=counted(results),
+        legend=legend,
+    )
 
 
 @dataclass
@@ -179,8 +246,13 @@ class Verification:
         return f"{good} of {len(self.checks)} checks passed"
 
     def __str__(self) -> str:
-        lines = [_line(f"{'ok' if c.passed else 'FAILED':6}  {c.rung}  "
-                       f"{c.site}  {c.detail}") for c in self.checks]
+        lines = [
+            _line(
+                f"{'ok' if c.passed else 'FAILED':6}  {c.rung}  "
+                f"{c.site}  {c.detail}"
+            )
+            for c in self.checks
+        ]
         lines += [f"not checked: {text}" for text in self.unchecked]
         return "\n".join([*lines, self.summary]) + "\n"
 
@@ -188,25 +260,45 @@ class Verification:
         """The checks as a list of objects; with `about`, an object with the
         entries `about`, `checks` and `not_checked`, what they say nothing
         about."""
-        return _json("checks", [asdict(c) for c in self.checks], self.about,
-                     {"not_checked": self.unchecked})
+        return _json(
+            "checks",
+            [asdict(c) for c in self.checks],
+            self.about,
+            {"not_checked": self.unchecked},
+        )
 
     def html(self) -> str:
         """The checks as one page."""
-        rows = [("ok" if c.passed else "FAILED", c.rung, c.site, c.detail)
-                for c in self.checks]
+        rows = [
+            ("ok" if c.passed else "FAILED", c.rung, c.site, c.detail)
+            for c in self.checks
+        ]
         present = {c.rung for c in self.checks}
         legend = {k: v for k, v in LEVELS.items() if k in present}
         parts = [table(("result", "check", "site", "detail"), rows)]
         if self.unchecked:
-            parts.append("<h2>Not checked</h2><ul>" + "".join(
-                f"<li>{escape(text)}" for text in self.unchecked) + "</ul>")
-        return page("Verification", parts, about=self.about,
-                    summary=self.summary, legend=legend)
+            parts.append(
+                "<h2>Not checked</h2><ul>"
+                + "".join(f"<li>{escape(text)}" for text in self.unchecked)
+                + "</ul>"
+            )
+        return page(
+            "Verification",
+            parts,
+            about=self.about,
+            summary=self.summary,
+            legend=legend,
+        )
 
 
-def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
-           progress: Any = None, *, rounding: str = "exact") -> Verification:
+def verify(
+    model: nn.Module,
+    inputs: Any = None,
+    patterns: Any = None,
+    progress: Any = None,
+    *,
+    rounding: str = "exact",
+) -> Verification:
     """Holds every fused site of `model` against what it replaces.
 
     - V0: undoing the kernel in the IR gives the layers, letter by letter.
@@ -230,22 +322,33 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
     """
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not modules.all_sites(model):
-        with modules.fused(model, patterns, inputs=inputs, rounding=rounding,
-                           only_faster=False):
+        with modules.fused(
+            model, patterns, inputs=inputs, rounding=rounding, only_faster=False
+        ):
             return verify(model, inputs, progress=progress)
     args, kwargs = call_arguments(model, inputs)
     seen: dict[str, list[torch.Tensor]] = {}
     of_hub: dict[str, tuple[Any, Any]] = {}
-    hub = [(join(parent, module.site), module) for parent, module
-           in modules.all_sites(model) if isinstance(module, EndpointMlp)]
+    hub = [
+        (join(parent, module.site), module)
+        for parent, module in modules.all_sites(model)
+        if isinstance(module, EndpointMlp)
+    ]
     result = Verification()
     with torch.no_grad():
-        handles = [module.register_forward_pre_hook(
-            _remember(seen, join(parent, module.site), module),
-            with_kwargs=True) for parent, module in fused_sites(model)]
-        handles += [module.register_forward_pre_hook(
-            _remember_call(of_hub, name), with_kwargs=True)
-            for name, module in hub]
+        handles = [
+            module.register_forward_pre_hook(
+                _remember(seen, join(parent, module.site), module),
+                with_kwargs=True,
+            )
+            for parent, module in fused_sites(model)
+        ]
+        handles += [
+            module.register_forward_pre_hook(
+                _remember_call(of_hub, name), with_kwargs=True
+            )
+            for name, module in hub
+        ]
         try:
             ours = _run(model, args, kwargs)
         finally:
@@ -255,54 +358,71 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
         for done, (parent, module) in enumerate(sites, 1):
             name = join(parent, module.site)
             if name not in seen:
-                raise FuseError(f"these inputs do not reach site "
-                                        f"'{name}'")
+                raise FuseError(f"these inputs do not reach site '{name}'")
             checks = _check_site(name, module, seen[name])
             result.checks += checks
             if progress is not None:
                 failed = [c.rung for c in checks if not c.passed]
-                progress(done, len(sites), f"{name}: " + (
-                    f"{', '.join(failed)} failed" if failed else "verified"))
+                progress(
+                    done,
+                    len(sites),
+                    f"{name}: "
+                    + (f"{', '.join(failed)} failed" if failed else "verified"),
+                )
         for name, place in hub:
             if name not in of_hub:
                 raise FuseError(f"these inputs do not reach site '{name}'")
             given, named = of_hub[name]
             member = place.members[0]
             with emulated(member):
-                result.checks.append(replace(_check_model(
-                    [place(*given, **named)], [member(*given, **named)]),
-                    site=name))
+                result.checks.append(
+                    replace(
+                        _check_model(
+                            [place(*given, **named)], [member(*given, **named)]
+                        ),
+                        site=name,
+                    )
+                )
         with modules.members_back(model):
             theirs = _run(model, args, kwargs)
     result.checks.append(_check_model(ours, theirs))
     rows = sorted({values[0].shape[:-1].numel() for values in seen.values()})
     result.unchecked = [
-        "other numbers of rows than " + " and ".join(map(str, rows))
+        "other numbers of rows than "
+        + " and ".join(map(str, rows))
         + ", the rows of these inputs",
         "gradients and training",
         "whether weights and scales are those of a checkpoint, which python "
-        "-m fuse_mlir verify DIR compares"]
+        "-m fuse_mlir verify DIR compares",
+    ]
     return result
 
 
-def _remember(seen: dict[str, list[torch.Tensor]], name: str,
-              module: FusedModule) -> Any:
+def _remember(
+    seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
+) -> Any:
     def hook(_module, args, kwargs):
         seen[name] = module.inputs(args, kwargs)
+
     return hook
 
 
 def _remember_call(seen: dict[str, tuple[Any, Any]], name: str) -> Any:
     def hook(_module, args, kwargs):
         seen[name] = args, kwargs
+
     return hook
 
 
-def _run(model: nn.Module, args: Sequence[Any],
-         kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+def _run(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[torch.Tensor]:
     """Results of a model, with the same random numbers each time."""
-    devices = {parameter.device.index for parameter in model.parameters()
-               if parameter.device.type == "cuda"}
+    devices = {
+        parameter.device.index
+        for parameter in model.parameters()
+        if parameter.device.type == "cuda"
+    }
     with torch.random.fork_rng(devices=sorted(devices)), emulated(model):
         return _tensors(model(*args, **kwargs))
 
@@ -314,8 +434,9 @@ def _tensors(output: Any) -> list[torch.Tensor]:
     return [t for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
 
 
-def _check_site(name: str, module: FusedModule,
-                inputs: list[torch.Tensor]) -> list[Check]:
+def _check_site(
+    name: str, module: FusedModule, inputs: list[torch.Tensor]
+) -> list[Check]:
     # The members may have changed since they were fused.
     module.still_has(module._kernel, inputs)
     kernel = module._kernel
@@ -323,21 +444,32 @@ def _check_site(name: str, module: FusedModule,
     undone = native.Module(compiled.formed)
     undone.run(UNFUSE)
     same = undone.text() == compiled.layers
-    checks = [Check(name, "V0", same, "the IR is restored" if same else
-                    "undoing the kernel gives other IR")]
+    checks = [
+        Check(
+            name,
+            "V0",
+            same,
+            "the IR is restored"
+            if same
+            else "undoing the kernel gives other IR",
+        )
+    ]
     ours = kernel.run(inputs, kernel.weights())
     if kernel.device.type == "cpu":
         checks.append(_check_exact(name, kernel, inputs))
     members = copy.deepcopy(kernel.chain).double()
-    exact = members(*(t.double() if t.is_floating_point() else t
-                      for t in inputs))
+    exact = members(
+        *(t.double() if t.is_floating_point() else t for t in inputs)
+    )
     eager = kernel.recompute(inputs, kernel.weights())
     # What overflows where the members do is held against them alone.
     exact = torch.where(eager.isfinite(), exact, eager.double())
     scale = max(float(exact[exact.isfinite()].norm()), 1e-300)
-    floor = max(FLOOR * torch.finfo(compiled.dtype).eps,
-                max(FLOOR_F32, FLOOR_ORDER * _longest_sum(kernel) ** 0.5)
-                * torch.finfo(torch.float32).eps)
+    floor = max(
+        FLOOR * torch.finfo(compiled.dtype).eps,
+        max(FLOOR_F32, FLOOR_ORDER * _longest_sum(kernel) ** 0.5)
+        * torch.finfo(torch.float32).eps,
+    )
     # Codes of 8 bits that f32 may round either way are those of each side.
     # In 16 bits the members round as much before they store.
     flipped, references = 0, [exact, exact]
@@ -345,32 +477,46 @@ def _check_site(name: str, module: FusedModule,
         doubles = [t.double() for t in inputs]
         (ours_exact, flipped), (eager_exact, _) = (
             match_flips(members, doubles, exact, result, floor)
-            for result in (ours, eager))
+            for result in (ours, eager)
+        )
         references = [ours_exact, eager_exact]
     own, odd = _distance(ours, references[0])
     theirs, _ = _distance(eager, references[1])
     own, theirs = own / scale, theirs / scale
     passed = own <= YARDSTICK * theirs + floor and not odd
-    detail = (f"relative error {own:.2e}, PyTorch {theirs:.2e}"
-              + _not_finite(odd) + _flipped(flipped))
+    detail = (
+        f"relative error {own:.2e}, PyTorch {theirs:.2e}"
+        + _not_finite(odd)
+        + _flipped(flipped)
+    )
     off, odd = _distance(ours, _with_weights_of_now(module, inputs))
     if off / scale > floor or odd:
         passed = False
-        detail += ("; weights changed in a way that PyTorch does not count: "
-                   "call fuse_mlir.refresh(model)")
+        detail += (
+            "; weights changed in a way that PyTorch does not count: "
+            "call fuse_mlir.refresh(model)"
+        )
     checks.append(Check(name, "V2", passed, detail))
     return checks
 
 
 def _flipped(count: int) -> str:
-    return (f"; {count} stored codes at ties of double precision rounded the "
-            "other way") if count else ""
+    return (
+        (
+            f"; {count} stored codes at ties of double precision rounded the "
+            "other way"
+        )
+        if count
+        else ""
+    )
 
 
 def _longest_sum(kernel: Kernel) -> int:
     """Terms of the longest sum of a kernel."""
-    return max(shape[-1] if shape else 1
-               for _, shape in kernel.compiled.parameters.values())
+    return max(
+        shape[-1] if shape else 1
+        for _, shape in kernel.compiled.parameters.values()
+    )
 
 
 def _distance(a: torch.Tensor, b: torch.Tensor) -> tuple[float, int]:
@@ -386,40 +532,61 @@ def _not_finite(count: int) -> str:
     return f"; {count} values are not finite on one side" if count else ""
 
 
-def _with_weights_of_now(module: FusedModule,
-                         inputs: list[torch.Tensor]) -> torch.Tensor:
+def _with_weights_of_now(
+    module: FusedModule, inputs: list[torch.Tensor]
+) -> torch.Tensor:
     """The result of a new kernel, which packs the weights anew."""
     copies, compiled = module.compile_for(inputs)
-    kernel = Kernel(module.site,
-                    Chain(module.names, copies.members, module.plan),
-                    compiled, module._kernel.device, copies)
+    kernel = Kernel(
+        module.site,
+        Chain(module.names, copies.members, module.plan),
+        compiled,
+        module._kernel.device,
+        copies,
+    )
     return kernel.run(inputs, kernel.weights())
 
 
-def _check_exact(name: str, kernel: Kernel,
-                 inputs: list[torch.Tensor]) -> Check:
+def _check_exact(
+    name: str, kernel: Kernel, inputs: list[torch.Tensor]
+) -> Check:
     # Scheduled kernels add up in another order; V2 is about them.
     results = []
     for text in (kernel.compiled.formed, kernel.compiled.layers):
-        plain = replace(kernel.compiled, formed=text, portable=True,
-                        _artifacts={}, _programs={})
+        plain = replace(
+            kernel.compiled,
+            formed=text,
+            portable=True,
+            _artifacts={},
+            _programs={},
+        )
         results.append(
             Kernel(kernel.site, kernel.chain, plain, kernel.device).run(
-                inputs, kernel.weights()))
+                inputs, kernel.weights()
+            )
+        )
     ours, theirs = results
     bits = {2: torch.int16, 4: torch.int32}[ours.element_size()]
     differ = int((ours.view(bits) != theirs.view(bits)).sum())
-    return Check(name, "V1", differ == 0,
-                 f"{differ} of {ours.numel()} values differ in bits")
+    return Check(
+        name,
+        "V1",
+        differ == 0,
+        f"{differ} of {ours.numel()} values differ in bits",
+    )
 
 
-def _check_model(ours: list[torch.Tensor], theirs: list[torch.Tensor]) \
-        -> Check:
-    shapes, expected = ([tuple(t.shape) for t in results]
-                        for results in (ours, theirs))
+def _check_model(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> Check:
+    shapes, expected = (
+        [tuple(t.shape) for t in results] for results in (ours, theirs)
+    )
     if shapes != expected:
-        return Check("model", "V3", False, f"results of shapes {shapes}, "
-                     f"unfused {expected}")
+        return Check(
+            "model",
+            "V3",
+            False,
+            f"results of shapes {shapes}, unfused {expected}",
+        )
     off, largest, odd = 0.0, 0.0, 0
     dot = squares = other = 0.0
     for a, b in zip(map(_real, ours), map(_real, theirs)):
@@ -433,15 +600,22 @@ def _check_model(ours: list[torch.Tensor], theirs: list[torch.Tensor]) \
             squares += float((a * a).sum())
             other += float((b * b).sum())
     cosine = dot / max((squares * other) ** 0.5, 1e-300)
-    return Check("model", "V3", not odd and (off == 0.0 or cosine > 0.99),
-                 f"largest difference {off:.3e} of {largest:.3e}, cosine "
-                 f"{cosine:.8f}" + _not_finite(odd))
+    return Check(
+        "model",
+        "V3",
+        not odd and (off == 0.0 or cosine > 0.99),
+        f"largest difference {off:.3e} of {largest:.3e}, cosine "
+        f"{cosine:.8f}" + _not_finite(odd),
+    )
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
     """In double precision; complex numbers as two."""
-    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex()
-            else tensor).double()
+    return (
+        torch.view_as_real(tensor.resolve_conj())
+        if tensor.is_complex()
+        else tensor
+    ).double()
 
 
 @dataclass
@@ -454,28 +628,47 @@ class Timing:
     about: About | None = None
 
     def __str__(self) -> str:
-        return (f"fused {self.fused:.3f} ms, unfused {self.unfused:.3f} ms, "
-                f"{self.unfused / self.fused:.2f} times as fast\n")
+        return (
+            f"fused {self.fused:.3f} ms, unfused {self.unfused:.3f} ms, "
+            f"{self.unfused / self.fused:.2f} times as fast\n"
+        )
 
     def json(self) -> str:
         """The times in milliseconds, and `about` where it is known."""
         head = {} if self.about is None else {"about": dict(self.about.rows())}
-        return json.dumps({**head, "fused": self.fused,
-                           "unfused": self.unfused}, indent=2) + "\n"
+        return (
+            json.dumps(
+                {**head, "fused": self.fused, "unfused": self.unfused}, indent=2
+            )
+            + "\n"
+        )
 
     def html(self) -> str:
         """The times as one page."""
-        rows = [("fused", f"{self.fused:.3f}"),
-                ("unfused", f"{self.unfused:.3f}")]
-        return page("Time of a call", [
-            table(("model", "median in milliseconds"), rows)],
-            about=self.about, summary=str(self).strip(), legend={
+        rows = [
+            ("fused", f"{self.fused:.3f}"),
+            ("unfused", f"{self.unfused:.3f}"),
+        ]
+        return page(
+            "Time of a call",
+            [table(("model", "median in milliseconds"), rows)],
+            about=self.about,
+            summary=str(self).strip(),
+            legend={
                 "fused": "the model with its kernels",
-                "unfused": "the same model with its own modules, in turns"})
+                "unfused": "the same model with its own modules, in turns",
+            },
+        )
 
 
-def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
-          repeats: int = 20, *, rounding: str = "exact") -> Timing:
+def bench(
+    model: nn.Module,
+    inputs: Any = None,
+    patterns: Any = None,
+    repeats: int = 20,
+    *,
+    rounding: str = "exact",
+) -> Timing:
     """Times calls of the model, fused and not, in turns.
 
     Args and errors are those of `verify`.
@@ -488,8 +681,9 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
         raise ValueError(f"expected 1 repeat or more, got {repeats}")
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not modules.all_sites(model):
-        with modules.fused(model, patterns, inputs=inputs, rounding=rounding,
-                           only_faster=False):
+        with modules.fused(
+            model, patterns, inputs=inputs, rounding=rounding, only_faster=False
+        ):
             return bench(model, inputs, repeats=repeats)
     args, kwargs = call_arguments(model, inputs)
 

@@ -15,6 +15,17 @@ from fuse_mlir.slots.function_kernels import HardwareRequirement, KernelSpec
 from fuse_mlir.slots.op_slot import OpSlot
 from fuse_mlir.slots.verify import SlotCheck, SlotChecks, verify
 
-__all__ = ["Context", "HardwareRequirement", "KernelSpec", "Module", "OpSlot",
-           "SlotCheck", "SlotChecks", "SlotError", "bind", "list_kernels",
-           "unbind", "verify"]
+__all__ = [
+    "Context",
+    "HardwareRequirement",
+    "KernelSpec",
+    "Module",
+    "OpSlot",
+    "SlotCheck",
+    "SlotChecks",
+    "SlotError",
+    "bind",
+    "list_kernels",
+    "unbind",
+    "verify",
+]

@@ -32,22 +32,34 @@ def _print_tree(places: Sequence[Place]) -> str:
     """A model of the slots alone, for the compiler to decide about."""
     lines = ['fuse.model @model class "Model" {']
     for key in sorted({(p.slot.op, p.slot.variant) for p in places}):
-        lines.append(f'fuse.slot @"{key[0]}/{key[1]}" op "{key[0]}" '
-                     f'variant "{key[1]}" : () -> () {{}}')
+        lines.append(
+            f'fuse.slot @"{key[0]}/{key[1]}" op "{key[0]}" '
+            f'variant "{key[1]}" : () -> () {{}}'
+        )
 
     def calls(path: str) -> list[str]:
-        here = [f'fuse.call_slot @"{p.slot.op}/{p.slot.variant}"() : () -> ()'
-                for p in places if p.path == path]
+        here = [
+            f'fuse.call_slot @"{p.slot.op}/{p.slot.variant}"() : () -> ()'
+            for p in places
+            if p.path == path
+        ]
         return ["func.func @forward() {", *here, "return", "}"] if here else []
 
     def walk(names: set[str], prefix: str) -> None:
-        heads = dict.fromkeys(name.split(".")[0] for name in sorted(names)
-                              if name)
+        heads = dict.fromkeys(
+            name.split(".")[0] for name in sorted(names) if name
+        )
         for head in heads:
             path = f"{prefix}{head}"
             lines.append(f'fuse.module @"{head}" class "Module" {{')
-            walk({name[len(head) + 1:] for name in names
-                  if name.startswith(f"{head}.")}, f"{path}.")
+            walk(
+                {
+                    name[len(head) + 1 :]
+                    for name in names
+                    if name.startswith(f"{head}.")
+                },
+                f"{path}.",
+            )
             lines.extend(calls(path))
             lines.append("}")
 
@@ -56,8 +68,13 @@ def _print_tree(places: Sequence[Place]) -> str:
     return "\n".join(lines)
 
 
-def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
-         rebind: bool = False) -> dict[str, Any]:
+def bind(
+    model: nn.Module,
+    config: Mapping[str, Any],
+    context: Context,
+    *,
+    rebind: bool = False,
+) -> dict[str, Any]:
     """Binds the slots of one model instance and returns the report.
 
     `config` is that of `fuse-bind-slots`: `bind`, `overrides` by path, `preset`
@@ -66,24 +83,32 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
     a slot that is bound to another kernel is one, unless `rebind` is set.
     """
     if not isinstance(model, nn.Module):
-        raise SlotError(f"the model is of type {type(model).__name__}; "
-                        "expected a torch.nn.Module")
+        raise SlotError(
+            f"the model is of type {type(model).__name__}; "
+            "expected a torch.nn.Module"
+        )
     refuse_globals(model)
     if not isinstance(config, Mapping):
-        raise SlotError(f"the configuration is a {type(config).__name__}; "
-                        "expected a mapping such as {'bind': {'rms_norm': "
-                        "'fuse'}}")
+        raise SlotError(
+            f"the configuration is a {type(config).__name__}; "
+            "expected a mapping such as {'bind': {'rms_norm': "
+            "'fuse'}}"
+        )
     require(context, Context, "the context", A_CONTEXT)
     target = config.get("target") or _target(model)
     places = list(find_slots(model))
     tree = context.parse(_print_tree(places))
     report = tree.bind({**config, "target": target, "check": True})
     # The walk of the tree has its own order, the places of one path theirs.
-    kernels: dict[tuple[str, str, str],
-                  tuple[str | None, FunctionKernel | None]] = {
-        (call["path"], call["op"], call["variant"]):
-        (call["kernel"], context._functions.get(call.get("source", "")))
-        for call in report["calls"]}
+    kernels: dict[
+        tuple[str, str, str], tuple[str | None, FunctionKernel | None]
+    ] = {
+        (call["path"], call["op"], call["variant"]): (
+            call["kernel"],
+            context._functions.get(call.get("source", "")),
+        )
+        for call in report["calls"]
+    }
     rename_sources(report["calls"], context._functions)
     chosen: dict[int, str] = {}
     changes = []
@@ -97,7 +122,8 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
             raise SlotError(
                 f"slot {place.name} (op={slot.op}, variant={slot.variant}) at "
                 f"'{place.path}' is bound to '{bound}'; to bind it to "
-                f"'{kernel}' set rebind")
+                f"'{kernel}' set rebind"
+            )
         chosen[id(slot)] = kernel
         changes.append((place, kernel, function))
     unchecked = []
@@ -105,17 +131,23 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
         if chosen.get(id(place.slot), "eager") != "eager":
             reason = check_eager(model, place)
             if reason is not None:
-                unchecked.append({"path": place.path, "slot": place.name,
-                                  "reason": reason})
+                unchecked.append(
+                    {"path": place.path, "slot": place.name, "reason": reason}
+                )
     for place, kernel, function in changes:
-        reason = None if function is None else check_function(
-            model, place, function, target)
+        reason = (
+            None
+            if function is None
+            else check_function(model, place, function, target)
+        )
         if reason is not None:
-            unchecked.append({"path": place.path, "slot": place.name,
-                              "reason": reason})
+            unchecked.append(
+                {"path": place.path, "slot": place.name, "reason": reason}
+            )
     for place, kernel, function in changes:
-        place.slot._set(kernel, context, config.get("mode", ""), target,
-                        function)
+        place.slot._set(
+            kernel, context, config.get("mode", ""), target, function
+        )
     return {**report, "unchecked": unchecked}
 
 

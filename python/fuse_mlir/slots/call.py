@@ -18,8 +18,9 @@ class Program:
     """What calls of one slot run on one device."""
 
     _ids = itertools.count(1)
-    _all: weakref.WeakValueDictionary[int, "Program"] = \
+    _all: weakref.WeakValueDictionary[int, Program] = (
         weakref.WeakValueDictionary()
+    )
 
     def __init__(self, eager: Callable[..., Any]) -> None:
         self.eager = eager
@@ -34,17 +35,26 @@ class Program:
 class CompiledProgram(Program):
     """Code that the compiler made."""
 
-    def __init__(self, instance: native.Instance, eager: Callable[..., Any],
-                 dtypes: Sequence[torch.dtype]) -> None:
+    def __init__(
+        self,
+        instance: native.Instance,
+        eager: Callable[..., Any],
+        dtypes: Sequence[torch.dtype],
+    ) -> None:
         super().__init__(eager)
         self.instance = instance
         self.dtypes = tuple(dtypes)
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         inputs = [tensor.detach().contiguous() for tensor in inputs]
-        outputs = [torch.empty(self.instance.result_shape(inputs, i),
-                               dtype=dtype, device=inputs[0].device)
-                   for i, dtype in enumerate(self.dtypes)]
+        outputs = [
+            torch.empty(
+                self.instance.result_shape(inputs, i),
+                dtype=dtype,
+                device=inputs[0].device,
+            )
+            for i, dtype in enumerate(self.dtypes)
+        ]
         if any(tensor.numel() for tensor in outputs):
             self.instance.launch(inputs, outputs)
         return outputs
@@ -61,8 +71,10 @@ def _fake_slot(inputs, program):
     # Kernels write results without gaps, whatever strides the eager function
     # passes on from its inputs.
     results = results_of(Program._all[program].eager(*inputs))
-    return [inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
-            for tensor in results]
+    return [
+        inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
+        for tensor in results
+    ]
 
 
 def _save(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
@@ -78,17 +90,26 @@ def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
     # that tell apart what is read twice.
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
-        leaves = [t.view_as(t) if twice else
-                  t.detach().requires_grad_(t.is_floating_point())
-                  for t in ctx.saved_tensors]
+        leaves = [
+            t.view_as(t)
+            if twice
+            else t.detach().requires_grad_(t.is_floating_point())
+            for t in ctx.saved_tensors
+        ]
         results = results_of(ctx.eager(*leaves))
-        pairs = [(result, gradient)
-                 for result, gradient in zip(results, gradients)
-                 if result.requires_grad and gradient is not None]
+        pairs = [
+            (result, gradient)
+            for result, gradient in zip(results, gradients)
+            if result.requires_grad and gradient is not None
+        ]
         wanted = [t for t in leaves if t.requires_grad]
-        found = torch.autograd.grad([r for r, _ in pairs], wanted,
-                                    [g for _, g in pairs],
-                                    create_graph=twice, allow_unused=True)
+        found = torch.autograd.grad(
+            [r for r, _ in pairs],
+            wanted,
+            [g for _, g in pairs],
+            create_graph=twice,
+            allow_unused=True,
+        )
     by_leaf = iter(found)
     return [next(by_leaf) if t.requires_grad else None for t in leaves], None
 

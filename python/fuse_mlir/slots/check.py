@@ -72,22 +72,32 @@ def _gated_inputs(generator: torch.Generator, params: Params) -> list[Tensor]:
 
 
 def _mlp_inputs(generator: torch.Generator, params: Params) -> list[Tensor]:
-    return [_draw(generator, _ROWS, _FEATURES),
-            _draw(generator, _HIDDEN, _FEATURES),
-            _draw(generator, _HIDDEN, _FEATURES),
-            _draw(generator, _FEATURES, _HIDDEN)]
+    return [
+        _draw(generator, _ROWS, _FEATURES),
+        _draw(generator, _HIDDEN, _FEATURES),
+        _draw(generator, _HIDDEN, _FEATURES),
+        _draw(generator, _FEATURES, _HIDDEN),
+    ]
 
 
-def _rotary_inputs(turned: int) -> Callable[[torch.Generator, Params],
-                                            list[Tensor]]:
+def _rotary_inputs(
+    turned: int,
+) -> Callable[[torch.Generator, Params], list[Tensor]]:
     def inputs(generator: torch.Generator, params: Params) -> list[Tensor]:
         tokens, heads = 5, 4
         angles = _draw(generator, 2, tokens, turned // 2).repeat(1, 1, 2)
-        sizes = [(2, n, tokens, _FEATURES) if params.get(
-            "unsqueeze_dim", 1) == 1 else (2, tokens, n, _FEATURES)
-            for n in (heads, heads // 2)]
-        return [*(_draw(generator, *size) for size in sizes), angles.cos(),
-                angles.sin()]
+        sizes = [
+            (2, n, tokens, _FEATURES)
+            if params.get("unsqueeze_dim", 1) == 1
+            else (2, tokens, n, _FEATURES)
+            for n in (heads, heads // 2)
+        ]
+        return [
+            *(_draw(generator, *size) for size in sizes),
+            angles.cos(),
+            angles.sin(),
+        ]
+
     return inputs
 
 
@@ -97,29 +107,36 @@ def _loss_inputs(generator: torch.Generator, params: Params) -> list[Tensor]:
     return [_draw(generator, 2, _ROWS, _FEATURES), labels]
 
 
-def _experts_inputs(generator: torch.Generator,
-                    params: Params) -> list[Tensor]:
-    index = torch.stack([torch.randperm(3, generator=generator)[:2]
-                         for _ in range(_ROWS)])
-    return [_draw(generator, _ROWS, _FEATURES), index,
-            torch.rand(_ROWS, 2, generator=generator),
-            _draw(generator, 3, 2 * _HIDDEN, _FEATURES),
-            _draw(generator, 3, _FEATURES, _HIDDEN)]
+def _experts_inputs(generator: torch.Generator, params: Params) -> list[Tensor]:
+    index = torch.stack(
+        [torch.randperm(3, generator=generator)[:2] for _ in range(_ROWS)]
+    )
+    return [
+        _draw(generator, _ROWS, _FEATURES),
+        index,
+        torch.rand(_ROWS, 2, generator=generator),
+        _draw(generator, 3, 2 * _HIDDEN, _FEATURES),
+        _draw(generator, 3, _FEATURES, _HIDDEN),
+    ]
 
 
 # Definitions.
 
 
 def _rms(x: Tensor, params: Params) -> Tensor:
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True)
-                           + float(params["eps"]))
+    return x * torch.rsqrt(
+        x.square().mean(-1, keepdim=True) + float(params["eps"])
+    )
 
 
 def _layer_norm(args: Sequence[Tensor], params: Params) -> list[Tensor]:
     x = args[0]
     weight, bias = [*args[1:], None, None][:2]
-    return [functional.layer_norm(x, x.shape[-1:], weight, bias,
-                                  float(params["eps"]))]
+    return [
+        functional.layer_norm(
+            x, x.shape[-1:], weight, bias, float(params["eps"])
+        )
+    ]
 
 
 def _rotary(args: Sequence[Tensor], params: Params) -> list[Tensor]:
@@ -127,7 +144,7 @@ def _rotary(args: Sequence[Tensor], params: Params) -> list[Tensor]:
     cos, sin = args[2].unsqueeze(heads), args[3].unsqueeze(heads)
     results = []
     for x in args[:2]:
-        part, rest = x[..., :cos.shape[-1]], x[..., cos.shape[-1]:]
+        part, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
         low, high = part.chunk(2, -1)
         turned = part * cos + torch.cat((-high, low), -1) * sin
         results.append(torch.cat((turned, rest), -1))
@@ -137,8 +154,11 @@ def _rotary(args: Sequence[Tensor], params: Params) -> list[Tensor]:
 def _loss(args: Sequence[Tensor], params: Params) -> list[Tensor]:
     ignored = int(params.get("ignore_index", -100))
     labels = functional.pad(args[1], (0, 1), value=ignored)[..., 1:]
-    return [functional.cross_entropy(args[0].flatten(0, -2), labels.flatten(),
-                                     ignore_index=ignored)]
+    return [
+        functional.cross_entropy(
+            args[0].flatten(0, -2), labels.flatten(), ignore_index=ignored
+        )
+    ]
 
 
 def _experts(args: Sequence[Tensor], params: Params) -> list[Tensor]:
@@ -149,7 +169,8 @@ def _experts(args: Sequence[Tensor], params: Params) -> list[Tensor]:
         for choice, expert in enumerate(index[row].tolist()):
             gate, up = (gate_up[expert] @ x[row]).chunk(2)
             result[row] += weights[row, choice] * (
-                down[expert] @ (act(gate) * up))
+                down[expert] @ (act(gate) * up)
+            )
     return [result]
 
 
@@ -169,41 +190,58 @@ def _mlp(act: str) -> Callable[[Sequence[Tensor], Params], list[Tensor]]:
     def compute(args: Sequence[Tensor], params: Params) -> list[Tensor]:
         x, gate, up, down = args
         return [(_ACTS[act](x @ gate.T) * (x @ up.T)) @ down.T]
+
     return compute
 
 
 DEFINITIONS: dict[tuple[str, str], Definition] = {
     ("rms_norm", "standard"): Definition(
-        lambda g, p: _norm_inputs(g, p)[:2], 2,
-        lambda a, p: [_rms(a[0], p) * a[1]]),
+        lambda g, p: _norm_inputs(g, p)[:2],
+        2,
+        lambda a, p: [_rms(a[0], p) * a[1]],
+    ),
     ("rms_norm", "offset1_f32"): Definition(
-        lambda g, p: _norm_inputs(g, p)[:2], 2,
-        lambda a, p: [_rms(a[0], p) * (1 + a[1])]),
+        lambda g, p: _norm_inputs(g, p)[:2],
+        2,
+        lambda a, p: [_rms(a[0], p) * (1 + a[1])],
+    ),
     ("rms_norm", "unweighted"): Definition(
-        lambda g, p: _norm_inputs(g, p)[:1], 1,
-        lambda a, p: [_rms(a[0], p)]),
+        lambda g, p: _norm_inputs(g, p)[:1], 1, lambda a, p: [_rms(a[0], p)]
+    ),
     ("layer_norm", "standard"): Definition(_norm_inputs, 1, _layer_norm),
     ("apply_rotary_pos_emb", "full"): Definition(
-        _rotary_inputs(_FEATURES), 4, _rotary),
+        _rotary_inputs(_FEATURES), 4, _rotary
+    ),
     ("apply_rotary_pos_emb", "partial"): Definition(
-        _rotary_inputs(_FEATURES // 2), 4, _rotary),
+        _rotary_inputs(_FEATURES // 2), 4, _rotary
+    ),
     ("cross_entropy_loss", "causal"): Definition(_loss_inputs, 2, _loss),
     ("moe_experts", "standard"): Definition(_experts_inputs, 5, _experts),
     ("swiglu_mlp", "standard"): Definition(_mlp_inputs, 4, _mlp("silu")),
-    **{("act_and_mul", act): Definition(_gated_inputs, 2, _gated(act))
-       for act in ("silu", "gelu", "gelu_tanh")},
-    **{("geglu_mlp", act): Definition(_mlp_inputs, 4, _mlp(act))
-       for act in ("gelu", "gelu_tanh")},
+    **{
+        ("act_and_mul", act): Definition(_gated_inputs, 2, _gated(act))
+        for act in ("silu", "gelu", "gelu_tanh")
+    },
+    **{
+        ("geglu_mlp", act): Definition(_mlp_inputs, 4, _mlp(act))
+        for act in ("gelu", "gelu_tanh")
+    },
 }
 
 
 # The comparison.
 
 
-def check(op: str, variant: str, params: Params, eager: Eager,
-          device: torch.device = torch.device("cpu"), *,
-          what: str = "its eager function",
-          takes: Eager | None = None) -> str | None:
+def check(
+    op: str,
+    variant: str,
+    params: Params,
+    eager: Eager,
+    device: torch.device = torch.device("cpu"),
+    *,
+    what: str = "its eager function",
+    takes: Eager | None = None,
+) -> str | None:
     """Compares an eager function with the definition of its op and variant.
 
     Neither the state of random numbers nor gradients are touched.
@@ -229,34 +267,41 @@ def check(op: str, variant: str, params: Params, eager: Eager,
     if device.type == "meta":
         return "the model is on the meta device"
     inputs = definition.inputs(torch.Generator().manual_seed(7), params)
-    inputs = inputs[:_taken(takes or eager, definition.least, len(inputs))]
+    inputs = inputs[: _taken(takes or eager, definition.least, len(inputs))]
     try:
         results, again = _call_twice(eager, inputs, device)
     except Mismatch as mismatch:
         raise Mismatch(f"{what} cannot stand for it: {mismatch}") from None
     except Exception as error:  # whatever the function raises
-        return (f"{what} does not take sample inputs of shapes "
-                f"{', '.join(str(list(t.shape)) for t in inputs)}: "
-                f"{type(error).__name__}: {str(error).splitlines()[0]}"
-                if str(error) else f"{what} raised "
-                f"{type(error).__name__}")
+        return (
+            f"{what} does not take sample inputs of shapes "
+            f"{', '.join(str(list(t.shape)) for t in inputs)}: "
+            f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            if str(error)
+            else f"{what} raised {type(error).__name__}"
+        )
     if not all(torch.equal(a, b) for a, b in zip(results, again)):
-        raise Mismatch(f"{what} gives other results for the same inputs, so "
-                       "no kernel can stand for it")
+        raise Mismatch(
+            f"{what} gives other results for the same inputs, so "
+            "no kernel can stand for it"
+        )
     off = _distance(results, _exact(definition, inputs, params))
     if off <= TOLERANCE:
         return None
-    fits = min(_fitting(op, variant, params, inputs, results),
-               default=None)
-    raise Mismatch(f"{what} is off by {off:.2g} from variant "
-                   f"'{variant}' with {_named(params)} (at most "
-                   f"{TOLERANCE:g} is rounding)"
-                   + (f"; it computes {fits[1]}" if fits else ""))
+    fits = min(_fitting(op, variant, params, inputs, results), default=None)
+    raise Mismatch(
+        f"{what} is off by {off:.2g} from variant "
+        f"'{variant}' with {_named(params)} (at most "
+        f"{TOLERANCE:g} is rounding)"
+        + (f"; it computes {fits[1]}" if fits else "")
+    )
 
 
 def _named(params: Params) -> str:
-    return ", ".join(f"{name}={value}" for name, value in params.items()) \
+    return (
+        ", ".join(f"{name}={value}" for name, value in params.items())
         or "no params"
+    )
 
 
 def required_inputs(eager: Eager) -> int:
@@ -273,20 +318,28 @@ def _taken(eager: Eager, least: int, most: int) -> int:
         return least
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return most
-    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-                and p.default is p.empty for p in parameters)
+    count = sum(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        and p.default is p.empty
+        for p in parameters
+    )
     return max(least, min(count, most))
 
 
-def _call_twice(eager: Eager, inputs: Sequence[Tensor],
-                device: torch.device) -> tuple[list[Tensor], list[Tensor]]:
+def _call_twice(
+    eager: Eager, inputs: Sequence[Tensor], device: torch.device
+) -> tuple[list[Tensor], list[Tensor]]:
     """Results of two calls, the second with the random numbers that follow
     those of the first."""
     cuda = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda), torch.no_grad(), \
-            torch.autocast(device.type, enabled=False):
-        calls = [eager(*(t.clone().to(device) for t in inputs))
-                 for _ in range(2)]
+    with (
+        torch.random.fork_rng(devices=cuda),
+        torch.no_grad(),
+        torch.autocast(device.type, enabled=False),
+    ):
+        calls = [
+            eager(*(t.clone().to(device) for t in inputs)) for _ in range(2)
+        ]
     return _tensors(calls[0]), _tensors(calls[1])
 
 
@@ -298,10 +351,12 @@ def _tensors(value: object) -> list[Tensor]:
     return tensors
 
 
-def _exact(definition: Definition, inputs: Sequence[Tensor],
-           params: Params) -> list[Tensor]:
-    return definition.compute([t.double() if t.is_floating_point() else t
-                               for t in inputs], params)
+def _exact(
+    definition: Definition, inputs: Sequence[Tensor], params: Params
+) -> list[Tensor]:
+    return definition.compute(
+        [t.double() if t.is_floating_point() else t for t in inputs], params
+    )
 
 
 def _distance(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
@@ -311,15 +366,23 @@ def _distance(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
     worst = 0.0
     for a, b in zip(ours, exact):
         a, b = a.double(), b.double()
-        rows = (a - b, b) if b.dim() == 0 else (
-            (a - b).norm(dim=-1), b.norm(dim=-1))
+        rows = (
+            (a - b, b)
+            if b.dim() == 0
+            else ((a - b).norm(dim=-1), b.norm(dim=-1))
+        )
         ratio = rows[0].abs() / rows[1].abs().clamp(min=1e-30)
         worst = max(worst, float(ratio.nan_to_num(float("inf")).max()))
     return worst
 
 
-def _fitting(op: str, variant: str, params: Params, inputs: Sequence[Tensor],
-             results: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
+def _fitting(
+    op: str,
+    variant: str,
+    params: Params,
+    inputs: Sequence[Tensor],
+    results: Sequence[Tensor],
+) -> Iterator[tuple[float, str]]:
     """Other variants and values of eps that the results are those of, with
     how far they are off."""
     for (name, other), definition in DEFINITIONS.items():

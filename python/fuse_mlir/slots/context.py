@@ -13,7 +13,11 @@ from fuse_mlir import native
 from fuse_mlir.errors import NativeError, SlotError
 from fuse_mlir.native import context
 from fuse_mlir.native.context import A_CONTEXT
-from fuse_mlir.slots.function_kernels import FunctionKernel, KernelSpec, rename_sources
+from fuse_mlir.slots.function_kernels import (
+    FunctionKernel,
+    KernelSpec,
+    rename_sources,
+)
 from fuse_mlir.support.arguments import require
 
 
@@ -39,8 +43,11 @@ class Context(context.Context):
             self.register_kernels(kernel.stand_in(), force=force)
         except NativeError as error:
             # Positions are those of the stand-in, which nobody has seen.
-            text = re.sub(r"^line \d+, column \d+: ('fuse\.slot_kernel' op )?",
-                          "", str(error))
+            text = re.sub(
+                r"^line \d+, column \d+: ('fuse\.slot_kernel' op )?",
+                "",
+                str(error),
+            )
             raise SlotError(f"{spec} cannot be registered: {text}") from error
         self._functions.update(dict.fromkeys(kernel.sources(), kernel))
 
@@ -75,7 +82,8 @@ class Module(context.Module):
                     raise SlotError(
                         f"{kernel.spec} is a Python function, which compiled "
                         "code cannot call; bind it to a slot of a PyTorch "
-                        "module, with slots.bind")
+                        "module, with slots.bind"
+                    )
         return super().bind(config)
 
 

@@ -27,8 +27,13 @@ from fuse_mlir.support.arguments import require
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
 _DEVICES = ("any", "cpu", "gpu")
-MODES = ("any", "inference", "inference|compile", "training",
-         "training|compile")
+MODES = (
+    "any",
+    "inference",
+    "inference|compile",
+    "training",
+    "training|compile",
+)
 
 
 @dataclass(frozen=True)
@@ -50,29 +55,49 @@ class HardwareRequirement:
 
     def __post_init__(self) -> None:
         if self.device_type not in _DEVICES:
-            raise SlotError(f"device type '{self.device_type}' is not known; "
-                            f"expected {', '.join(_DEVICES)}")
+            raise SlotError(
+                f"device type '{self.device_type}' is not known; "
+                f"expected {', '.join(_DEVICES)}"
+            )
         limits = self.min_compute_capability, self.max_compute_capability
         for limit in limits:
-            require(limit, (int, type(None)), "a compute capability",
-                    "a number such as 90")
+            require(
+                limit,
+                (int, type(None)),
+                "a compute capability",
+                "a number such as 90",
+            )
         if limits != (None, None) and self.device_type != "gpu":
-            raise SlotError(f"device type '{self.device_type}' has no compute "
-                            "capability; only 'gpu' has")
+            raise SlotError(
+                f"device type '{self.device_type}' has no compute "
+                "capability; only 'gpu' has"
+            )
         low, high = limits
         if low is not None and high is not None and low > high:
-            raise SlotError(f"compute capabilities from {low} to {high} are "
-                            "none; expected the smaller one first")
+            raise SlotError(
+                f"compute capabilities from {low} to {high} are "
+                "none; expected the smaller one first"
+            )
 
     def _texts(self) -> list[tuple[str, str]]:
         """Devices, and attributes with them."""
         if self.device_type != "gpu":
             devices = ("cpu", "gpu") if self.device_type == "any" else ("cpu",)
             return [(device, f"<{device}>") for device in devices]
-        ends = (("from", self.min_compute_capability),
-                ("to", self.max_compute_capability))
-        return [("gpu", "<gpu" + "".join(
-            f" {word} {end}" for word, end in ends if end is not None) + ">")]
+        ends = (
+            ("from", self.min_compute_capability),
+            ("to", self.max_compute_capability),
+        )
+        return [
+            (
+                "gpu",
+                "<gpu"
+                + "".join(
+                    f" {word} {end}" for word, end in ends if end is not None
+                )
+                + ">",
+            )
+        ]
 
 
 @dataclass(frozen=True)
@@ -113,30 +138,49 @@ class KernelSpec:
     def __post_init__(self) -> None:
         for what in ("name", "op_name", "variant", "description"):
             require(getattr(self, what), str, f"'{what}' of a kernel", "a text")
-        require(self.aliases, tuple, f"the aliases of kernel '{self.name}'",
-                "a tuple of names")
-        require(self.hardware, HardwareRequirement, f"the hardware of kernel "
-                f"'{self.name}'", "a HardwareRequirement")
-        given = [what for what in ("factory", "function")
-                 if getattr(self, what) is not None]
+        require(
+            self.aliases,
+            tuple,
+            f"the aliases of kernel '{self.name}'",
+            "a tuple of names",
+        )
+        require(
+            self.hardware,
+            HardwareRequirement,
+            f"the hardware of kernel '{self.name}'",
+            "a HardwareRequirement",
+        )
+        given = [
+            what
+            for what in ("factory", "function")
+            if getattr(self, what) is not None
+        ]
         if len(given) != 1:
-            raise SlotError(f"kernel '{self.name}' has "
-                            f"{' and '.join(given) or 'no function'}; expected "
-                            "a factory or a function")
+            raise SlotError(
+                f"kernel '{self.name}' has "
+                f"{' and '.join(given) or 'no function'}; expected "
+                "a factory or a function"
+            )
         value = getattr(self, given[0])
         if not callable(value):
-            raise TypeError(f"the {given[0]} of kernel '{self.name}' is of "
-                            f"type {type(value).__name__}; expected a function")
+            raise TypeError(
+                f"the {given[0]} of kernel '{self.name}' is of "
+                f"type {type(value).__name__}; expected a function"
+            )
         if self.mode not in MODES:
-            raise SlotError(f"mode '{self.mode}' of kernel '{self.name}' is "
-                            f"not known; expected {', '.join(MODES)}")
+            raise SlotError(
+                f"mode '{self.mode}' of kernel '{self.name}' is "
+                f"not known; expected {', '.join(MODES)}"
+            )
 
     @property
     def source(self) -> str:
         """Where it is, as listings and reports say it."""
         value = self.function or self.factory
-        where = (f"{getattr(value, '__module__', type(value).__module__)}."
-                 f"{getattr(value, '__qualname__', type(value).__qualname__)}")
+        where = (
+            f"{getattr(value, '__module__', type(value).__module__)}."
+            f"{getattr(value, '__qualname__', type(value).__qualname__)}"
+        )
         return f"Python {'function' if self.function else 'factory'} {where}"
 
     def __str__(self) -> str:
@@ -157,22 +201,33 @@ class FunctionKernel:
         """A `fuse.slot_kernel` that is decided about, and never built."""
         mode = "" if self.spec.mode == "any" else f" mode <{self.spec.mode}>"
         same = "sizes = [], args = []"
-        code = {"cpu": '#fuse.host_code<library = "python", symbol = '
-                       f'"{self._symbol}", {same}>',
-                "gpu": '#fuse.gpu_code<format = ptx, file = "python", entry = '
-                       f'"{self._symbol}", grid = affine_map<() -> (1, 1, 1)>, '
-                       f"block = [1, 1, 1], {same}>"}
+        code = {
+            "cpu": '#fuse.host_code<library = "python", symbol = '
+            f'"{self._symbol}", {same}>',
+            "gpu": '#fuse.gpu_code<format = ptx, file = "python", entry = '
+            f'"{self._symbol}", grid = affine_map<() -> (1, 1, 1)>, '
+            f"block = [1, 1, 1], {same}>",
+        }
         spec = self.spec
         bodies = "".join(
             f"  fuse.implementation on {text}{mode} code {code[device]} {{}}\n"
-            for device, text in spec.hardware._texts())
-        description = f" description {quote(spec.description)}" \
-            if spec.description else ""
-        aliases = f" aliases [{', '.join(map(quote, spec.aliases))}]" \
-            if spec.aliases else ""
-        return (f"fuse.slot_kernel {quote(spec.name)} op {quote(spec.op_name)} "
-                f"variant {quote(spec.variant)}{description}{aliases} {{\n"
-                f"{bodies}}}\n")
+            for device, text in spec.hardware._texts()
+        )
+        description = (
+            f" description {quote(spec.description)}"
+            if spec.description
+            else ""
+        )
+        aliases = (
+            f" aliases [{', '.join(map(quote, spec.aliases))}]"
+            if spec.aliases
+            else ""
+        )
+        return (
+            f"fuse.slot_kernel {quote(spec.name)} op {quote(spec.op_name)} "
+            f"variant {quote(spec.variant)}{description}{aliases} {{\n"
+            f"{bodies}}}\n"
+        )
 
     def sources(self) -> list[str]:
         """What the compiler calls the code of the stand-in."""
@@ -189,12 +244,16 @@ class FunctionKernel:
             try:
                 made = self.spec.factory()
             except Exception as error:  # whatever it raises
-                raise SlotError(f"the factory of {self.spec} raised "
-                                f"{type(error).__name__}: {error}") from error
+                raise SlotError(
+                    f"the factory of {self.spec} raised "
+                    f"{type(error).__name__}: {error}"
+                ) from error
             if not callable(made):
-                raise SlotError(f"the factory of {self.spec} gave a value of "
-                                f"type {type(made).__name__}; expected a "
-                                "function")
+                raise SlotError(
+                    f"the factory of {self.spec} gave a value of "
+                    f"type {type(made).__name__}; expected a "
+                    "function"
+                )
             self._function = made
         return self._function
 
@@ -213,14 +272,18 @@ class FunctionKernel:
         if takes is None:  # Functions in C may not tell.
             return functools.partial(function, **params)
         if not any(p.kind is p.VAR_KEYWORD for p in takes.parameters.values()):
-            by_name = [p.name for p in takes.parameters.values()
-                       if p.kind is not p.POSITIONAL_ONLY]
+            by_name = [
+                p.name
+                for p in takes.parameters.values()
+                if p.kind is not p.POSITIONAL_ONLY
+            ]
             for name in params:
                 if name not in by_name:
                     raise SlotError(
                         f"{self.spec} does not take param '{name}' of the "
                         f"slot; expected an argument '{name}', which gets "
-                        f"{params[name]!r}")
+                        f"{params[name]!r}"
+                    )
         if inputs:
             try:
                 takes.bind(*range(inputs), **params)
@@ -228,7 +291,8 @@ class FunctionKernel:
                 after = " and then " + ", ".join(params) if params else ""
                 raise SlotError(
                     f"{self.spec} has the arguments {takes}; expected "
-                    f"{inputs} inputs{after} ({error})") from error
+                    f"{inputs} inputs{after} ({error})"
+                ) from error
         return functools.partial(function, **params)
 
 
@@ -238,17 +302,20 @@ def reads_only(function: Function) -> Function:
     Raises:
         Mismatch: when it is called, and changes one.
     """
+
     @functools.wraps(function)
     def call(*inputs: Tensor) -> Tensor | Sequence[Tensor]:
         before = [tensor.clone() for tensor in inputs]
         results = function(*inputs)
         for i, (old, new) in enumerate(zip(before, inputs)):
             if not torch.equal(old, new):
-                raise Mismatch(f"it writes into input {i}, which is read "
-                               "again for gradients")
+                raise Mismatch(
+                    f"it writes into input {i}, which is read "
+                    "again for gradients"
+                )
         return results
 
-    setattr(call, "__signature__", _signature(function))
+    call.__signature__ = _signature(function)
     return call
 
 
@@ -271,8 +338,9 @@ class FunctionProgram(Program):
         eager: of the slot.
     """
 
-    def __init__(self, kernel: FunctionKernel, function: Function,
-                 eager: Function) -> None:
+    def __init__(
+        self, kernel: FunctionKernel, function: Function, eager: Function
+    ) -> None:
         super().__init__(eager)
         self.kernel = kernel
         self.function = function
@@ -287,23 +355,33 @@ class FunctionProgram(Program):
         """
         inputs = [tensor.detach().contiguous() for tensor in inputs]
         versions = _versions(inputs)
-        with torch.no_grad(), torch.autocast(inputs[0].device.type,
-                                             enabled=False):
+        with (
+            torch.no_grad(),
+            torch.autocast(inputs[0].device.type, enabled=False),
+        ):
             results = results_of(self.function(*inputs))
         for i, (old, new) in enumerate(zip(versions, _versions(inputs))):
             if old != new:
-                raise SlotError(f"{self.kernel.spec} writes into input {i}; "
-                                "expected a function that only reads them")
+                raise SlotError(
+                    f"{self.kernel.spec} writes into input {i}; "
+                    "expected a function that only reads them"
+                )
         expected = self._results(inputs)
-        found = [(t.shape, t.dtype) if isinstance(t, Tensor) else None
-                 for t in results]
-        if found != expected or any(t.device != inputs[0].device
-                                    for t in results):
+        found = [
+            (t.shape, t.dtype) if isinstance(t, Tensor) else None
+            for t in results
+        ]
+        if found != expected or any(
+            t.device != inputs[0].device for t in results
+        ):
             raise SlotError(
                 f"{self.kernel.spec} gives {', '.join(map(_text, results))}; "
-                "expected what the eager function gives, " + ", ".join(
+                "expected what the eager function gives, "
+                + ", ".join(
                     f"{dtype} {list(shape)} on {inputs[0].device}"
-                    for shape, dtype in expected))
+                    for shape, dtype in expected
+                )
+            )
         return _separate(results, inputs)
 
     def _results(self, inputs: Sequence[Tensor]) -> _Results:
@@ -312,11 +390,19 @@ class FunctionProgram(Program):
         if key not in self._expected:
             if len(self._expected) >= _KEPT:
                 self._expected.clear()
-            with torch.no_grad(), torch.autocast(inputs[0].device.type,
-                                                 enabled=False):
+            with (
+                torch.no_grad(),
+                torch.autocast(inputs[0].device.type, enabled=False),
+            ):
                 try:
-                    results = results_of(self.eager(*(
-                        torch.empty_like(t, device="meta") for t in inputs)))
+                    results = results_of(
+                        self.eager(
+                            *(
+                                torch.empty_like(t, device="meta")
+                                for t in inputs
+                            )
+                        )
+                    )
                 except (RuntimeError, TypeError, ValueError):
                     # Some functions read values.
                     results = results_of(self.eager(*inputs))
@@ -339,8 +425,9 @@ def _text(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _separate(results: Sequence[Tensor],
-              inputs: Sequence[Tensor]) -> list[Tensor]:
+def _separate(
+    results: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> list[Tensor]:
     """Results without gaps that share no memory, as PyTorch wants of ops."""
     seen = {t.untyped_storage().data_ptr() for t in inputs if t.numel()}
     separate = []
@@ -355,8 +442,9 @@ def _separate(results: Sequence[Tensor],
     return separate
 
 
-def rename_sources(entries: Sequence[dict[str, object]],
-                   kernels: Mapping[str, FunctionKernel]) -> None:
+def rename_sources(
+    entries: Sequence[dict[str, object]], kernels: Mapping[str, FunctionKernel]
+) -> None:
     """Writes where functions are in place of where their stand-ins are."""
     for entry in entries:
         kernel = kernels.get(str(entry.get("source")))

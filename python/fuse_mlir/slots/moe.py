@@ -11,7 +11,11 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import SlotError, UnknownExperts
-from fuse_mlir.matching.moe import activation_of, looks_like_experts, moe_experts
+from fuse_mlir.matching.moe import (
+    activation_of,
+    looks_like_experts,
+    moe_experts,
+)
 from fuse_mlir.slots.op_slot import OpSlot
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.dynamic_class import Derived, Kind
@@ -36,19 +40,23 @@ def add_expert_slots(model: nn.Module) -> list[str]:
             function; nothing changes then.
     """
     require_module(model)
-    found = [(path, module) for path, module in model.named_modules()
-             if looks_like_experts(module)
-             and _SLOTTED.origin(type(module)) is None]
+    found = [
+        (path, module)
+        for path, module in model.named_modules()
+        if looks_like_experts(module) and _SLOTTED.origin(type(module)) is None
+    ]
     if not found:
-        raise SlotError(f"{type(model).__name__} has no experts without a "
-                        "slot")
+        raise SlotError(f"{type(model).__name__} has no experts without a slot")
     try:
         acts = [activation_of(module, path) for path, module in found]
     except UnknownExperts as error:
         raise SlotError(str(error)) from error
     for (_, module), act in zip(found, acts):
-        slot = OpSlot("moe_experts", params={"act": act},
-                      eager=functools.partial(_eager, act=act))
+        slot = OpSlot(
+            "moe_experts",
+            params={"act": act},
+            eager=functools.partial(_eager, act=act),
+        )
         setattr(module, ATTRIBUTE, slot)
         _SLOTTED.put_on(module)
     return [path for path, _ in found]
@@ -67,9 +75,14 @@ def remove_expert_slots(model: nn.Module) -> list[str]:
     return paths
 
 
-def _eager(x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor,
-           gate_up: torch.Tensor, down: torch.Tensor, act: str) \
-        -> torch.Tensor:
+def _eager(
+    x: torch.Tensor,
+    index: torch.Tensor,
+    weights: torch.Tensor,
+    gate_up: torch.Tensor,
+    down: torch.Tensor,
+    act: str,
+) -> torch.Tensor:
     return moe_experts(x, index, weights, gate_up, down, act)
 
 
@@ -78,8 +91,9 @@ def _methods(kind: Kind) -> dict[str, Any]:
         slot = getattr(self, ATTRIBUTE)
         if slot.kernel == "eager":
             return kind.forward(self, *args, **kwargs)
-        inputs = inspect.signature(kind.forward).bind(
-            self, *args, **kwargs).args[1:]
+        inputs = (
+            inspect.signature(kind.forward).bind(self, *args, **kwargs).args[1:]
+        )
         return slot(*inputs, self.gate_up_proj, self.down_proj)
 
     return {"forward": forward}

@@ -22,10 +22,17 @@ from fuse_mlir.slots.function_kernels import FunctionKernel, FunctionProgram
 from fuse_mlir.support.arguments import require
 from fuse_mlir.support.module_snapshot import is_tracing
 
-_TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
-          torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8E4M3FN",
-          torch.float8_e5m2: "f8E5M2", torch.int64: "i64",
-          torch.int32: "i32", torch.int8: "i8"}
+_TYPES = {
+    torch.float64: "f64",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "f8E4M3FN",
+    torch.float8_e5m2: "f8E5M2",
+    torch.int64: "i64",
+    torch.int32: "i32",
+    torch.int8: "i8",
+}
 
 #: A dimension that a kernel takes in any size.
 _ANY = -1
@@ -35,8 +42,10 @@ _Shape = tuple[int, ...]
 def _check_type(tensor: Tensor) -> None:
     require(tensor, Tensor, "an input of a slot", "a tensor")
     if tensor.dtype not in _TYPES:
-        raise SlotError(f"a slot cannot take {tensor.dtype}; expected one of "
-                        f"{', '.join(map(str, _TYPES))}")
+        raise SlotError(
+            f"a slot cannot take {tensor.dtype}; expected one of "
+            f"{', '.join(map(str, _TYPES))}"
+        )
 
 
 def _type(shape: _Shape, dtype: torch.dtype) -> str:
@@ -53,8 +62,7 @@ def _loose(tensor: Tensor) -> _Shape:
     shape = tuple(tensor.shape)
     if isinstance(tensor, nn.Parameter):
         return shape
-    return (*(size if size == 1 else _ANY for size in shape[:-1]),
-            *shape[-1:])
+    return (*(size if size == 1 else _ANY for size in shape[:-1]), *shape[-1:])
 
 
 def _attribute(value: float | int | str) -> str:
@@ -92,19 +100,30 @@ class OpSlot:
     change.
     """
 
-    def __init__(self, op: str, variant: str = "standard", *,
-                 eager: Callable[..., Any],
-                 params: Mapping[str, float | int | str] | None = None) -> None:
+    def __init__(
+        self,
+        op: str,
+        variant: str = "standard",
+        *,
+        eager: Callable[..., Any],
+        params: Mapping[str, float | int | str] | None = None,
+    ) -> None:
         require(op, str, "the op of a slot", "its name")
         require(variant, str, "the variant of a slot", "its name")
         params = {} if params is None else params
         require(params, Mapping, "argument 'params'", "values by their names")
         for name, value in params.items():
-            require(value, (bool, int, float, str), f"param '{name}' of a slot",
-                    "a number or a text")
+            require(
+                value,
+                (bool, int, float, str),
+                f"param '{name}' of a slot",
+                "a number or a text",
+            )
         if not callable(eager):
-            raise TypeError(f"the eager body of a slot is of type "
-                            f"{type(eager).__name__}; expected a function")
+            raise TypeError(
+                f"the eager body of a slot is of type "
+                f"{type(eager).__name__}; expected a function"
+            )
         self.op = op
         self.variant = variant
         self.eager = eager
@@ -123,29 +142,46 @@ class OpSlot:
         return self._kernel not in (None, "eager")
 
     def __repr__(self) -> str:
-        return (f"OpSlot({self.op}/{self.variant}: "
-                f"{self._kernel or 'unbound'})")
+        return f"OpSlot({self.op}/{self.variant}: {self._kernel or 'unbound'})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OpSlot:
-        twin = OpSlot(self.op, self.variant,
-                      eager=copy.deepcopy(self.eager, memo),
-                      params=self.params)
-        twin._set(self._kernel, self._context, self._mode, self._target,
-                  self._function)
+        twin = OpSlot(
+            self.op,
+            self.variant,
+            eager=copy.deepcopy(self.eager, memo),
+            params=self.params,
+        )
+        twin._set(
+            self._kernel,
+            self._context,
+            self._mode,
+            self._target,
+            self._function,
+        )
         return twin
 
     def __reduce__(self) -> tuple:
         return _restore, (self.op, self.variant, self.eager, self.params)
 
-    def _set(self, kernel: str | None, context: Context | None,
-             mode: str = "", target: str = "cpu",
-             function: FunctionKernel | None = None) -> None:
+    def _set(
+        self,
+        kernel: str | None,
+        context: Context | None,
+        mode: str = "",
+        target: str = "cpu",
+        function: FunctionKernel | None = None,
+    ) -> None:
         self._kernel, self._context = kernel, context
         self._mode, self._target = mode, target
         #: The kernel, where it is a Python function.
         self._function = function
-        self._called = None if function is None else FunctionProgram(
-            function, function.bind_params(self.params), self.eager)
+        self._called = (
+            None
+            if function is None
+            else FunctionProgram(
+                function, function.bind_params(self.params), self.eager
+            )
+        )
         #: What is called instead, while `verify` looks at inputs.
         self._recorder: Callable[..., Any] | None = None
         self._cast: dict[Any, bool] = {}
@@ -164,42 +200,60 @@ class OpSlot:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _unbound(self) -> SlotError:
-        return SlotError(f"slot op={self.op}, variant={self.variant} has no "
-                         "kernel bound; bind it, to eager for its own body")
+        return SlotError(
+            f"slot op={self.op}, variant={self.variant} has no "
+            "kernel bound; bind it, to eager for its own body"
+        )
 
     def _check(self, inputs: Sequence[Tensor]) -> None:
         if not inputs:
-            raise SlotError(f"kernel '{self._kernel}' of op={self.op} is "
-                            "called without tensors; it takes one or more")
+            raise SlotError(
+                f"kernel '{self._kernel}' of op={self.op} is "
+                "called without tensors; it takes one or more"
+            )
         wanted = "cpu" if self._target == "cpu" else "cuda"
         for tensor in inputs:
             _check_type(tensor)
-            if tensor.device.type != wanted \
-                    or tensor.device != inputs[0].device:
+            if (
+                tensor.device.type != wanted
+                or tensor.device != inputs[0].device
+            ):
                 raise SlotError(
                     f"kernel '{self._kernel}' of op={self.op} is bound for "
                     f"{self._target}, and an input is on {tensor.device}; "
-                    "bind the slot again where its inputs are, with rebind")
+                    "bind the slot again where its inputs are, with rebind"
+                )
         kind = inputs[0].device.type
-        if torch.is_autocast_enabled(kind) and not is_tracing() \
-                and self._is_cast(kind, inputs):
+        if (
+            torch.is_autocast_enabled(kind)
+            and not is_tracing()
+            and self._is_cast(kind, inputs)
+        ):
             raise SlotError(
                 f"kernel '{self._kernel}' of op={self.op} computes in "
                 f"{inputs[0].dtype}, and autocast would have the eager body "
                 f"compute in {torch.get_autocast_dtype(kind)}; leave autocast, "
-                "or bind the slot to eager")
+                "or bind the slot to eager"
+            )
 
     def _is_cast(self, kind: str, inputs: Sequence[Tensor]) -> bool:
         """Whether autocast changes what the eager body computes."""
-        key = kind, torch.get_autocast_dtype(kind), tuple(
-            (t.dtype, t.dim()) for t in inputs)
+        key = (
+            kind,
+            torch.get_autocast_dtype(kind),
+            tuple((t.dtype, t.dim()) for t in inputs),
+        )
         if key not in self._cast:
             mode = FakeTensorMode(allow_non_fake_inputs=True)
             fake = [mode.from_tensor(t) for t in inputs]
             ops = []
             for enabled in (True, False):
-                with torch.no_grad(), mode, _Ops() as seen, \
-                        torch.autocast(kind, key[1], enabled=enabled):
+                with (
+                    torch.no_grad(),
+                    mode,
+                    _Ops() as seen,
+                    torch.autocast(kind, key[1], enabled=enabled),
+                ):
                     self.eager(*fake)
                 ops.append(seen.names)
             self._cast[key] = ops[0] != ops[1]
@@ -219,7 +273,8 @@ class OpSlot:
         if is_tracing():
             raise SlotError(
                 f"kernel '{self._kernel}' of op={self.op} has no code for "
-                "these inputs yet; call the model once before compiling it")
+                "these inputs yet; call the model once before compiling it"
+            )
         if (place, loose) not in self._programs and loose != exact:
             # Some functions hold for sizes that are known alone.
             try:
@@ -232,8 +287,9 @@ class OpSlot:
             self._programs[place, exact] = program
         return program
 
-    def _compile(self, inputs: Sequence[Tensor],
-                 shapes: Sequence[_Shape]) -> Program:
+    def _compile(
+        self, inputs: Sequence[Tensor], shapes: Sequence[_Shape]
+    ) -> Program:
         device, chip = inputs[0].device, ""
         if device.type == "cuda":
             chip = gpu_chip(device)
@@ -241,16 +297,19 @@ class OpSlot:
         code = module._context._code
         key = str(module), chip, device
         # The IR has the path of a file of code, which may change.
-        if key not in code or "#fuse.gpu_code" in key[0] \
-                or "#fuse.host_code" in key[0]:
+        if (
+            key not in code
+            or "#fuse.gpu_code" in key[0]
+            or "#fuse.host_code" in key[0]
+        ):
             code[key] = module.load(device, chip)
         instance = code[key].instance()
         instance.prepare()
         return CompiledProgram(instance, self.eager, dtypes)
 
-    def bound_ir(self, inputs: Sequence[Tensor],
-                 shapes: Sequence[_Shape] | None = None) \
-            -> tuple[Module, list[torch.dtype]]:
+    def bound_ir(
+        self, inputs: Sequence[Tensor], shapes: Sequence[_Shape] | None = None
+    ) -> tuple[Module, list[torch.dtype]]:
         """A function with one call of the slot, bound, and its result types.
 
         Args:
@@ -265,14 +324,17 @@ class OpSlot:
         if context is None:
             raise self._unbound()
         if self._function is not None:
-            raise SlotError(f"{self._function.spec} is a Python function, "
-                            "which has no IR")
+            raise SlotError(
+                f"{self._function.spec} is a Python function, which has no IR"
+            )
         shapes = shapes or [tuple(t.shape) for t in inputs]
         results = self._result_types(inputs, shapes)
         takes = [_type(shape, t.dtype) for shape, t in zip(shapes, inputs)]
         gives = ", ".join(_type(*result) for result in results)
-        params = ", ".join(f"{name} = {_attribute(value)}"
-                           for name, value in self.params.items())
+        params = ", ".join(
+            f"{name} = {_attribute(value)}"
+            for name, value in self.params.items()
+        )
         names = [f"%{i}" for i in range(len(inputs))]
         formals = ", ".join(map(": ".join, zip(names, takes)))
         returned = ", ".join(f"%r#{i}" for i in range(len(results)))
@@ -283,36 +345,66 @@ class OpSlot:
             f"func.func @call({formals}) -> ({gives}) {{\n"
             f"  %r:{len(results)} = fuse.call_slot @slot({', '.join(names)}) "
             f": {type_}\n"
-            f"  return {returned} : {gives}\n}}\n")
-        module.bind({"bind": {self.op: self._kernel}, "mode": self._mode,
-                     "target": self._target})
+            f"  return {returned} : {gives}\n}}\n"
+        )
+        module.bind(
+            {
+                "bind": {self.op: self._kernel},
+                "mode": self._mode,
+                "target": self._target,
+            }
+        )
         return module, [dtype for _, dtype in results]
 
-    def _result_types(self, inputs: Sequence[Tensor],
-                      shapes: Sequence[_Shape]) \
-            -> list[tuple[_Shape, torch.dtype]]:
+    def _result_types(
+        self, inputs: Sequence[Tensor], shapes: Sequence[_Shape]
+    ) -> list[tuple[_Shape, torch.dtype]]:
         """What the eager function gives, which it says without computing.
 
         Sizes that follow those that are not known are not known either.
         """
+
         def given(grow: int) -> list[Tensor]:
             # Equal sizes stay equal.
-            return results_of(self.eager(*(
-                torch.empty([size + grow if kind == _ANY else size
-                             for size, kind in zip(t.shape, shape)],
-                            dtype=t.dtype, device="meta")
-                for t, shape in zip(inputs, shapes))))
+            return results_of(
+                self.eager(
+                    *(
+                        torch.empty(
+                            [
+                                size + grow if kind == _ANY else size
+                                for size, kind in zip(t.shape, shape)
+                            ],
+                            dtype=t.dtype,
+                            device="meta",
+                        )
+                        for t, shape in zip(inputs, shapes)
+                    )
+                )
+            )
 
         try:
             now, grown = given(0), given(1)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise SlotError(f"the eager function of op={self.op} does not "
-                            f"take other sizes: {error}") from error
-        return [(tuple(size if size == other else _ANY
-                       for size, other in zip(t.shape, more.shape)), t.dtype)
-                for t, more in zip(now, grown)]
+            raise SlotError(
+                f"the eager function of op={self.op} does not "
+                f"take other sizes: {error}"
+            ) from error
+        return [
+            (
+                tuple(
+                    size if size == other else _ANY
+                    for size, other in zip(t.shape, more.shape)
+                ),
+                t.dtype,
+            )
+            for t, more in zip(now, grown)
+        ]
 
 
-def _restore(op: str, variant: str, eager: Callable[..., Any],
-             params: Mapping[str, float | int | str]) -> OpSlot:
+def _restore(
+    op: str,
+    variant: str,
+    eager: Callable[..., Any],
+    params: Mapping[str, float | int | str],
+) -> OpSlot:
     return OpSlot(op, variant, eager=eager, params=params)

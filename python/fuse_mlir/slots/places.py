@@ -48,36 +48,49 @@ def check_eager(model: nn.Module, place: Place) -> str | None:
     """
     slot = place.slot
     try:
-        return slot_check.check(slot.op, slot.variant, slot.params,
-                                slot.eager, device_of(model))
+        return slot_check.check(
+            slot.op, slot.variant, slot.params, slot.eager, device_of(model)
+        )
     except slot_check.Mismatch as mismatch:
         raise SlotError(
             f"slot {place.name} (op={slot.op}, variant={slot.variant}) of "
-            f"{_at(place.path)} is not what it says: {mismatch}") from None
+            f"{_at(place.path)} is not what it says: {mismatch}"
+        ) from None
 
 
-def check_function(model: nn.Module, place: Place, kernel: FunctionKernel,
-                   target: str) -> str | None:
+def check_function(
+    model: nn.Module, place: Place, kernel: FunctionKernel, target: str
+) -> str | None:
     """Why a Python function was not compared, or None.
 
     Raises:
         SlotError: it cannot be had, or is not what the slot says.
     """
     slot, device = place.slot, device_of(model)
-    function = kernel.bind_params(slot.params,
-                                  slot_check.required_inputs(slot.eager))
+    function = kernel.bind_params(
+        slot.params, slot_check.required_inputs(slot.eager)
+    )
     if (slot.op, slot.variant) not in slot_check.DEFINITIONS:
         return None  # The report has that already, of the eager function.
     if (target == "cpu") != (device.type == "cpu"):
-        return (f"{kernel.spec} is bound for {target}, and the model is on "
-                f"{device}")
+        return (
+            f"{kernel.spec} is bound for {target}, and the model is on {device}"
+        )
     try:
         return slot_check.check(
-            slot.op, slot.variant, slot.params, reads_only(function), device,
-            what=f"kernel '{kernel.spec.name}'", takes=slot.eager)
+            slot.op,
+            slot.variant,
+            slot.params,
+            reads_only(function),
+            device,
+            what=f"kernel '{kernel.spec.name}'",
+            takes=slot.eager,
+        )
     except slot_check.Mismatch as mismatch:
-        raise SlotError(f"{kernel.spec} does not fit slot {place.name} of "
-                        f"{_at(place.path)}: {mismatch}") from None
+        raise SlotError(
+            f"{kernel.spec} does not fit slot {place.name} of "
+            f"{_at(place.path)}: {mismatch}"
+        ) from None
 
 
 def refuse_globals(model: nn.Module) -> None:
@@ -92,7 +105,8 @@ def refuse_globals(model: nn.Module) -> None:
                     f"slot '{name}' is a global of '{kind.__module__}', which "
                     f"{kind.__name__} ({_at(path)}) reads; a binding belongs "
                     "to one model, so assign the slot in __init__: self."
-                    f"{name.lower()} = OpSlot(...)")
+                    f"{name.lower()} = OpSlot(...)"
+                )
 
 
 def _at(path: str) -> str:
@@ -105,9 +119,18 @@ def _globals_of(kind: type) -> Iterator[str]:
         code = getattr(method, "__code__", None)
         if code is None:
             continue
-        found = {name for name in code.co_names
-                 if isinstance(method.__globals__.get(name), OpSlot)}
+        found = {
+            name
+            for name in code.co_names
+            if isinstance(method.__globals__.get(name), OpSlot)
+        }
         # An attribute may have the name of a global.
         if found:
-            yield from sorted({i.argval for i in dis.get_instructions(code)
-                               if i.opname == "LOAD_GLOBAL"} & found)
+            yield from sorted(
+                {
+                    i.argval
+                    for i in dis.get_instructions(code)
+                    if i.opname == "LOAD_GLOBAL"
+                }
+                & found
+            )

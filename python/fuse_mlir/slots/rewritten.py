@@ -30,14 +30,16 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
     plain = inspect.unwrap(function)
     name = getattr(plain, "__qualname__", repr(plain))
     if not isinstance(plain, FunctionType):
-        raise NoSource(f"'{name}' is a {type(plain).__name__}, whose source "
-                       "is not at hand")
+        raise NoSource(
+            f"'{name}' is a {type(plain).__name__}, whose source is not at hand"
+        )
     try:
         lines, first = inspect.getsourcelines(plain)
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, SyntaxError, TypeError) as error:
-        raise NoSource(f"the source of '{name}' is not at hand: "
-                       f"{error}") from error
+        raise NoSource(
+            f"the source of '{name}' is not at hand: {error}"
+        ) from error
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef) or not definition.args.args:
         raise NoSource(f"'{name}' is not defined by 'def' with 'self'")
@@ -45,8 +47,9 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
     return definition
 
 
-def compile_definition(function: Callable[..., object],
-                       definition: ast.FunctionDef) -> FunctionType:
+def compile_definition(
+    function: Callable[..., object], definition: ast.FunctionDef
+) -> FunctionType:
     """The function of a definition that `parse` gave and a caller changed.
 
     Args:
@@ -61,18 +64,32 @@ def compile_definition(function: Callable[..., object],
     cells = [cell.cell_contents for cell in plain.__closure__ or ()]
     # Variables that it closes over, __class__ for one, are parameters.
     maker = ast.FunctionDef(
-        name=outer, args=ast.arguments(
-            posonlyargs=[], args=[ast.arg(arg=name) for name in names],
-            kwonlyargs=[], kw_defaults=[], defaults=[]),
+        name=outer,
+        args=ast.arguments(
+            posonlyargs=[],
+            args=[ast.arg(arg=name) for name in names],
+            kwonlyargs=[],
+            kw_defaults=[],
+            defaults=[],
+        ),
         body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))],
-        decorator_list=[])
+        decorator_list=[],
+    )
     if hasattr(maker, "type_params"):
         maker.type_params = []
     tree = ast.fix_missing_locations(ast.Module([maker], type_ignores=[]))
     made: dict[str, FunctionType] = {}
-    exec(compile(tree, plain.__code__.co_filename, "exec",
-                 dont_inherit=True, flags=plain.__code__.co_flags
-                 & _FUTURE), plain.__globals__, made)
+    exec(
+        compile(
+            tree,
+            plain.__code__.co_filename,
+            "exec",
+            dont_inherit=True,
+            flags=plain.__code__.co_flags & _FUTURE,
+        ),
+        plain.__globals__,
+        made,
+    )
     result = made[outer](*cells)
     result.__qualname__ = plain.__qualname__
     return result

@@ -14,7 +14,12 @@ from torch import Tensor, nn
 from fuse_mlir.errors import SlotError
 from fuse_mlir.slots.call import results_of
 from fuse_mlir.slots.op_slot import OpSlot
-from fuse_mlir.slots.places import Place, check_eager, find_slots, refuse_globals
+from fuse_mlir.slots.places import (
+    Place,
+    check_eager,
+    find_slots,
+    refuse_globals,
+)
 from fuse_mlir.support.arguments import require_module
 
 
@@ -39,7 +44,9 @@ class SlotChecks(list[SlotCheck]):
     def __str__(self) -> str:
         return "".join(
             f"{'ok' if c.passed else 'FAILED':6}  {c.path}.{c.slot}  "
-            f"{c.kernel or 'unbound'}  {c.detail}\n" for c in self)
+            f"{c.kernel or 'unbound'}  {c.detail}\n"
+            for c in self
+        )
 
 
 def verify(model: nn.Module, *inputs: Any) -> SlotChecks:
@@ -71,8 +78,11 @@ def verify(model: nn.Module, *inputs: Any) -> SlotChecks:
         slot = place.slot
         try:
             reason = check_eager(model, place)
-            detail = (f"not compared with its definition: {reason}" if reason
-                      else "the eager function is what the slot says")
+            detail = (
+                f"not compared with its definition: {reason}"
+                if reason
+                else "the eager function is what the slot says"
+            )
             passed = True
         except SlotError as error:
             detail, passed = str(error), False
@@ -81,13 +91,15 @@ def verify(model: nn.Module, *inputs: Any) -> SlotChecks:
             detail += f"; {more}"
         elif passed and slot.has_kernel:
             detail += "; the kernel did not run: pass inputs that reach it"
-        found.append(SlotCheck(place.path, place.name, slot.kernel, passed,
-                               detail))
+        found.append(
+            SlotCheck(place.path, place.name, slot.kernel, passed, detail)
+        )
     return found
 
 
-def _inputs_of(model: nn.Module, places: Sequence[Place],
-               inputs: Sequence[Any]) -> dict[int, tuple[Tensor, ...]]:
+def _inputs_of(
+    model: nn.Module, places: Sequence[Place], inputs: Sequence[Any]
+) -> dict[int, tuple[Tensor, ...]]:
     """What each slot is called with first."""
     seen: dict[int, tuple[Tensor, ...]] = {}
     slots = [place.slot for place in places]
@@ -107,13 +119,17 @@ def _inputs_of(model: nn.Module, places: Sequence[Place],
     return seen
 
 
-def _compare_kernel(slot: OpSlot,
-                    inputs: tuple[Tensor, ...]) -> tuple[bool, str]:
+def _compare_kernel(
+    slot: OpSlot, inputs: tuple[Tensor, ...]
+) -> tuple[bool, str]:
     with torch.no_grad():
         ours = results_of(slot(*inputs))
         eager = results_of(slot.eager(*inputs))
-        exact = results_of(slot.eager(*(
-            t.double() if t.is_floating_point() else t for t in inputs)))
+        exact = results_of(
+            slot.eager(
+                *(t.double() if t.is_floating_point() else t for t in inputs)
+            )
+        )
     worst, bound = 0.0, 0.0
     for a, b, c in zip(ours, eager, exact):
         scale = max(float(c.double().norm()), 1e-300)
@@ -122,5 +138,6 @@ def _compare_kernel(slot: OpSlot,
         limit = 3 * own + 2 * torch.finfo(a.dtype).eps
         if off / limit >= worst / max(bound, 1e-300):
             worst, bound = off, limit
-    return worst <= bound, (f"kernel '{slot.kernel}' is off by {worst:.2e} of "
-                            f"at most {bound:.2e}")
+    return worst <= bound, (
+        f"kernel '{slot.kernel}' is off by {worst:.2e} of at most {bound:.2e}"
+    )

@@ -28,8 +28,12 @@ class About:
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and values, without those that are not known."""
-        rows = [("model", self.model), ("command", self.command),
-                ("date", self.date), *self.versions.items()]
+        rows = [
+            ("model", self.model),
+            ("command", self.command),
+            ("date", self.date),
+            *self.versions.items(),
+        ]
         return [(name, value) for name, value in rows if value]
 
     def text(self) -> str:
@@ -50,9 +54,11 @@ def about(model: str, command: str = "", device: str = "cpu") -> About:
 
     import fuse_mlir
 
-    versions = {"fuse": fuse_mlir.__version__,
-                "Python": platform.python_version(),
-                "torch": str(torch.__version__)}
+    versions = {
+        "fuse": fuse_mlir.__version__,
+        "Python": platform.python_version(),
+        "torch": str(torch.__version__),
+    }
     for package in ("transformers", "numpy"):
         try:
             versions[package] = metadata.version(package)
@@ -71,8 +77,11 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    names = [line.partition(":")[2].strip() for line in lines
-             if line.startswith("model name")]
+    names = [
+        line.partition(":")[2].strip()
+        for line in lines
+        if line.startswith("model name")
+    ]
     name = names[0] if names else platform.processor() or platform.machine()
     return f"{name}, {len(names)} cores" if names else name
 
@@ -83,5 +92,11 @@ def _driver() -> str:
         first = path.read_text(encoding="utf-8").splitlines()[0]
     except (OSError, IndexError):
         return ""
-    return next((word for word in first.split()
-                 if word.count(".") >= 1 and word[0].isdigit()), "")
+    return next(
+        (
+            word
+            for word in first.split()
+            if word.count(".") >= 1 and word[0].isdigit()
+        ),
+        "",
+    )

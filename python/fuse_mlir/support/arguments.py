@@ -10,8 +10,9 @@ import torch.fx
 from torch import nn
 
 
-def require(value: Any, kinds: type | tuple[type, ...], what: str,
-            expected: str) -> None:
+def require(
+    value: Any, kinds: type | tuple[type, ...], what: str, expected: str
+) -> None:
     """Refuses an argument of another type.
 
     Args:
@@ -22,8 +23,9 @@ def require(value: Any, kinds: type | tuple[type, ...], what: str,
         TypeError: it says what it is.
     """
     if not isinstance(value, kinds):
-        raise TypeError(f"{what} is of type {type(value).__name__}; expected "
-                        f"{expected}")
+        raise TypeError(
+            f"{what} is of type {type(value).__name__}; expected {expected}"
+        )
 
 
 def require_module(model: Any) -> nn.Module:
@@ -49,12 +51,18 @@ def no_tensor(value: Any) -> str:
     kind = type(value).__name__
     if not isinstance(value, torch.fx.Proxy):
         return kind
-    return (f"{kind}: torch.fx.symbolic_trace sees no kernel; trace the model "
-            "before it is fused, or use torch.export")
+    return (
+        f"{kind}: torch.fx.symbolic_trace sees no kernel; trace the model "
+        "before it is fused, or use torch.export"
+    )
 
 
 def require_device(device: Any) -> torch.device:
     """The device of that name."""
-    require(device, (str, torch.device), "the device",
-            "a name such as 'cpu' or 'cuda:0', or a torch.device")
+    require(
+        device,
+        (str, torch.device),
+        "the device",
+        "a name such as 'cpu' or 'cuda:0', or a torch.device",
+    )
     return torch.device(device)

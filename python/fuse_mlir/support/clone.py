@@ -24,7 +24,8 @@ def clone(module: nn.Module) -> nn.Module:
     # Classes may have a way of their own to make modules: that of GraphModule
     # gives each another class, without the forward.
     made: dict[int, nn.Module] = {
-        id(m): object.__new__(type(m)) for m in modules}
+        id(m): object.__new__(type(m)) for m in modules
+    }
 
     def of(value: Any) -> Any:
         if isinstance(value, nn.Module):
@@ -42,10 +43,13 @@ def clone(module: nn.Module) -> nn.Module:
         for name, value in held.items():
             if name not in STANDARD and not isinstance(value, SCALARS):
                 held[name] = of(value)
-        held.update(_parameters=m._parameters.copy(),
-                    _buffers=m._buffers.copy(),
-                    _modules={name: None if child is None
-                              else made[id(child)]
-                              for name, child in m._modules.items()})
+        held.update(
+            _parameters=m._parameters.copy(),
+            _buffers=m._buffers.copy(),
+            _modules={
+                name: None if child is None else made[id(child)]
+                for name, child in m._modules.items()
+            },
+        )
         vars(made[id(m)]).update(held)
     return made[id(module)]

@@ -25,8 +25,12 @@ class Derived:
         methods: those of the subclass of a class.
     """
 
-    def __init__(self, mark: str, restore: Callable[[Kind], nn.Module],
-                 methods: Callable[[Kind], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        mark: str,
+        restore: Callable[[Kind], nn.Module],
+        methods: Callable[[Kind], dict[str, Any]],
+    ) -> None:
         self._mark = mark
         self._restore = restore
         self._methods = methods
@@ -38,13 +42,22 @@ class Derived:
         if self._mark in vars(kind):
             return kind
         if kind not in self._made:
+
             def reduce(module: nn.Module, _protocol: Any) -> tuple:
                 return self._restore, (kind,), state_of(module)
 
-            made = type(kind.__name__, (kind,), {
-                "__reduce_ex__": reduce, "__module__": kind.__module__,
-                "__doc__": kind.__doc__, "__qualname__": kind.__qualname__,
-                self._mark: kind, **self._methods(kind)})
+            made = type(
+                kind.__name__,
+                (kind,),
+                {
+                    "__reduce_ex__": reduce,
+                    "__module__": kind.__module__,
+                    "__doc__": kind.__doc__,
+                    "__qualname__": kind.__qualname__,
+                    self._mark: kind,
+                    **self._methods(kind),
+                },
+            )
             # Threads that come here at once get one class.
             self._made.setdefault(kind, made)
         return self._made[kind]

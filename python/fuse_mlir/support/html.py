@@ -59,9 +59,15 @@ for (const head of document.querySelectorAll("th button"))
 """
 
 
-def page(title: str, parts: Iterable[str], heading: str = "", *,
-         about: About | None = None, summary: str = "",
-         legend: Mapping[str, str] | None = None) -> str:
+def page(
+    title: str,
+    parts: Iterable[str],
+    heading: str = "",
+    *,
+    about: About | None = None,
+    summary: str = "",
+    legend: Mapping[str, str] | None = None,
+) -> str:
     """A page.
 
     Args:
@@ -81,31 +87,49 @@ def page(title: str, parts: Iterable[str], heading: str = "", *,
         "<!doctype html><html lang='en'><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width'>"
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style>",
-        f"<h1>{html.escape(heading)}</h1>"]
+        f"<h1>{html.escape(heading)}</h1>",
+    ]
     if summary:
         lines.append(f"<p class='summary'>{html.escape(summary)}</p>")
     lines += parts
     if legend:
-        lines.append("<section class='legend'><h2>Legend</h2>"
-                     + _terms(legend.items()) + "</section>")
+        lines.append(
+            "<section class='legend'><h2>Legend</h2>"
+            + _terms(legend.items())
+            + "</section>"
+        )
     if about is not None:
-        lines.append("<section class='about'><h2>About this report</h2>"
-                     + _terms(about.rows()) + "</section>")
+        lines.append(
+            "<section class='about'><h2>About this report</h2>"
+            + _terms(about.rows())
+            + "</section>"
+        )
     return "\n".join([*lines, f"<script>{_SCRIPT}</script></html>"]) + "\n"
 
 
 def _terms(pairs: Iterable[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<dt>{html.escape(name)}<dd>{html.escape(text)}"
-                            for name, text in pairs) + "</dl>"
+    return (
+        "<dl>"
+        + "".join(
+            f"<dt>{html.escape(name)}<dd>{html.escape(text)}"
+            for name, text in pairs
+        )
+        + "</dl>"
+    )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Texts as a table that sorts by its columns; the class of a row is the
     first word of its first cell."""
-    parts = ["<div class='scroll'><table><thead><tr>",
-             *("<th scope='col' aria-sort='none'><button type='button'>"
-               f"{html.escape(cell)}</button>" for cell in head),
-             "</thead><tbody>"]
+    parts = [
+        "<div class='scroll'><table><thead><tr>",
+        *(
+            "<th scope='col' aria-sort='none'><button type='button'>"
+            f"{html.escape(cell)}</button>"
+            for cell in head
+        ),
+        "</thead><tbody>",
+    ]
     for row in rows:
         parts.append(f"<tr class='{html.escape(row[0].split()[0])}'>")
         parts += [f"<td>{html.escape(cell)}" for cell in row]
@@ -117,8 +141,9 @@ def preformatted(text: str) -> str:
     return f"<pre>{html.escape(text)}</pre>"
 
 
-def histogram(counts: Sequence[int], caption: str, width: int,
-              mark: float | None = None) -> str:
+def histogram(
+    counts: Sequence[int], caption: str, width: int, mark: float | None = None
+) -> str:
     """Bars as high as the logarithm of counts.
 
     Args:
@@ -134,10 +159,13 @@ def histogram(counts: Sequence[int], caption: str, width: int,
     bars = "".join(
         f"<rect x='{i * step:.1f}' y='{height * (1 - v / tallest):.1f}' "
         f"width='{step * 0.9:.1f}' height='{height * v / tallest:.1f}'/>"
-        for i, v in enumerate(logs))
+        for i, v in enumerate(logs)
+    )
     if mark is not None:
         x = width * min(mark, 1.0)
         bars += f"<line x1='{x:.1f}' x2='{x:.1f}' y1='0' y2='{height}'/>"
-    return (f"<figure style='width:{width}px'>"
-            f"<svg viewBox='0 0 {width} {height}' width='100%'>{bars}</svg>"
-            f"<figcaption>{html.escape(caption)}</figcaption></figure>")
+    return (
+        f"<figure style='width:{width}px'>"
+        f"<svg viewBox='0 0 {width} {height}' width='100%'>{bars}</svg>"
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+    )

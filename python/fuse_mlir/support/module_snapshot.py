@@ -21,9 +21,10 @@ from torch import nn
 STANDARD = frozenset(vars(nn.Module()))
 _HOOKS = ("_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 #: Hooks on every module of the process.
-GLOBAL_HOOKS = tuple(getattr(nn.modules.module, f"_global_{kind}_hooks")
-                     for kind in ("forward_pre", "forward", "backward_pre",
-                                  "backward"))
+GLOBAL_HOOKS = tuple(
+    getattr(nn.modules.module, f"_global_{kind}_hooks")
+    for kind in ("forward_pre", "forward", "backward_pre", "backward")
+)
 #: Values that are compared as they are.
 SCALARS = (bool, int, float, str, type(None), torch.dtype)
 
@@ -34,9 +35,11 @@ def is_tracing() -> bool:
     `torch.compiler.is_compiling` says it of all threads, while any of them
     exports one.
     """
-    return torch.compiler.is_dynamo_compiling() \
-        or torch.compiler.is_compiling() \
+    return (
+        torch.compiler.is_dynamo_compiling()
+        or torch.compiler.is_compiling()
         and torch._C._len_torch_dispatch_stack() > 0
+    )
 
 
 def is_exporting() -> bool:
@@ -46,8 +49,9 @@ def is_exporting() -> bool:
     torch.compile traces.
     """
     flag = getattr(torch.compiler, "_is_exporting_flag", None)
-    return is_tracing() and (torch.compiler.is_exporting() if flag is None
-                             else flag)
+    return is_tracing() and (
+        torch.compiler.is_exporting() if flag is None else flag
+    )
 
 
 def has_own_forward(module: nn.Module) -> bool:
@@ -59,7 +63,8 @@ def has_own_forward(module: nn.Module) -> bool:
     own = vars(module).get("forward")
     return own is not None and not (
         getattr(own, "__self__", None) is module
-        and getattr(own, "__func__", None) is type(module).forward)
+        and getattr(own, "__func__", None) is type(module).forward
+    )
 
 
 def plain(value: Any) -> Any:
@@ -72,7 +77,9 @@ def plain(value: Any) -> Any:
         if all(f is not None for f in found):
             return type(value).__name__, tuple(
                 sorted(found, key=repr)
-                if isinstance(value, (set, frozenset)) else found)
+                if isinstance(value, (set, frozenset))
+                else found
+            )
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         found = [(k, plain(v)) for k, v in value.items()]
         if all(v is not None for _, v in found):
@@ -98,41 +105,52 @@ class Watch:
         own_hooks: whether its other hooks may, too.
     """
 
-    def __init__(self, members: Sequence[nn.Module],
-                 own_hooks: bool = False) -> None:
+    def __init__(
+        self, members: Sequence[nn.Module], own_hooks: bool = False
+    ) -> None:
         self._modules = _below(members)
         self._types = [type(m) for m in self._modules]
         self._forwards = [(t, t.forward) for t in dict.fromkeys(self._types)]
-        self._dicts = [vars(m) for m in self._modules] \
-            + [m._modules for m in self._modules]
+        self._dicts = [vars(m) for m in self._modules] + [
+            m._modules for m in self._modules
+        ]
         self._sizes = [len(d) for d in self._dicts]
         self._values = list(self._held())
         self._hooks = [
-            getattr(m, name) for m in self._modules for name in _HOOKS
-            if not own_hooks or m is not members[0]] + [
-            m._forward_pre_hooks for m in self._modules
-            if m is not members[0]]
+            getattr(m, name)
+            for m in self._modules
+            for name in _HOOKS
+            if not own_hooks or m is not members[0]
+        ] + [m._forward_pre_hooks for m in self._modules if m is not members[0]]
         # Lists and mappings change in place.
-        held = [value for m in self._modules
-                for name, value in vars(m).items() if name not in STANDARD
-                and isinstance(value, (list, dict, set))]
-        self._contents = [(value, plain(value)) for value in held
-                          if plain(value) is not None]
-        self._leaves = [(value, leaves(value)) for value in held
-                        if plain(value) is None]
+        held = [
+            value
+            for m in self._modules
+            for name, value in vars(m).items()
+            if name not in STANDARD and isinstance(value, (list, dict, set))
+        ]
+        self._contents = [
+            (value, plain(value)) for value in held if plain(value) is not None
+        ]
+        self._leaves = [
+            (value, leaves(value)) for value in held if plain(value) is None
+        ]
 
     def _held(self) -> Any:
         return chain.from_iterable(map(dict.values, self._dicts))
 
     def same(self) -> bool:
         """Whether nothing was replaced, added, or hooked since."""
-        return list(map(len, self._dicts)) == self._sizes \
-            and all(map(is_, self._values, self._held())) \
-            and not any(self._hooks) and not any(GLOBAL_HOOKS) \
-            and all(map(is_, map(type, self._modules), self._types)) \
-            and all(t.forward is f for t, f in self._forwards) \
-            and all(plain(v) == before for v, before in self._contents) \
+        return (
+            list(map(len, self._dicts)) == self._sizes
+            and all(map(is_, self._values, self._held()))
+            and not any(self._hooks)
+            and not any(GLOBAL_HOOKS)
+            and all(map(is_, map(type, self._modules), self._types))
+            and all(t.forward is f for t, f in self._forwards)
+            and all(plain(v) == before for v, before in self._contents)
             and all(_are(leaves(v), before) for v, before in self._leaves)
+        )
 
     def has_modules(self, members: Sequence[nn.Module]) -> bool:
         """Whether `members` consist of the same modules still."""

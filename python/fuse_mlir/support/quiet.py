@@ -32,13 +32,18 @@ def quiet() -> Iterator[None]:
             for log, disabled in zip(logs, before):
                 log.disabled = disabled
             # What others print meanwhile is not lost.
-            sys.stderr.write(printed.getvalue().replace(f"{graph}\n", "")
-                             if graph else printed.getvalue())
+            sys.stderr.write(
+                printed.getvalue().replace(f"{graph}\n", "")
+                if graph
+                else printed.getvalue()
+            )
 
 
 _TRACING = threading.RLock()
 
 
 #: Logs of PyTorch that tell of failures before they are raised.
-_LOGS = ("torch._subclasses.fake_tensor",
-         "torch.fx.experimental.symbolic_shapes")
+_LOGS = (
+    "torch._subclasses.fake_tensor",
+    "torch.fx.experimental.symbolic_shapes",
+)

@@ -9,25 +9,25 @@ from fuse_mlir.calibration.compare import difference, table, ulp
 
 
 class Ulp(unittest.TestCase):
-
     def test_bf16(self):
         np.testing.assert_array_equal(
             ulp(np.array([1.0, 1.5, 2.0, -0.75]), "bf16"),
-            [2**-7, 2**-7, 2**-6, 2**-8])
+            [2**-7, 2**-7, 2**-6, 2**-8],
+        )
 
     def test_subnormals_have_one_spacing(self):
         np.testing.assert_array_equal(
-            ulp(np.array([0.0, 2.0**-126, 2.0**-130]), "bf16"),
-            [2.0**-133] * 3)
+            ulp(np.array([0.0, 2.0**-126, 2.0**-130]), "bf16"), [2.0**-133] * 3
+        )
 
     def test_f32_agrees_with_numpy(self):
         values = np.array([1e-3, 1.0, 3e7], np.float32)
-        np.testing.assert_array_equal(ulp(values, "f32"),
-                                      np.spacing(values).astype(float))
+        np.testing.assert_array_equal(
+            ulp(values, "f32"), np.spacing(values).astype(float)
+        )
 
 
 class Differences(unittest.TestCase):
-
     def test_identical(self):
         values = np.array([1.0, np.inf, np.nan])
         result = difference(values, values, "bf16")
@@ -36,17 +36,21 @@ class Differences(unittest.TestCase):
 
     def test_histogram(self):
         reference = np.ones(4)
-        result = difference(reference + np.array([0, 1, 3, 9]) * 2**-7,
-                            reference, "bf16")
-        self.assertEqual(result.histogram, {"0": 1, "1": 1, "2": 0,
-                                            "3-4": 1, "5-8": 0, ">8": 1})
+        result = difference(
+            reference + np.array([0, 1, 3, 9]) * 2**-7, reference, "bf16"
+        )
+        self.assertEqual(
+            result.histogram,
+            {"0": 1, "1": 1, "2": 0, "3-4": 1, "5-8": 0, ">8": 1},
+        )
         self.assertEqual(result.max_ulp, 9)
         self.assertEqual(result.max_abs, 9 * 2**-7)
         self.assertFalse(result.identical)
 
     def test_infinity_on_one_side(self):
-        result = difference(np.array([np.inf, 1.0]), np.array([1.0, 1.0]),
-                            "bf16")
+        result = difference(
+            np.array([np.inf, 1.0]), np.array([1.0, 1.0]), "bf16"
+        )
         self.assertEqual(result.nonfinite_mismatches, 1)
         self.assertFalse(result.identical)
 

@@ -15,7 +15,6 @@ from fuse_mlir.quantized.value_range import Range, choose_scale
 
 
 class RangeCacheTest(unittest.TestCase):
-
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -27,8 +26,9 @@ class RangeCacheTest(unittest.TestCase):
 
     def key(self, **others: Path) -> str:
         files = self.files | others
-        return range_cache.key_of([files["tool"]], files["source"],
-                                  files["weights"], [files["data"]])
+        return range_cache.key_of(
+            [files["tool"]], files["source"], files["weights"], [files["data"]]
+        )
 
     def ranges(self) -> dict[str, Range]:
         random = np.random.default_rng(0)
@@ -52,7 +52,8 @@ class RangeCacheTest(unittest.TestCase):
             for method in ("amax", "percentile", "mse"):
                 self.assertEqual(
                     choose_scale(known[name], "f8E4M3FN", method),
-                    choose_scale(ranges[name], "f8E4M3FN", method))
+                    choose_scale(ranges[name], "f8E4M3FN", method),
+                )
 
     def test_every_ingredient_is_in_the_key(self) -> None:
         key = self.key()
@@ -61,13 +62,14 @@ class RangeCacheTest(unittest.TestCase):
             self.assertNotEqual(key, self.key(**{name: self.files["more"]}))
         two = [self.files["data"], self.files["more"]]
         one = range_cache.key_of([], self.files["source"], None, two)
-        self.assertNotEqual(one, range_cache.key_of(
-            [], self.files["source"], None, two[::-1]))
+        self.assertNotEqual(
+            one, range_cache.key_of([], self.files["source"], None, two[::-1])
+        )
 
     def test_a_damaged_entry_is_none(self) -> None:
         cache = self.root / "cache"
         range_cache.store(cache, self.key(), self.ranges())
-        path, = cache.iterdir()
+        (path,) = cache.iterdir()
         data = path.read_bytes()
         for size in (0, 10, len(data) // 2, len(data) - 1):
             path.write_bytes(data[:size])
@@ -75,14 +77,14 @@ class RangeCacheTest(unittest.TestCase):
         # Every kind of byte in turn: either found out or harmless.
         for place in range(0, len(data), 97):
             damaged = bytearray(data)
-            damaged[place] ^= 0xff
+            damaged[place] ^= 0xFF
             path.write_bytes(bytes(damaged))
             range_cache.load(cache, self.key())
 
     def test_an_entry_of_another_key_is_none(self) -> None:
         cache = self.root / "cache"
         range_cache.store(cache, self.key(), self.ranges())
-        path, = cache.iterdir()
+        (path,) = cache.iterdir()
         path.rename(cache / f"{'0' * 64}.npz")
         self.assertIsNone(range_cache.load(cache, "0" * 64))
 
@@ -91,8 +93,15 @@ class RangeCacheTest(unittest.TestCase):
 
     def test_parts_that_contradict(self) -> None:
         with self.assertRaisesRegex(RangeError, "contradict"):
-            Range.restore(np.ones(4), np.zeros(3), count=5, largest=1.0,
-                          limit=1.0, seed=0, sample_size=8)
+            Range.restore(
+                np.ones(4),
+                np.zeros(3),
+                count=5,
+                largest=1.0,
+                limit=1.0,
+                seed=0,
+                sample_size=8,
+            )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ def run(*arguments):
 
 
 class Files(unittest.TestCase):
-
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -30,16 +29,27 @@ class Files(unittest.TestCase):
 
 
 class Import(Files):
-
-    QWEN3 = ["import", "--architecture", "qwen3", "--set", "hidden_size=64",
-             "--set", "intermediate_size=96", "--set", "num_hidden_layers=1",
-             "--parent", "model.layers.0", "--members",
-             "post_attention_layernorm,mlp", "--shape", "tokens,64"]
+    QWEN3 = [
+        "import",
+        "--architecture",
+        "qwen3",
+        "--set",
+        "hidden_size=64",
+        "--set",
+        "intermediate_size=96",
+        "--set",
+        "num_hidden_layers=1",
+        "--parent",
+        "model.layers.0",
+        "--members",
+        "post_attention_layernorm,mlp",
+        "--shape",
+        "tokens,64",
+    ]
 
     def test_writes_ir_weights_and_sample(self):
         output = self.path / "deep" / "block.mlir"
-        status, out, _ = run(*self.QWEN3, "--sample", "tokens=3", "-o",
-                             output)
+        status, out, _ = run(*self.QWEN3, "--sample", "tokens=3", "-o", output)
         self.assertEqual(status, 0)
         self.assertIn("4 tensors", out)
         text = output.read_text()
@@ -59,13 +69,18 @@ class Import(Files):
     def test_errors_name_the_cause(self):
         output = ["-o", self.path / "block.mlir"]
         for extra, message in (
-                (["--parent", "model.layers.7"], "has no child '7'"),
-                (["--set", "oops"], "bad setting 'oops'"),
-                (["--members", "self_attn"], "cannot export the modules: "
-                 "TypeError: "),
-                (["--members", "mlp", "--shape", "tokens,7"],
-                 "; their input has the shape tokens,7"),
-                (["--shape", "tokens,0"], "bad dimension '0'")):
+            (["--parent", "model.layers.7"], "has no child '7'"),
+            (["--set", "oops"], "bad setting 'oops'"),
+            (
+                ["--members", "self_attn"],
+                "cannot export the modules: TypeError: ",
+            ),
+            (
+                ["--members", "mlp", "--shape", "tokens,7"],
+                "; their input has the shape tokens,7",
+            ),
+            (["--shape", "tokens,0"], "bad dimension '0'"),
+        ):
             with self.subTest(message):
                 status, _, err = run(*self.QWEN3, *extra, *output)
                 self.assertEqual(status, 1)
@@ -74,7 +89,6 @@ class Import(Files):
 
 
 class Compare(Files):
-
     def setUp(self):
         super().setUp()
         np.save(self.path / "a.npy", np.ones(8, np.float32))
@@ -84,16 +98,17 @@ class Compare(Files):
         return run("compare", self.path / "a.npy", *arguments)
 
     def test_prints_one_line_each(self):
-        status, out, _ = self.compare(f"same={self.path / 'a.npy'}",
-                                      f"other={self.path / 'b.npy'}")
+        status, out, _ = self.compare(
+            f"same={self.path / 'a.npy'}", f"other={self.path / 'b.npy'}"
+        )
         self.assertEqual(status, 0)
         self.assertEqual(len(out.splitlines()), 3)
 
     def test_identical(self):
-        self.assertEqual(self.compare(f"s={self.path / 'a.npy'}",
-                                      "--identical")[0], 0)
-        status, out, _ = self.compare(f"o={self.path / 'b.npy'}",
-                                      "--identical")
+        self.assertEqual(
+            self.compare(f"s={self.path / 'a.npy'}", "--identical")[0], 0
+        )
+        status, out, _ = self.compare(f"o={self.path / 'b.npy'}", "--identical")
         self.assertEqual(status, 1)
         self.assertIn("o: not identical", out)
 
@@ -107,8 +122,9 @@ class Compare(Files):
     def test_yardstick(self):
         near, far = f"n={self.path / 'b.npy'}", f"f={self.path / 'c.npy'}"
         np.save(self.path / "c.npy", np.full(8, 1 + 2**-6, np.float32))
-        self.assertEqual(self.compare(near, far, "--yardstick", "n",
-                                      "--factor", "2.5")[0], 0)
+        self.assertEqual(
+            self.compare(near, far, "--yardstick", "n", "--factor", "2.5")[0], 0
+        )
         status, out, _ = self.compare(near, far, "--yardstick", "n")
         self.assertEqual(status, 1)
         self.assertIn("f: relative difference 1.56e-02 exceeds 1.17e-02", out)
@@ -126,7 +142,9 @@ class Compare(Files):
     def test_missing_file(self):
         status, _, err = self.compare("o=/nowhere.npy")
         self.assertEqual(status, 1)
-        self.assertEqual(err, "error: /nowhere.npy: No such file or directory\n")
+        self.assertEqual(
+            err, "error: /nowhere.npy: No such file or directory\n"
+        )
 
 
 if __name__ == "__main__":

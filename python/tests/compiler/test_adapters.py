@@ -40,22 +40,27 @@ def adapt(model, *names):
 
 @needs_library
 class Adapters(unittest.TestCase):
-
     def setUp(self):
         torch.manual_seed(0)
-        self.model = transformer("qwen3", torch.float32, **{
-            **LLAMA, "num_hidden_layers": 2})
+        self.model = transformer(
+            "qwen3", torch.float32, **{**LLAMA, "num_hidden_layers": 2}
+        )
 
     def test_finding_16_a_site_with_adapters_says_what_it_lost(self):
         adapt(self.model)
-        reason = "not gated_mlp, because 'mlp.gate_proj', one of 3, is a " \
-            "LoraLinear of tests, which adds to the result of its " \
+        reason = (
+            "not gated_mlp, because 'mlp.gate_proj', one of 3, is a "
+            "LoraLinear of tests, which adds to the result of its "
             "'base_layer'; merge"
-        for found in (fuse_mlir.explain(self.model, only_faster=False),
-                      fuse_mlir.fuse_modules(self.model, only_faster=False),
-                      fuse_mlir.explain(self.model)):
-            self.assertEqual([s.families for s in found],
-                             [("norm_linear",), ("gated_mlp",)])
+        )
+        for found in (
+            fuse_mlir.explain(self.model, only_faster=False),
+            fuse_mlir.fuse_modules(self.model, only_faster=False),
+            fuse_mlir.explain(self.model),
+        ):
+            self.assertEqual(
+                [s.families for s in found], [("norm_linear",), ("gated_mlp",)]
+            )
             self.assertIn(reason, found[0].note)
             self.assertEqual(found[1].note, "")
             self.assertIn(reason, str(found))
@@ -63,10 +68,15 @@ class Adapters(unittest.TestCase):
     def test_finding_16_an_adapter_that_comes_later_is_told(self):
         expected = None
         fuse_mlir.fuse_modules(self.model, only_faster=False)
-        with torch.no_grad(), self.assertWarnsRegex(
-                FusionWarning, r"a site 'post_attention_layernorm\+mlp' "
+        with (
+            torch.no_grad(),
+            self.assertWarnsRegex(
+                FusionWarning,
+                r"a site 'post_attention_layernorm\+mlp' "
                 "changed, and its kernel is norm_linear, which was gated_mlp: "
-                "not gated_mlp, because 'mlp.gate_proj' is a LoraLinear"):
+                "not gated_mlp, because 'mlp.gate_proj' is a LoraLinear",
+            ),
+        ):
             fused = adapt(self.model, "gate_proj")(IDS).logits
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -78,8 +88,7 @@ class Adapters(unittest.TestCase):
 
     def test_chains_that_are_whole_say_nothing(self):
         fuse_mlir.fuse_modules(self.model, only_faster=False)
-        self.assertEqual([m.lost for _, m in fused_sites(self.model)],
-                         ["", ""])
+        self.assertEqual([m.lost for _, m in fused_sites(self.model)], ["", ""])
 
 
 if __name__ == "__main__":

@@ -55,7 +55,6 @@ with torch.no_grad():
 
 @needs_library
 class Unfusing(unittest.TestCase):
-
     def test_finding_16_packed_weights_are_freed(self):
         made = []
 
@@ -82,8 +81,13 @@ class Unfusing(unittest.TestCase):
 
     def test_finding_16_memory_goes_back_to_the_system(self):
         tests = Path(__file__).resolve().parents[2]
-        done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tests,
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            cwd=tests,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         before, held, after = map(float, done.stdout.split())
         packed = 8 * 3 * 512 * 1536 * 4 / 2**20

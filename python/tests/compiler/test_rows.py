@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from fuse_mlir import native
-from fuse_mlir import errors
+from fuse_mlir import errors, native
 from fuse_mlir.compiler.chains import Chain, compile_chain, input_types
 from fuse_mlir.compiler.kernels import FEW_ROWS, Kernel
 from fuse_mlir.matching.sites import Plan, Source, Step
@@ -35,25 +34,29 @@ class _Recorder:
     def limit_tokens(self, tokens: int) -> None:
         self.limits.append(tokens)
 
-    def launch(self, inputs: Sequence[torch.Tensor],
-               outputs: Sequence[torch.Tensor]) -> None:
+    def launch(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
+    ) -> None:
         self.rows.append(len(inputs[0]))
         self.behind = inputs[0].data_ptr() % native.VECTOR_BYTES
         outputs[0].copy_(2 * inputs[0])
 
 
 def make_kernel() -> Kernel:
-    members = [nn.Sequential(nn.Linear(16, 32), nn.SiLU(),
-                             nn.Linear(32, 16)).bfloat16()]
+    members = [
+        nn.Sequential(
+            nn.Linear(16, 32), nn.SiLU(), nn.Linear(32, 16)
+        ).bfloat16()
+    ]
     plan = Plan([0], [], [Step([Source("input", 0)], {})])
     inputs = [torch.zeros(2, 3, 16, dtype=torch.bfloat16)]
     compiled = compile_chain(["mlp"], members, plan, input_types(inputs))
-    return Kernel("mlp#0", Chain(["mlp"], members, plan), compiled,
-                  torch.device("cpu"))
+    return Kernel(
+        "mlp#0", Chain(["mlp"], members, plan), compiled, torch.device("cpu")
+    )
 
 
 class RowsTest(unittest.TestCase):
-
     def setUp(self) -> None:
         self.kernel = make_kernel()
         # As on a GPU, where scheduled kernels take rows.
@@ -107,7 +110,7 @@ class RowsTest(unittest.TestCase):
         self.kernel._instance = instance = _Recorder(0)
         room = torch.arange(2 * 16 + 1).bfloat16()
         for first in (0, 1):
-            x = room[first:first + 2 * 16].view(1, 2, 16)
+            x = room[first : first + 2 * 16].view(1, 2, 16)
             self.assertEqual(x.data_ptr() % native.VECTOR_BYTES, 2 * first)
             out = self.kernel.run([x], self.kernel.weights())
             self.assertTrue(torch.equal(out, 2 * x))
@@ -124,30 +127,31 @@ class RowsTest(unittest.TestCase):
         kernel = self.kernel
         code = kernel.compiled.for_rows(kernel.chain)
         artifact = native.Module(code.formed).compile(chip="sm_90a", cpu="")
-        manifest = json.loads(
-            artifact.sections(native.SECTION_MANIFEST)[0])
+        manifest = json.loads(artifact.sections(native.SECTION_MANIFEST)[0])
         cuda = manifest["functions"][0]["cuda"]
         bounds = [plan["upto"] for plan in cuda["alternatives"]]
         self.assertEqual(bounds[:5], [8, 16, 32, 64, 128])
         self.assertEqual(bounds[-1], 16384)
         self.assertEqual(bounds, sorted(bounds))
         # Ranges share no module, so that one is loaded without the others.
-        modules = [{launch["module"] for launch in plan["launches"]}
-                   for plan in cuda["alternatives"]]
+        modules = [
+            {launch["module"] for launch in plan["launches"]}
+            for plan in cuda["alternatives"]
+        ]
         self.assertEqual(sum(map(len, modules)), len(set.union(*modules)))
         # One copy of each weight for all.
         self.assertEqual(len(cuda["packed"]), 2)
 
 
 class WorkspacesTest(unittest.TestCase):
-
     def setUp(self) -> None:
         self.made: list[int] = []
         numbers = itertools.count(1)
         self.pool = native.Workspaces()
         # Handles of the library without a device.
         self.pool._create = lambda instance, size: (
-            self.made.append(size) or next(numbers))
+            self.made.append(size) or next(numbers)
+        )
 
     def take(self, size: int, stream: int = 7, capturing: bool = False):
         return self.pool.take(None, size, stream, capturing)
@@ -173,8 +177,9 @@ class WorkspacesTest(unittest.TestCase):
         for most in (0, 100):
             if most:
                 self.take(most)
-            with self.assertRaisesRegex(errors.NativeError,
-                                        "call the model once before"):
+            with self.assertRaisesRegex(
+                errors.NativeError, "call the model once before"
+            ):
                 self.take(most + 1, capturing=True)
 
 

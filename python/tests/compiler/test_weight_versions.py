@@ -18,7 +18,6 @@ torch.set_num_threads(1)
 
 @needs_library
 class Weights(unittest.TestCase):
-
     def setUp(self):
         self.model, self.x = net()
         self.down = self.model.layers[0].mlp.down.weight
@@ -36,7 +35,9 @@ class Weights(unittest.TestCase):
             "data": lambda: self.down.data.mul_(3),
             "numpy": lambda: self.down.detach().numpy().fill(0.5),
             "storage": lambda: self.down.untyped_storage().copy_(
-                torch.randn_like(self.down).untyped_storage())}
+                torch.randn_like(self.down).untyped_storage()
+            ),
+        }
         for name, change in ways.items():
             with self.subTest(name):
                 version = self.down._version
@@ -85,8 +86,7 @@ class Weights(unittest.TestCase):
         self.down.data.mul_(3)
         result = fuse_mlir.verify(self.model, self.x)
         failed = [c for c in result.checks if not c.passed]
-        self.assertEqual([c.rung for c in failed if c.site != "model"],
-                         ["V2"])
+        self.assertEqual([c.rung for c in failed if c.site != "model"], ["V2"])
         self.assertRegex(failed[0].detail, r"call fuse_mlir.refresh\(model\)")
         fuse_mlir.refresh(self.model)
         self.assertTrue(fuse_mlir.verify(self.model, self.x))
@@ -102,16 +102,19 @@ class Optimizers(unittest.TestCase):
         fuse(self.model, self.x)
 
     def step(self, kind, parameters=None, compiled=False, **options):
-        optimizer = kind(parameters or self.model.parameters(), lr=0.1,
-                         **options)
+        optimizer = kind(
+            parameters or self.model.parameters(), lr=0.1, **options
+        )
         self.model(self.x).square().sum().backward()
-        torch.compile(optimizer.step, backend="eager")() if compiled \
-            else optimizer.step()
+        torch.compile(
+            optimizer.step, backend="eager"
+        )() if compiled else optimizer.step()
         self.model.zero_grad()
         ours = self.model(self.x)
         with members_back(self.model):
-            torch.testing.assert_close(ours, self.model(self.x), atol=1e-4,
-                                       rtol=1e-4)
+            torch.testing.assert_close(
+                ours, self.model(self.x), atol=1e-4, rtol=1e-4
+            )
 
     def test_all_kinds(self):
         for kind in (torch.optim.SGD, torch.optim.AdamW, torch.optim.Adagrad):
@@ -156,8 +159,9 @@ class Stored(unittest.TestCase):
         self.assertIn("fuse_mlir.refresh", str(result))
         self.assertEqual(fuse_mlir.refresh(self.model), 2)
         self.assertFalse(torch.equal(self.model(self.x), self.before))
-        self.assertNotIn("fuse_mlir.refresh",
-                         str(fuse_mlir.verify(self.model, self.x)))
+        self.assertNotIn(
+            "fuse_mlir.refresh", str(fuse_mlir.verify(self.model, self.x))
+        )
 
     def test_modes_keep_the_copies(self):
         site = fused_sites(self.model)[0][1]
@@ -167,8 +171,9 @@ class Stored(unittest.TestCase):
 
     def test_children(self):
         before = fused_sites(self.model)[0][1]._kernel
-        self.model.layers[0].mlp.up = nn.Linear(
-            8, 16, bias=False).bfloat16().eval()
+        self.model.layers[0].mlp.up = (
+            nn.Linear(8, 16, bias=False).bfloat16().eval()
+        )
         self.assertFalse(torch.equal(self.model(self.x), self.before))
         self.assertIsNot(fused_sites(self.model)[0][1]._kernel, before)
 
@@ -178,8 +183,10 @@ class Stored(unittest.TestCase):
         self.assertTrue(torch.equal(compiled(self.x), self.before))
         with torch.no_grad():
             self.down.mul_(-1)
-        with self.assertRaisesRegex(KernelError, "changed after they were "
-                                    "stored in 8 bits; call the model once"):
+        with self.assertRaisesRegex(
+            KernelError,
+            "changed after they were stored in 8 bits; call the model once",
+        ):
             compiled(self.x)
         now = self.model(self.x)
         self.assertFalse(torch.equal(now, self.before))
@@ -210,21 +217,28 @@ class PackedWeights(unittest.TestCase):
 
 
 class Streams(unittest.TestCase):
-
     def test_packing_waits_for_what_writes_weights(self):
         device = torch.device("cuda", 1)
-        with mock.patch.object(torch.cuda, "is_current_stream_capturing",
-                               return_value=False), \
-                mock.patch.object(torch.cuda, "current_stream") as stream:
+        with (
+            mock.patch.object(
+                torch.cuda, "is_current_stream_capturing", return_value=False
+            ),
+            mock.patch.object(torch.cuda, "current_stream") as stream,
+        ):
             wait_for_writes("mlp#0", device)
             stream.assert_called_once_with(device)
             stream().synchronize.assert_called_once_with()
 
     def test_a_capture_can_not_wait(self):
-        with mock.patch.object(torch.cuda, "is_current_stream_capturing",
-                               return_value=True), \
-                self.assertRaisesRegex(KernelError, "weights of site 'mlp#0' "
-                                       "are new or changed, and none can"):
+        with (
+            mock.patch.object(
+                torch.cuda, "is_current_stream_capturing", return_value=True
+            ),
+            self.assertRaisesRegex(
+                KernelError,
+                "weights of site 'mlp#0' are new or changed, and none can",
+            ),
+        ):
             wait_for_writes("mlp#0", torch.device("cuda"))
 
     def test_the_cpu_needs_no_wait(self):

@@ -33,7 +33,6 @@ class Sums(Block):
 
 @needs_library
 class Residuals(unittest.TestCase):
-
     def compiled(self, model, x):
         """Result of the model with the pass, and the ops of its graph."""
         ops = []
@@ -42,17 +41,23 @@ class Residuals(unittest.TestCase):
             ResidualPass()(module.graph)
             module.graph.lint()
             module.recompile()
-            ops.extend(n.target for n in module.graph.nodes
-                       if n.op == "call_function")
+            ops.extend(
+                n.target for n in module.graph.nodes if n.op == "call_function"
+            )
             return module
 
         torch._dynamo.reset()
         options = fuse_mlir.inductor_options(model)
-        self.assertIsInstance(options["post_grad_custom_pre_pass"],
-                              ResidualPass)
+        self.assertIsInstance(
+            options["post_grad_custom_pre_pass"], ResidualPass
+        )
         with torch.no_grad():
-            run = torch.compile(model, fullgraph=True, dynamic=False,
-                                backend=aot_autograd(fw_compiler=compiler))
+            run = torch.compile(
+                model,
+                fullgraph=True,
+                dynamic=False,
+                backend=aot_autograd(fw_compiler=compiler),
+            )
             return run(x), ops
 
     def model(self, block):

@@ -82,29 +82,31 @@ def run(function, inputs, results):
             command.append(f"--input={directory}/x{i}.npy")
         outputs = [directory / f"y{i}.npy" for i in range(len(results))]
         command += [f"--output={path}" for path in outputs]
-        done = subprocess.run(command, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             raise AssertionError(f"{done.stderr}\n{function.text}")
         return [np.load(path).astype(np.float32) for path in outputs]
 
 
 class Bits(unittest.TestCase):
-
     def check(self, cases, dtype, bound):
         generator = torch.Generator().manual_seed(5)
         x = torch.randn(8, 16, generator=generator).to(dtype)
         y = torch.randn(8, 16, generator=generator).to(dtype)
         module = Function(
-            lambda x, y: tuple(case(x, y) for case in cases.values()))
+            lambda x, y: tuple(case(x, y) for case in cases.values())
+        )
         with torch.no_grad():
             expected = module(x, y)
         results = run(import_function(module, x, y), (x, y), expected)
         names = {BF16: "bf16", torch.float16: "f16", torch.float32: "f32"}
         for name, result, reference in zip(cases, results, expected):
             with self.subTest(name):
-                off = difference(result, reference.float().numpy(),
-                                 names[reference.dtype])
+                off = difference(
+                    result, reference.float().numpy(), names[reference.dtype]
+                )
                 self.assertEqual(off.nonfinite_mismatches, 0)
                 self.assertLessEqual(off.max_ulp, bound)
 
@@ -122,12 +124,17 @@ class Bits(unittest.TestCase):
 
 
 class Specials(unittest.TestCase):
-
     def test_nan_and_infinities(self):
-        special = torch.tensor([float("nan"), float("inf"), -float("inf"),
-                                0.0, -0.0, 1e38])
-        cases = [F.relu, lambda x: x.clamp(-1, 1), lambda x: x * x,
-                 lambda x: x - x, lambda x: torch.maximum(x, x * 0)]
+        special = torch.tensor(
+            [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e38]
+        )
+        cases = [
+            F.relu,
+            lambda x: x.clamp(-1, 1),
+            lambda x: x * x,
+            lambda x: x - x,
+            lambda x: torch.maximum(x, x * 0),
+        ]
         module = Function(lambda x: tuple(case(x) for case in cases))
         expected = module(special)
         results = run(import_function(module, special), (special,), expected)
@@ -142,7 +149,9 @@ class Page(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.text = " ".join((ROOT / "docs/reference/numerics.md").read_text().split())
+        cls.text = " ".join(
+            (ROOT / "docs/reference/numerics.md").read_text().split()
+        )
 
     def numbers(self, sentence: str) -> list[float]:
         """A sentence of the page has a # for each number."""
@@ -153,15 +162,19 @@ class Page(unittest.TestCase):
 
     def test_a_rounded_sigmoid(self):
         least, most = 0.001, 20
-        every = torch.arange(-2**15, 2**15).to(torch.int16).view(BF16)
+        every = torch.arange(-(2**15), 2**15).to(torch.int16).view(BF16)
         size = every.float().abs()
         x = every[(size > least) & (size < most)]
-        bits, others = (y.view(torch.int16).int()
-                        for y in (F.silu(x), x * torch.sigmoid(x)))
+        bits, others = (
+            y.view(torch.int16).int() for y in (F.silu(x), x * torch.sigmoid(x))
+        )
         self.assertEqual(
-            self.numbers("Of the # bf16 numbers between # and # in magnitude, "
-                         "# have another result for `x * sigmoid(x)`"),
-            [len(x), least, most, (bits != others).sum()])
+            self.numbers(
+                "Of the # bf16 numbers between # and # in magnitude, "
+                "# have another result for `x * sigmoid(x)`"
+            ),
+            [len(x), least, most, (bits != others).sum()],
+        )
         self.assertEqual((bits - others).abs().max(), 1)
 
     def test_a_norm_rounded_before_its_weight(self):
@@ -169,26 +182,29 @@ class Page(unittest.TestCase):
         x = torch.randn(512, 1024, generator=generator).to(BF16).float()
         weight = (1 + 0.1 * torch.randn(1024, generator=generator)).to(BF16)
         normed = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
-        differ = normed.to(BF16) * weight != \
-            (normed * weight.float()).to(BF16)
+        differ = normed.to(BF16) * weight != (normed * weight.float()).to(BF16)
         self.assertIn("differs in a quarter of its results", self.text)
         self.assertAlmostEqual(differ.float().mean().item(), 0.25, delta=0.05)
 
     def test_two_forms_of_gelu(self):
         x = torch.linspace(0, 8, 80001, dtype=torch.float64)
         apart = (F.gelu(x) - F.gelu(x, approximate="tanh")).abs()
-        most, place = self.numbers("differ by up to #, most near #, and are "
-                                   "never exchanged")
+        most, place = self.numbers(
+            "differ by up to #, most near #, and are never exchanged"
+        )
         self.assertAlmostEqual(apart.max().item(), most, delta=5e-6)
         self.assertAlmostEqual(x[apart.argmax()].item(), place, delta=0.05)
 
     def test_two_orders_of_quantization(self):
         numbers = self.numbers(
             "with scale #, # becomes # in f8E4M3FN by the reciprocal and # by "
-            "division")
+            "division"
+        )
         scale, x, by_reciprocal, by_division = torch.tensor(numbers)
-        for value, code in ((x * (1 / scale), by_reciprocal),
-                            (x / scale, by_division)):
+        for value, code in (
+            (x * (1 / scale), by_reciprocal),
+            (x / scale, by_division),
+        ):
             self.assertEqual(value.to(torch.float8_e4m3fn).float(), code)
 
 

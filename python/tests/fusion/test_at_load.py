@@ -82,36 +82,49 @@ def kernelize(model, mode=None):
 def with_kernels(test):
     """A test as if `kernels` were there, and the model on a GPU."""
     package = types.ModuleType("kernels")
-    for name, value in (("Mode", Mode), ("LocalLayerRepository",
-                                         LocalLayerRepository)):
+    for name, value in (
+        ("Mode", Mode),
+        ("LocalLayerRepository", LocalLayerRepository),
+    ):
         setattr(package, name, value)
     patches = [
         mock.patch.dict(sys.modules, {"kernels": package}),
-        mock.patch.object(transformers.utils, "is_kernels_available",
-                          lambda: True),
-        mock.patch.object(transformers.modeling_utils, "is_kernels_available",
-                          lambda: True),
+        mock.patch.object(
+            transformers.utils, "is_kernels_available", lambda: True
+        ),
+        mock.patch.object(
+            transformers.modeling_utils, "is_kernels_available", lambda: True
+        ),
         mock.patch.object(transformers.modeling_utils, "kernelize", kernelize),
-        mock.patch.object(hub_kernels, "register_kernel_mapping_transformers",
-                          lambda: None),
-        mock.patch.object(hub_kernels, "LocalLayerRepository",
-                          LocalLayerRepository, create=True),
+        mock.patch.object(
+            hub_kernels, "register_kernel_mapping_transformers", lambda: None
+        ),
+        mock.patch.object(
+            hub_kernels,
+            "LocalLayerRepository",
+            LocalLayerRepository,
+            create=True,
+        ),
         mock.patch.object(kernel_config, "infer_device", lambda _: "cuda"),
-        *(mock.patch.object(kind, "kernel_layer_name", name, create=True)
-          for kind, name in ((modeling_qwen3.Qwen3RMSNorm, "RMSNorm"),
-                             (transformers.activations.SiLUActivation,
-                              "SiLU")))]
+        *(
+            mock.patch.object(kind, "kernel_layer_name", name, create=True)
+            for kind, name in (
+                (modeling_qwen3.Qwen3RMSNorm, "RMSNorm"),
+                (transformers.activations.SiLUActivation, "SiLU"),
+            )
+        ),
+    ]
 
     def run(self):
         with ExitStack() as stack:
             for patch in patches:
                 stack.enter_context(patch)
             test(self)
+
     return run
 
 
 class Loading(unittest.TestCase):
-
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -135,32 +148,35 @@ class Loading(unittest.TestCase):
 
 @needs_library
 class KernelConfigs(Loading):
-
     @with_kernels
     def test_finding_10_from_pretrained_takes_a_kernel_config(self):
         config = KernelConfig(NORM_MLP)
         # One object serves many models.
         for _ in range(2):
             model = AutoModelForCausalLM.from_pretrained(
-                self.path, use_kernels=True, kernel_config=config)
+                self.path, use_kernels=True, kernel_config=config
+            )
             # Replaces forwards anew.
             model.train()
             model.eval()
             self.check(model)
         # Forwards that are those of the class are no obstacle afterwards.
         self.assertIn("forward", vars(model.model.layers[0].mlp.act_fn))
-        self.assertEqual(len(fuse_mlir.fuse_modules(
-            model, only_faster=False).fused), 4)
+        self.assertEqual(
+            len(fuse_mlir.fuse_modules(model, only_faster=False).fused), 4
+        )
 
     @with_kernels
     def test_finding_10_values_of_the_hub_go_to_transformers(self):
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "layers.py").write_text(LAYERS)
-            config = KernelConfig({**NORM_MLP, "RMSNorm":
-                                   f"{directory}:ScaledNorm"},
-                                  use_local_kernel=True)
+            config = KernelConfig(
+                {**NORM_MLP, "RMSNorm": f"{directory}:ScaledNorm"},
+                use_local_kernel=True,
+            )
             model = AutoModelForCausalLM.from_pretrained(
-                self.path, use_kernels=True, kernel_config=config)
+                self.path, use_kernels=True, kernel_config=config
+            )
         self.assertEqual(len(fused_sites(model)), 4)
         layer = model.model.layers[0]
         self.assertEqual(type(layer.input_layernorm).__name__, "Qwen3RMSNorm")
@@ -172,7 +188,8 @@ class KernelConfigs(Loading):
         with torch.no_grad():
             torch.testing.assert_close(
                 layer.mlp(layer.post_attention_layernorm(x)),
-                mine.mlp(mine.post_attention_layernorm(x)))
+                mine.mlp(mine.post_attention_layernorm(x)),
+            )
         # It was loaded, so there is nothing to tell.
         fuse_mlir.unfuse_modules(model)
         with warnings.catch_warnings():
@@ -183,12 +200,17 @@ class KernelConfigs(Loading):
     def test_sites_that_are_refused_stay_and_say_so(self):
         # The model that is loaded has a member with a hook.
         mlp = modeling_qwen3.Qwen3MLP
-        with mock.patch.object(mlp, "__init__", _hooked(mlp.__init__)), \
-                self.assertWarnsRegex(
-                    FusionWarning, r"site 'model.layers.0.*\+mlp#0' is not "
-                    r"fused: FUSE-N208 .*\(3 more are refused, see"):
+        with (
+            mock.patch.object(mlp, "__init__", _hooked(mlp.__init__)),
+            self.assertWarnsRegex(
+                FusionWarning,
+                r"site 'model.layers.0.*\+mlp#0' is not "
+                r"fused: FUSE-N208 .*\(3 more are refused, see",
+            ),
+        ):
             model = AutoModelForCausalLM.from_pretrained(
-                self.path, kernel_config=KernelConfig(NORM_MLP))
+                self.path, kernel_config=KernelConfig(NORM_MLP)
+            )
         result = fuse_mlir.fusion_result(model)
         self.assertEqual([s.refusal.id for s in result], ["FUSE-N208"] * 4)
         self.assertTrue(torch.equal(self.logits(model), self.expected))
@@ -198,54 +220,70 @@ class KernelConfigs(Loading):
         wrong = {(("RMSNorm", "model.layers.*.norm"),): "fuse"}
         with self.assertRaisesRegex(PatternError, "FUSE-N201 no-module-match"):
             AutoModelForCausalLM.from_pretrained(
-                self.path, kernel_config=KernelConfig(wrong))
+                self.path, kernel_config=KernelConfig(wrong)
+            )
         names = KernelConfig({("RMSNorm", "MLP"): "org/repo:RMSNormMLP"})
-        with self.assertRaisesRegex(PatternError, "takes such chains with "
-                                    "their paths alone; write"):
-            AutoModelForCausalLM.from_pretrained(self.path,
-                                                 kernel_config=names)
+        with self.assertRaisesRegex(
+            PatternError, "takes such chains with their paths alone; write"
+        ):
+            AutoModelForCausalLM.from_pretrained(self.path, kernel_config=names)
 
     @unittest.skipIf(import_utils.is_kernels_available(), "kernels are there")
     def test_finding_10_without_the_package_there_is_a_way(self):
         config = KernelConfig(NORM_MLP)
         with self.assertRaisesRegex(
-                PatternError, r"only with the package 'kernels', 0\.\d+.* not "
-                r"installed; without it, .*fuse_modules\(model, config\) "
-                "then, or .*fusion_at_load"):
+            PatternError,
+            r"only with the package 'kernels', 0\.\d+.* not "
+            r"installed; without it, .*fuse_modules\(model, config\) "
+            "then, or .*fusion_at_load",
+        ):
             AutoModelForCausalLM.from_pretrained(
-                self.path, use_kernels=True, kernel_config=config)
+                self.path, use_kernels=True, kernel_config=config
+            )
         before = transformers.PreTrainedModel.__dict__["from_pretrained"]
         with fuse_mlir.fusion_at_load():
             model = AutoModelForCausalLM.from_pretrained(
-                self.path, use_kernels=True, kernel_config=config)
+                self.path, use_kernels=True, kernel_config=config
+            )
             other = AutoModelForCausalLM.from_pretrained(self.path)
         self.check(model)
         self.assertIsNone(fuse_mlir.fusion_result(other))
-        self.assertIs(transformers.PreTrainedModel.__dict__["from_pretrained"],
-                      before)
-        with self.assertRaisesRegex(PatternError, "asked for: RMSNorm"), \
-                fuse_mlir.fusion_at_load():
+        self.assertIs(
+            transformers.PreTrainedModel.__dict__["from_pretrained"], before
+        )
+        with (
+            self.assertRaisesRegex(PatternError, "asked for: RMSNorm"),
+            fuse_mlir.fusion_at_load(),
+        ):
             AutoModelForCausalLM.from_pretrained(
-                self.path, kernel_config=KernelConfig(
-                    {**NORM_MLP, "RMSNorm": "org/repo:Norm"}))
+                self.path,
+                kernel_config=KernelConfig(
+                    {**NORM_MLP, "RMSNorm": "org/repo:Norm"}
+                ),
+            )
 
     def test_fuse_modules_says_what_it_leaves(self):
         config = KernelConfig({**NORM_MLP, "RMSNorm": "org/repo:Norm"})
         with self.assertWarnsRegex(
-                FusionWarning, "kernels of the Hub for RMSNorm are not loaded, "
-                "but the chains of this KernelConfig are fused; give it to "
-                "from_pretrained"):
+            FusionWarning,
+            "kernels of the Hub for RMSNorm are not loaded, "
+            "but the chains of this KernelConfig are fused; give it to "
+            "from_pretrained",
+        ):
             sites = fuse_mlir.fuse_modules(self.model, config)
         self.assertEqual(len(sites.fused), 4)
 
     def test_copies_and_files(self):
         config = KernelConfig({**NORM_MLP, "RMSNorm": "org/repo:Norm"})
-        for other in (copy.deepcopy(config),
-                      pickle.loads(pickle.dumps(config))):
+        for other in (
+            copy.deepcopy(config),
+            pickle.loads(pickle.dumps(config)),
+        ):
             self.assertIsInstance(other, KernelConfig)
             self.assertIsInstance(other, transformers.KernelConfig)
-            self.assertEqual((other.fusions, other.layers),
-                             (config.fusions, config.layers))
+            self.assertEqual(
+                (other.fusions, other.layers), (config.fusions, config.layers)
+            )
         self.assertFalse(config.inherit_mapping)
         self.assertTrue(KernelConfig({"A": "org/repo:B"}).inherit_mapping)
 
@@ -254,6 +292,7 @@ def _hooked(inner):
     def init(self, *args, **options):
         inner(self, *args, **options)
         self.register_forward_hook(lambda *_: None)
+
     return init
 
 
@@ -266,9 +305,13 @@ class FusionConfigs(Loading):
         sites = fuse_mlir.calibrate(self.model, data)
         expected = self.logits(self.model)
         fuse_mlir.unfuse_modules(self.model)
-        return expected, {"static_quantized_mlp": {
-            "input_quant": "fuse", "gated_mlp": "fuse",
-            "scales": dict(sites.calibration.scales)}}
+        return expected, {
+            "static_quantized_mlp": {
+                "input_quant": "fuse",
+                "gated_mlp": "fuse",
+                "scales": dict(sites.calibration.scales),
+            }
+        }
 
     def test_finding_15_the_config_of_a_model_is_read(self):
         expected, config = self.calibrated()
@@ -278,64 +321,83 @@ class FusionConfigs(Loading):
         self.assertTrue(torch.equal(self.logits(self.model), expected))
         fuse_mlir.unfuse_modules(self.model)
         # What an argument says comes first.
-        fuse_mlir.fuse_modules(self.model, fusion_config={},
-                               only_faster=False)
+        fuse_mlir.fuse_modules(self.model, fusion_config={}, only_faster=False)
         torch.testing.assert_close(self.logits(self.model), self.expected)
         fuse_mlir.unfuse_modules(self.model)
         del config["static_quantized_mlp"]["scales"]
-        self.assertRegex(fuse_mlir.explain(self.model)[0].reason,
-                         "FUSE-N303 weight-type")
+        self.assertRegex(
+            fuse_mlir.explain(self.model)[0].reason, "FUSE-N303 weight-type"
+        )
 
     def test_finding_15_mistakes_in_the_config_of_a_model(self):
         for wrong, text in (
-                ({"static_quantised_mlp": {}}, "unknown fusion 'static_quan"),
-                ({"static_quantized_mlp": True}, "by name, got True; expected"),
-                ({"static_quantized_mlp": {"gate": "fuse"}},
-                 "no option 'gate'; expected input_quant, gated_mlp, dense"),
-                (["static_quantized_mlp"], "fusion_config is a list")):
+            ({"static_quantised_mlp": {}}, "unknown fusion 'static_quan"),
+            ({"static_quantized_mlp": True}, "by name, got True; expected"),
+            (
+                {"static_quantized_mlp": {"gate": "fuse"}},
+                "no option 'gate'; expected input_quant, gated_mlp, dense",
+            ),
+            (["static_quantized_mlp"], "fusion_config is a list"),
+        ):
             self.model.config.fusion_config = wrong
             for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
-                with self.subTest(wrong), \
-                        self.assertRaisesRegex(PatternError, text):
+                with (
+                    self.subTest(wrong),
+                    self.assertRaisesRegex(PatternError, text),
+                ):
                     call(self.model)
         # transformers makes these before there are weights.
         self.model.config.fusion_config = {"patch_embeddings": True}
-        self.assertEqual(fuse_mlir.explain(self.model,
-                                           only_faster=False)[0].status,
-                         "could fuse")
+        self.assertEqual(
+            fuse_mlir.explain(self.model, only_faster=False)[0].status,
+            "could fuse",
+        )
 
     def test_finding_15_models_are_fused_as_they_are_loaded(self):
         expected, config = self.calibrated()
         for options in ({"fusion_config": config}, {}):
             # The second time it is in the file.
             with self.subTest(options), fuse_mlir.fusion_at_load():
-                model = AutoModelForCausalLM.from_pretrained(self.path,
-                                                             **options)
+                model = AutoModelForCausalLM.from_pretrained(
+                    self.path, **options
+                )
                 self.assertEqual(len(fuse_mlir.fusion_result(model).fused), 4)
                 self.assertTrue(torch.equal(self.logits(model), expected))
                 model.save_pretrained(self.path)
                 fuse_mlir.unfuse_modules(model)
-                self.assertTrue(torch.equal(self.logits(model),
-                                            self.expected))
+                self.assertTrue(torch.equal(self.logits(model), self.expected))
         with self.assertRaisesRegex(ValueError, "Unknown fusion type"):
             AutoModelForCausalLM.from_pretrained(self.path)
 
     def test_finding_15_the_command_line_reads_it_too(self):
-        self.model.config.fusion_config = {"static_quantized_mlp": {
-            "input_quant": "fuse", "dense_gelu_mlp": "fuse"}}
+        self.model.config.fusion_config = {
+            "static_quantized_mlp": {
+                "input_quant": "fuse",
+                "dense_gelu_mlp": "fuse",
+            }
+        }
         self.model.save_pretrained(self.path)
         model = fuse_mlir.load_model(self.path)
-        self.assertRegex(fuse_mlir.explain(model)[0].reason,
-                         "FUSE-N303 weight-type: linear 'mlp.gate_proj'")
+        self.assertRegex(
+            fuse_mlir.explain(model)[0].reason,
+            "FUSE-N303 weight-type: linear 'mlp.gate_proj'",
+        )
 
     def test_what_can_not_be_fused_runs_and_says_so(self):
-        config = {"static_quantized_mlp": {"input_quant": "fuse",
-                                           "gated_mlp": "fuse"}}
-        with fuse_mlir.fusion_at_load(), self.assertWarnsRegex(
-                FusionWarning, "nothing of Qwen3ForCausalLM is fused: .*"
-                "FUSE-N303 weight-type: linear 'mlp.gate_proj'"):
+        config = {
+            "static_quantized_mlp": {"input_quant": "fuse", "gated_mlp": "fuse"}
+        }
+        with (
+            fuse_mlir.fusion_at_load(),
+            self.assertWarnsRegex(
+                FusionWarning,
+                "nothing of Qwen3ForCausalLM is fused: .*"
+                "FUSE-N303 weight-type: linear 'mlp.gate_proj'",
+            ),
+        ):
             model = AutoModelForCausalLM.from_pretrained(
-                self.path, fusion_config=config)
+                self.path, fusion_config=config
+            )
         self.assertIn("FUSE-N303", fuse_mlir.fusion_result(model).note)
         self.assertTrue(torch.equal(self.logits(model), self.expected))
 

@@ -23,10 +23,10 @@ torch.set_num_threads(1)
 
 
 class Plain(unittest.TestCase):
-
     def test_what_can_be_compared(self):
-        self.assertEqual(plain([1, {"a": (2.0, None)}]),
-                         plain([1, {"a": (2.0, None)}]))
+        self.assertEqual(
+            plain([1, {"a": (2.0, None)}]), plain([1, {"a": (2.0, None)}])
+        )
         self.assertNotEqual(plain([1]), plain((1,)))
         self.assertNotEqual(plain(1), plain(1.0))
         self.assertEqual(plain({"a", "b"}), plain({"b", "a"}))
@@ -80,11 +80,11 @@ class Watching(unittest.TestCase):
         self.check(lambda b: b.mlp.register_forward_pre_hook(print))
         self.check(lambda b: b.mlp.up.register_forward_hook(print))
         # Those of the first member run before the kernel.
-        self.check(lambda b: b.norm.register_forward_pre_hook(print),
-                   same=True)
+        self.check(lambda b: b.norm.register_forward_pre_hook(print), same=True)
         self.addCleanup(nn.modules.module._global_forward_hooks.clear)
-        self.check(lambda b: nn.modules.module.register_module_forward_hook(
-            print))
+        self.check(
+            lambda b: nn.modules.module.register_module_forward_hook(print)
+        )
 
 
 class Twice(Norm):
@@ -96,7 +96,6 @@ class Twice(Norm):
 
 @needs_library
 class Fused(unittest.TestCase):
-
     def setUp(self):
         self.model, self.x = net(2)
 
@@ -116,8 +115,11 @@ class Fused(unittest.TestCase):
         torch.testing.assert_close(ours, model(self.x), atol=1e-6, rtol=1e-5)
 
     def test_replaced_children(self):
-        self.follows(lambda b: setattr(
-            b.mlp, "up", nn.Linear(8, 16, bias=False).requires_grad_(False)))
+        self.follows(
+            lambda b: setattr(
+                b.mlp, "up", nn.Linear(8, 16, bias=False).requires_grad_(False)
+            )
+        )
 
     def test_children_in_places_of_others(self):
         first, second = (block.mlp for block in self.model.layers)
@@ -132,8 +134,9 @@ class Fused(unittest.TestCase):
             def forward(self, x):
                 return 2 * super().forward(x)
 
-        self.follows(lambda b: setattr(
-            b.mlp, "up", Twice(8, 16).requires_grad_(False)))
+        self.follows(
+            lambda b: setattr(b.mlp, "up", Twice(8, 16).requires_grad_(False))
+        )
 
     def test_children_that_no_kernel_has(self):
         class Sorted(nn.Linear):
@@ -142,8 +145,10 @@ class Fused(unittest.TestCase):
 
         self.fuse()
         self.model.layers[0].mlp.up = Sorted(8, 16)
-        with self.assertRaisesRegex(KernelError, "test_changed_members.py:.*'mlp.up'.*no "
-                                    "translation for 'aten.sort"):
+        with self.assertRaisesRegex(
+            KernelError,
+            "test_changed_members.py:.*'mlp.up'.*no translation for 'aten.sort",
+        ):
             self.model(self.x)
 
     def test_attributes_that_a_forward_reads(self):
@@ -172,8 +177,11 @@ class Fused(unittest.TestCase):
         self.fuse()
         self.assertTrue(fuse_mlir.verify(self.model, self.x))
         ScaledMLP.config.scale = 3.0
-        failed = [c.rung for c in fuse_mlir.verify(self.model, self.x).checks
-                  if not c.passed]
+        failed = [
+            c.rung
+            for c in fuse_mlir.verify(self.model, self.x).checks
+            if not c.passed
+        ]
         self.assertIn("V2", failed)
 
     def test_tensors_that_a_forward_reads(self):
@@ -192,13 +200,17 @@ class Fused(unittest.TestCase):
     def test_a_class_with_another_forward(self):
         forward = MLP.forward
         with mock.patch.object(MLP, "forward", MLP.forward):
-            self.follows(lambda b: setattr(
-                MLP, "forward", lambda s, x: 2 * forward(s, x)))
+            self.follows(
+                lambda b: setattr(
+                    MLP, "forward", lambda s, x: 2 * forward(s, x)
+                )
+            )
             # What is compiled of the first forward is not taken for this one.
             expected = self.model(self.x)
             self.fuse()
-            torch.testing.assert_close(self.model(self.x), expected,
-                                       atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(
+                self.model(self.x), expected, atol=1e-6, rtol=1e-5
+            )
             fuse_mlir.unfuse_modules(self.model)
 
     def test_tied_weights(self):
@@ -207,12 +219,16 @@ class Fused(unittest.TestCase):
         expected = self.model(self.x)
         self.fuse()
         # The second layer, which ties nothing, has a kernel of its own.
-        torch.testing.assert_close(self.model(self.x), expected, atol=1e-6,
-                                   rtol=1e-5)
+        torch.testing.assert_close(
+            self.model(self.x), expected, atol=1e-6, rtol=1e-5
+        )
         fuse_mlir.unfuse_modules(self.model)
         self.assertIs(first.up.weight, first.gate.weight)
-        self.follows(lambda b: setattr(
-            b.mlp.up, "weight", nn.Parameter(second.up.weight + 1.0, False)))
+        self.follows(
+            lambda b: setattr(
+                b.mlp.up, "weight", nn.Parameter(second.up.weight + 1.0, False)
+            )
+        )
 
     def test_modes_keep_the_kernel(self):
         self.fuse()
@@ -227,6 +243,7 @@ class Fused(unittest.TestCase):
 
     def test_places_of_other_modules(self):
         """What replaces a member would read the result of the whole site."""
+
         class Twice(nn.Module):
             def __init__(self, inner):
                 super().__init__()
@@ -237,8 +254,11 @@ class Fused(unittest.TestCase):
 
         self.fuse()
         expected = self.model(self.x)
-        copies = {"itself": self.model, "copied": copy.deepcopy(self.model),
-                  "pickled": pickle.loads(pickle.dumps(self.model))}
+        copies = {
+            "itself": self.model,
+            "copied": copy.deepcopy(self.model),
+            "pickled": pickle.loads(pickle.dumps(self.model)),
+        }
         for name, model in copies.items():
             with self.subTest(name):
                 block = model.layers[0]
@@ -246,9 +266,11 @@ class Fused(unittest.TestCase):
                 for other in (nn.Identity(), Twice(place)):
                     block.mlp = other
                     with self.assertRaisesRegex(
-                            FuseError, "FUSE-N206 not-a-chain: 'mlp', a member"
-                            r" of site 'norm\+mlp#0', was replaced by a "
-                            f"{type(other).__name__} after it was fused; put"):
+                        FuseError,
+                        "FUSE-N206 not-a-chain: 'mlp', a member"
+                        r" of site 'norm\+mlp#0', was replaced by a "
+                        f"{type(other).__name__} after it was fused; put",
+                    ):
                         model(self.x)
                 block.mlp = place
                 self.assertTrue(torch.equal(model(self.x), expected))
@@ -265,8 +287,10 @@ class Fused(unittest.TestCase):
     def test_a_plan_that_comes_later(self):
         self.fuse()
         self.model.layers[0].mlp.up._hf_tp_plan = "colwise"
-        with self.assertRaisesRegex(FuseError, "FUSE-N209 .*'mlp.up' of site "
-                                    ".* has the plan 'colwise' after"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "FUSE-N209 .*'mlp.up' of site .* has the plan 'colwise' after",
+        ):
             self.model(self.x)
 
     def test_forwards_of_places_stay(self):
@@ -275,8 +299,10 @@ class Fused(unittest.TestCase):
             place = getattr(self.model.layers[0], name)
             for attribute in ("forward", "_hf_hook"):
                 with self.assertRaisesRegex(
-                        FuseError, f"FUSE-N208 has-hooks: '{attribute}' of "
-                        "Fused.* cannot be set while it is part of site"):
+                    FuseError,
+                    f"FUSE-N208 has-hooks: '{attribute}' of "
+                    "Fused.* cannot be set while it is part of site",
+                ):
                     setattr(place, attribute, types.MethodType(print, place))
 
     def test_hooks_on_all_modules(self):
@@ -288,16 +314,21 @@ class Fused(unittest.TestCase):
         handle = nn.modules.module.register_module_forward_hook(double)
         try:
             with self.assertRaisesRegex(
-                    FuseError, r"all modules, and those of site 'norm\+mlp#0', "
-                    "have the hook double; unfuse the site, or remove"):
+                FuseError,
+                r"all modules, and those of site 'norm\+mlp#0', "
+                "have the hook double; unfuse the site, or remove",
+            ):
                 self.model(self.x)
-            with self.assertRaisesRegex(FuseError, "FUSE-N208 has-hooks: all "
-                                        "modules have a hook, double"):
+            with self.assertRaisesRegex(
+                FuseError,
+                "FUSE-N208 has-hooks: all modules have a hook, double",
+            ):
                 fuse_mlir.fuse_modules(net(1)[0], inputs=self.x)
         finally:
             handle.remove()
-        torch.testing.assert_close(self.model(self.x), expected, atol=1e-6,
-                                   rtol=1e-5)
+        torch.testing.assert_close(
+            self.model(self.x), expected, atol=1e-6, rtol=1e-5
+        )
 
     def test_counters_of_pytorch_may_watch(self):
         from torch.utils.flop_counter import FlopCounterMode
@@ -325,18 +356,22 @@ class Fused(unittest.TestCase):
         delattr(place, "weight")
         place.weight = weight
         with self.assertRaisesRegex(
-                FuseError, "FUSE-N209 tensor-parallel: 'norm' of site .* has "
-                "parameters that FullyShardedDataParallel flattened after"):
+            FuseError,
+            "FUSE-N209 tensor-parallel: 'norm' of site .* has "
+            "parameters that FullyShardedDataParallel flattened after",
+        ):
             self.model(self.x)
 
     def test_a_model_under_torch_compile(self):
         compiled = torch.compile(self.model, backend="eager")
         expected = compiled(self.x)
-        result = fuse_mlir.fuse_modules(compiled, inputs=self.x,
-                                        only_faster=False)
+        result = fuse_mlir.fuse_modules(
+            compiled, inputs=self.x, only_faster=False
+        )
         self.assertEqual(len(result.fused), 2)
-        torch.testing.assert_close(compiled(self.x), expected, atol=1e-6,
-                                   rtol=1e-5)
+        torch.testing.assert_close(
+            compiled(self.x), expected, atol=1e-6, rtol=1e-5
+        )
         self.assertEqual(len(fuse_mlir.unfuse_modules(compiled)), 2)
         self.assertTrue(torch.equal(compiled(self.x), expected))
 
@@ -358,20 +393,28 @@ class Fused(unittest.TestCase):
             ours = compiled(self.x)
             self.assertFalse(torch.allclose(ours, before, atol=1e-3))
             fuse_mlir.unfuse_modules(self.model)
-            torch.testing.assert_close(ours, self.model(self.x), atol=1e-6,
-                                       rtol=1e-5)
+            torch.testing.assert_close(
+                ours, self.model(self.x), atol=1e-6, rtol=1e-5
+            )
 
     def test_changes_under_torch_compile(self):
-        again = (r"members of site 'norm\+mlp#0' changed after torch.compile "
-                 "saw them; the next call")
-        self.under_torch_compile(lambda b: setattr(
-            b.mlp, "up", nn.Linear(8, 16, bias=False).eval()),
-            KernelError, again)
-        self.under_torch_compile(lambda b: setattr(
-            b.norm, "__class__", Twice), KernelError, again)
+        again = (
+            r"members of site 'norm\+mlp#0' changed after torch.compile "
+            "saw them; the next call"
+        )
         self.under_torch_compile(
-            lambda b: b.mlp.up.register_forward_hook(print), FuseError,
-            "FUSE-N208 has-hooks: 'mlp.up' of site")
+            lambda b: setattr(b.mlp, "up", nn.Linear(8, 16, bias=False).eval()),
+            KernelError,
+            again,
+        )
+        self.under_torch_compile(
+            lambda b: setattr(b.norm, "__class__", Twice), KernelError, again
+        )
+        self.under_torch_compile(
+            lambda b: b.mlp.up.register_forward_hook(print),
+            FuseError,
+            "FUSE-N208 has-hooks: 'mlp.up' of site",
+        )
 
     def test_modes_under_torch_compile(self):
         self.fuse()
@@ -406,16 +449,18 @@ class Compiled(unittest.TestCase):
         ours = self.block(self.x)
         self.assertFalse(torch.allclose(ours, self.before, atol=1e-3))
         fuse_mlir.decompile_module(self.block)
-        torch.testing.assert_close(ours, self.block(self.x), atol=1e-6,
-                                   rtol=1e-5)
+        torch.testing.assert_close(
+            ours, self.block(self.x), atol=1e-6, rtol=1e-5
+        )
 
     def kernel(self):
-        kernel, = self.block._fuse_kernels.kernels.values()
+        (kernel,) = self.block._fuse_kernels.kernels.values()
         return kernel
 
     def test_children(self):
-        self.follows(lambda b: setattr(
-            b.mlp, "up", nn.Linear(8, 16, bias=False).eval()))
+        self.follows(
+            lambda b: setattr(b.mlp, "up", nn.Linear(8, 16, bias=False).eval())
+        )
 
     def test_children_under_torch_compile(self):
         self.addCleanup(torch._dynamo.reset)
@@ -423,25 +468,31 @@ class Compiled(unittest.TestCase):
         with torch.no_grad():
             compiled(self.x)
             self.block.mlp.up = nn.Linear(8, 16, bias=False).eval()
-            with self.assertRaisesRegex(KernelError, "members of site 'Block' "
-                                        "changed after torch.compile saw"):
+            with self.assertRaisesRegex(
+                KernelError,
+                "members of site 'Block' changed after torch.compile saw",
+            ):
                 compiled(self.x)
             self.follows(lambda _block: compiled(self.x))
 
     def test_children_after_what_changed_nothing(self):
         self.addCleanup(torch._dynamo.reset)
-        compiled = torch.compile(lambda x: self.block(x), backend="eager",
-                                 fullgraph=True)
+        compiled = torch.compile(
+            lambda x: self.block(x), backend="eager", fullgraph=True
+        )
         with torch.no_grad():
             compiled(self.x)
             # Another watch, of the same kernel.
             self.block.note = "a text"
             compiled(self.x)
-            self.assertIs(self.kernel().owner().__self__,
-                          self.block._fuse_kernels)
+            self.assertIs(
+                self.kernel().owner().__self__, self.block._fuse_kernels
+            )
             self.block.mlp.up = nn.Linear(8, 16, bias=False).eval()
-            with self.assertRaisesRegex(KernelError, "members of site 'Block' "
-                                        "changed after torch.compile saw"):
+            with self.assertRaisesRegex(
+                KernelError,
+                "members of site 'Block' changed after torch.compile saw",
+            ):
                 compiled(self.x)
 
     def test_modes_keep_the_kernel(self):
@@ -450,8 +501,11 @@ class Compiled(unittest.TestCase):
         self.assertIs(self.kernel(), before)
 
     def test_parameters(self):
-        self.follows(lambda b: setattr(
-            b.mlp.up, "weight", nn.Parameter(torch.randn(16, 8))))
+        self.follows(
+            lambda b: setattr(
+                b.mlp.up, "weight", nn.Parameter(torch.randn(16, 8))
+            )
+        )
 
     def test_parameters_keep_the_kernel(self):
         before = self.kernel()
@@ -462,8 +516,10 @@ class Compiled(unittest.TestCase):
     def test_hooks_inside(self):
         handle = self.block.mlp.up.register_forward_hook(print)
         with self.assertRaisesRegex(
-                FuseError, "FUSE-N208 has-hooks: 'Block.mlp.up' of the compiled"
-                " Block got a forward hook, print .*; decompile the module"):
+            FuseError,
+            "FUSE-N208 has-hooks: 'Block.mlp.up' of the compiled"
+            " Block got a forward hook, print .*; decompile the module",
+        ):
             self.block(self.x)
         handle.remove()
         self.assertTrue(torch.equal(self.block(self.x), self.before))
@@ -474,15 +530,18 @@ class Compiled(unittest.TestCase):
 
     def test_forwards_of_their_own(self):
         self.block.mlp.forward = lambda x: x
-        with self.assertRaisesRegex(FuseError, "'Block.mlp' of the compiled "
-                                    "Block got a forward of its own"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "'Block.mlp' of the compiled Block got a forward of its own",
+        ):
             self.block(self.x)
 
     def test_dropout(self):
         class Dropped(Block):
             def forward(self, x):
-                return nn.functional.dropout(super().forward(x), 0.5,
-                                             self.training)
+                return nn.functional.dropout(
+                    super().forward(x), 0.5, self.training
+                )
 
         block = fuse_mlir.compile_module(Dropped().eval())
         block(self.x)
@@ -491,15 +550,23 @@ class Compiled(unittest.TestCase):
         block.eval()(self.x)
 
     def test_autocast_to_another_type_is_refused(self):
-        with torch.autocast("cpu", dtype=torch.bfloat16), \
-                self.assertRaisesRegex(FuseError, "the compiled Block is fused "
-                                       "for torch.float32, and autocast"):
+        with (
+            torch.autocast("cpu", dtype=torch.bfloat16),
+            self.assertRaisesRegex(
+                FuseError,
+                "the compiled Block is fused for torch.float32, and autocast",
+            ),
+        ):
             self.block(self.x)
 
     def test_what_sees_through_members(self):
         rows = self.x.expand(2, 3, 8)
-        torch.testing.assert_close(torch.func.vmap(self.block)(rows)[1],
-                                   self.before, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            torch.func.vmap(self.block)(rows)[1],
+            self.before,
+            atol=1e-6,
+            rtol=1e-5,
+        )
         self.assertEqual(self.block.to("meta")(self.x.to("meta")).shape, (3, 8))
 
     def test_calls_without_tensors(self):
@@ -517,25 +584,34 @@ class Sharded(unittest.TestCase):
         class FSDPBlock(Block):
             set_reshard_after_forward = None
 
-        for kind, reason in ((FullyShardedDataParallel, "is a FullyShardedData"
-                              "Parallel, which flattens the parameters below"),
-                             (FSDPBlock, "was given to fully_shard; fuse")):
+        for kind, reason in (
+            (
+                FullyShardedDataParallel,
+                "is a FullyShardedData"
+                "Parallel, which flattens the parameters below",
+            ),
+            (FSDPBlock, "was given to fully_shard; fuse"),
+        ):
             model = nn.ModuleDict({"inner": kind()})
-            with self.assertRaisesRegex(FuseError, "FUSE-N209 tensor-parallel: "
-                                        f"'inner' {reason}"):
+            with self.assertRaisesRegex(
+                FuseError, f"FUSE-N209 tensor-parallel: 'inner' {reason}"
+            ):
                 fuse_mlir.fuse_modules(model, inputs=torch.ones(3, 8))
 
     def test_names_are_those_of_pytorch(self):
         from torch.distributed import fsdp
 
-        self.assertTrue(hasattr(fsdp.FullyShardedDataParallel,
-                                "flatten_sharded_optim_state_dict"))
+        self.assertTrue(
+            hasattr(
+                fsdp.FullyShardedDataParallel,
+                "flatten_sharded_optim_state_dict",
+            )
+        )
         self.assertTrue(hasattr(fsdp.FSDPModule, "set_reshard_after_forward"))
 
 
 @needs_library
 class Transforms(unittest.TestCase):
-
     def setUp(self):
         torch.manual_seed(0)
         self.model = Net(1).eval()
@@ -544,11 +620,15 @@ class Transforms(unittest.TestCase):
 
     def gradients(self):
         def loss(parameters):
-            return torch.func.functional_call(
-                self.model, parameters, (self.x,)).square().sum()
+            return (
+                torch.func.functional_call(self.model, parameters, (self.x,))
+                .square()
+                .sum()
+            )
 
         return torch.func.grad(loss)(
-            {n: p.detach() for n, p in self.model.named_parameters()})
+            {n: p.detach() for n, p in self.model.named_parameters()}
+        )
 
     def test_functional_gradients_are_those_of_the_members(self):
         ours = self.gradients()
@@ -577,8 +657,10 @@ class Transforms(unittest.TestCase):
     def test_autocast_to_another_type_is_refused(self):
         with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
             with self.assertRaisesRegex(
-                    FuseError, "fused for torch.float32, and autocast would "
-                    "compute it in torch.bfloat16"):
+                FuseError,
+                "fused for torch.float32, and autocast would "
+                "compute it in torch.bfloat16",
+            ):
                 self.model(self.x)
             self.model.bfloat16()
             self.model(self.x.bfloat16())

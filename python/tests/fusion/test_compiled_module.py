@@ -53,14 +53,14 @@ class Double(nn.Module):
 
 @needs_library
 class CompiledModules(unittest.TestCase):
-
     def test_modules_without_parameters(self):
         x, y = torch.randn(3, 8), torch.randn(3, 8)
         gate = fuse_mlir.compile_module(Gate())
         close(gate(x, y), Gate()(x, y))
         close(gate(y=y, x=x), Gate()(x, y))
-        with self.assertRaisesRegex(fuse_mlir.KernelError, "Gate takes 'scale'"
-                                    " by name alone"):
+        with self.assertRaisesRegex(
+            fuse_mlir.KernelError, "Gate takes 'scale' by name alone"
+        ):
             gate(x, y, scale=2.0)
         with self.assertRaisesRegex(TypeError, "missing a required argument"):
             gate(y=y)
@@ -69,12 +69,16 @@ class CompiledModules(unittest.TestCase):
         x = torch.randn(3, 8)
         same = fuse_mlir.compile_module(Returns(lambda x: x))
         self.assertTrue(torch.equal(same(x), x))
-        for kind, what in (("tuple", lambda x: (x + 1,)),
-                           ("tuple", lambda x: (x + 1, x)),
-                           ("list", lambda x: [x + 1]),
-                           ("dict", lambda x: {"y": x + 1})):
-            with self.assertRaisesRegex(fuse_mlir.KernelError, "the members "
-                                        f"return a {kind}; expected a tensor"):
+        for kind, what in (
+            ("tuple", lambda x: (x + 1,)),
+            ("tuple", lambda x: (x + 1, x)),
+            ("list", lambda x: [x + 1]),
+            ("dict", lambda x: {"y": x + 1}),
+        ):
+            with self.assertRaisesRegex(
+                fuse_mlir.KernelError,
+                f"the members return a {kind}; expected a tensor",
+            ):
                 fuse_mlir.compile_module(Returns(what))(x)
 
     def test_parametrizations(self):
@@ -86,8 +90,9 @@ class CompiledModules(unittest.TestCase):
             parametrize.register_parametrization(m, "weight", Double())
         self.assertFalse(torch.equal(module(x), before))
         close(module(x), plain(x))
-        with self.assertRaisesRegex(FuseError, "compiled Own became "
-                                    "ParametrizedOwn"):
+        with self.assertRaisesRegex(
+            FuseError, "compiled Own became ParametrizedOwn"
+        ):
             fuse_mlir.decompile_module(module)
         parametrize.remove_parametrizations(module, "weight")
         close(fuse_mlir.decompile_module(module)(x), plain(x))
@@ -97,37 +102,53 @@ class CompiledModules(unittest.TestCase):
         model, x = net(1)
         fuse(model, x)
         for place in (model.layers[0].norm, model.layers[0].mlp):
-            with self.assertRaisesRegex(FuseError, r"is part of site 'norm\+m"
-                                        "lp#0'; unfuse it before"):
+            with self.assertRaisesRegex(
+                FuseError,
+                r"is part of site 'norm\+m"
+                "lp#0'; unfuse it before",
+            ):
                 fuse_mlir.compile_module(place)
         fuse_mlir.unfuse_modules(model)
-        self.assertIsInstance(fuse_mlir.compile_module(model.layers[0].norm), Norm)
+        self.assertIsInstance(
+            fuse_mlir.compile_module(model.layers[0].norm), Norm
+        )
 
     def test_models_that_have_one(self):
         model, x = net(1)
         fuse_mlir.compile_module(model.layers[0].mlp)
-        for target, where in ((model, "'layers.0.mlp'"),
-                              (model.layers[0].mlp, "the model")):
+        for target, where in (
+            (model, "'layers.0.mlp'"),
+            (model.layers[0].mlp, "the model"),
+        ):
             for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
                 with self.assertRaisesRegex(
-                        FuseError, f"FUSE-N213 already-fused: {where} is one "
-                        "kernel of fuse_mlir.compile_module; decompile it before"):
+                    FuseError,
+                    f"FUSE-N213 already-fused: {where} is one "
+                    "kernel of fuse_mlir.compile_module; decompile it before",
+                ):
                     call(target, inputs=x)
         fuse_mlir.decompile_module(model.layers[0].mlp)
         self.assertEqual(len(fuse(model, x).fused), 1)
 
     def test_signatures(self):
-        gate, up = fuse_mlir.compile_module(Gate()), fuse_mlir.compile_module(Own())
+        gate, up = (
+            fuse_mlir.compile_module(Gate()),
+            fuse_mlir.compile_module(Own()),
+        )
         for module, kind in ((gate, Gate), (up, Own)):
-            self.assertEqual(inspect.signature(module.forward),
-                             inspect.signature(kind().forward))
+            self.assertEqual(
+                inspect.signature(module.forward),
+                inspect.signature(kind().forward),
+            )
 
     def test_inputs_that_are_not_dense(self):
         x = torch.randn(3, 8)
         gate = fuse_mlir.compile_module(Gate())
         gate(x, x)
-        with self.assertRaisesRegex(fuse_mlir.KernelError, "an input of Gate "
-                                    "is of layout torch.sparse_coo"):
+        with self.assertRaisesRegex(
+            fuse_mlir.KernelError,
+            "an input of Gate is of layout torch.sparse_coo",
+        ):
             gate(x, x.to_sparse())
 
 

@@ -19,8 +19,8 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import FuseError, FusionWarning, PatternError
 from fuse_mlir.fusion.at_load import fuse_loaded
-from fuse_mlir.quantized.fp8_reference import emulated
 from fuse_mlir.fusion.modules import all_sites
+from fuse_mlir.quantized.fp8_reference import emulated
 from tests.models import (
     LLAMA,
     SIZES,
@@ -35,7 +35,7 @@ torch.set_num_threads(1)
 IDS = torch.tensor([[3, 14, 15, 9]])
 HAS_KERNELS = importlib.util.find_spec("kernels") is not None
 SMALL = {**LLAMA, "num_hidden_layers": 2}
-KERNEL = '''
+KERNEL = """
 import torch
 from torch.nn.functional import gelu, silu
 
@@ -88,7 +88,7 @@ def negated(*args):
 
 def short(*args):
     return fp8_swiglu_mlp_bf16(*args)[:, 1:]
-'''
+"""
 
 
 class Dense(nn.Module):
@@ -105,7 +105,6 @@ class Dense(nn.Module):
 
 @needs_library
 class Endpoints(unittest.TestCase):
-
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
@@ -113,8 +112,7 @@ class Endpoints(unittest.TestCase):
         Path(self.path, "__init__.py").write_text(KERNEL)
 
     def config(self, **kernels):
-        return {"static_quantized_mlp": {"input_quant": self.path,
-                                         **kernels}}
+        return {"static_quantized_mlp": {"input_quant": self.path, **kernels}}
 
     @staticmethod
     def logits(model):
@@ -140,28 +138,37 @@ class Endpoints(unittest.TestCase):
         for layer in model.model.layers:
             scale = layer.mlp.gate_proj.weight_scale_inv
             layer.mlp.up_proj.weight_scale_inv = nn.Parameter(
-                scale.detach().clone(), requires_grad=False)
+                scale.detach().clone(), requires_grad=False
+            )
         return model
 
     def test_finding_15_kernels_of_the_hub_are_taken(self):
         from fuse_mlir.matching.endpoints import endpoint
 
-        for act, function in (("silu", "swiglu"),
-                              ("gelu_pytorch_tanh", "geglu")):
+        for act, function in (
+            ("silu", "swiglu"),
+            ("gelu_pytorch_tanh", "geglu"),
+        ):
             with self.subTest(act):
                 model = self.model(hidden_act=act)
                 before, expected = snapshot(model), self.logits(model)
                 names = list(model.state_dict())
                 model.config.fusion_config = self.config(
-                    gated_mlp={"repo_id": self.path, "version": 1})
-                self.assertEqual([s.status for s in fuse_mlir.explain(model)],
-                                 ["could fuse"] * 2)
+                    gated_mlp={"repo_id": self.path, "version": 1}
+                )
+                self.assertEqual(
+                    [s.status for s in fuse_mlir.explain(model)],
+                    ["could fuse"] * 2,
+                )
                 sites = fuse_mlir.fuse_modules(model)
-                self.assertEqual([s.members for s in sites.fused], [
-                    ["model.layers.0.mlp"], ["model.layers.1.mlp"]])
+                self.assertEqual(
+                    [s.members for s in sites.fused],
+                    [["model.layers.0.mlp"], ["model.layers.1.mlp"]],
+                )
                 self.assertIn(f"by 'fp8_{function}_mlp_bf16' of", str(sites))
-                self.assertEqual([s.status for s in fuse_mlir.explain(model)],
-                                 ["fused"] * 2)
+                self.assertEqual(
+                    [s.status for s in fuse_mlir.explain(model)], ["fused"] * 2
+                )
                 calls = endpoint("gated_mlp", self.path).load().calls
                 calls.clear()
                 found = self.logits(model)
@@ -169,26 +176,36 @@ class Endpoints(unittest.TestCase):
                 self.near(found, expected)
                 self.assertEqual(list(model.state_dict()), names)
                 # With `kernels`, no model of transformers can be pickled.
-                for other in [copy.deepcopy(model)] \
-                        + ([] if HAS_KERNELS else [self.saved(model)]):
+                for other in [copy.deepcopy(model)] + (
+                    [] if HAS_KERNELS else [self.saved(model)]
+                ):
                     self.assertTrue(torch.equal(self.logits(other), found))
-                self.assertEqual(fuse_mlir.unfuse_modules(
-                    model, "model.layers.1.mlp"), ["model.layers.1"])
+                self.assertEqual(
+                    fuse_mlir.unfuse_modules(model, "model.layers.1.mlp"),
+                    ["model.layers.1"],
+                )
                 fuse_mlir.unfuse_modules(model)
                 self.assertEqual(snapshot(model), before)
                 self.assertTrue(torch.equal(self.logits(model), expected))
 
     def test_names_of_functions(self):
         model = self.model()
-        fuse_mlir.fuse_modules(model, fusion_config=self.config(
-            gated_mlp={"repo_id": self.path, "swiglu_func": "mine"}))
+        fuse_mlir.fuse_modules(
+            model,
+            fusion_config=self.config(
+                gated_mlp={"repo_id": self.path, "swiglu_func": "mine"}
+            ),
+        )
         self.assertIn("by 'mine' of", str(fuse_mlir.explain(model)))
         fuse_mlir.unfuse_modules(model)
-        wrong = self.config(gated_mlp={"repo_id": self.path,
-                                       "swiglu_func": "missing"})
+        wrong = self.config(
+            gated_mlp={"repo_id": self.path, "swiglu_func": "missing"}
+        )
         with self.assertRaisesRegex(
-                FuseError, "FUSE-N231 endpoint-not-loaded: the kernel '.*' "
-                "has no function 'missing'; it has .*fp8_gelu_mlp_bf16"):
+            FuseError,
+            "FUSE-N231 endpoint-not-loaded: the kernel '.*' "
+            "has no function 'missing'; it has .*fp8_gelu_mlp_bf16",
+        ):
             fuse_mlir.fuse_modules(model, fusion_config=wrong)
 
     def test_kernels_that_can_not_be_loaded(self):
@@ -202,10 +219,15 @@ class Endpoints(unittest.TestCase):
             cases.append(("org/repo", "there is no such directory, and"))
         for path, why in cases:
             config = self.config(gated_mlp=path)
-            with self.subTest(path), self.assertWarnsRegex(
-                    FusionWarning, f"nothing of Qwen3ForCausalLM is fused: .*"
+            with (
+                self.subTest(path),
+                self.assertWarnsRegex(
+                    FusionWarning,
+                    f"nothing of Qwen3ForCausalLM is fused: .*"
                     f"FUSE-N231 .*the kernel '{path}' cannot be loaded: "
-                    f".*({why})"):
+                    f".*({why})",
+                ),
+            ):
                 fuse_loaded(model, None, config)
             self.assertTrue(torch.equal(self.logits(model), expected))
 
@@ -214,25 +236,37 @@ class Endpoints(unittest.TestCase):
         variant = Path(self.path, "many", "build", "torch-cpu")
         variant.mkdir(parents=True)
         (variant / "__init__.py").write_text(KERNEL)
-        (variant / "metadata.json").write_text(json.dumps({
-            "id": "_mlp_cpu_0", "name": "mlp", "version": 1,
-            "license": "Apache-2.0", "python-depends": [],
-            "backend": {"type": "cpu"}}))
+        (variant / "metadata.json").write_text(
+            json.dumps(
+                {
+                    "id": "_mlp_cpu_0",
+                    "name": "mlp",
+                    "version": 1,
+                    "license": "Apache-2.0",
+                    "python-depends": [],
+                    "backend": {"type": "cpu"},
+                }
+            )
+        )
         sites = fuse_mlir.fuse_modules(
-            self.model(), fusion_config=self.config(
-                gated_mlp=f"{self.path}/many"))
+            self.model(),
+            fusion_config=self.config(gated_mlp=f"{self.path}/many"),
+        )
         self.assertEqual(len(sites.fused), 2)
 
     def test_what_kernels_do_not_compute(self):
         def refused(reason, change, config=None):
             model = self.model()
             change(model.model.layers[0].mlp)
-            sites = fuse_mlir.explain(model, fusion_config=config or
-                                      self.config(gated_mlp=self.path))
-            self.assertEqual([s.status for s in sites],
-                             ["refused", "could fuse"])
-            self.assertRegex(sites[0].reason,
-                             "FUSE-N232 endpoint-does-not-fit: " + reason)
+            sites = fuse_mlir.explain(
+                model, fusion_config=config or self.config(gated_mlp=self.path)
+            )
+            self.assertEqual(
+                [s.status for s in sites], ["refused", "could fuse"]
+            )
+            self.assertRegex(
+                sites[0].reason, "FUSE-N232 endpoint-does-not-fit: " + reason
+            )
 
         def scale(mlp):
             mlp.up_proj.weight_scale_inv.data.mul_(2)
@@ -246,62 +280,97 @@ class Endpoints(unittest.TestCase):
         def plain(mlp):
             mlp.up_proj = nn.Linear(32, 64, bias=False).bfloat16()
 
-        refused("'weight_scale_inv' of gate and up of 'model.layers.0.mlp' is "
-                "[0-9.e-]+ and [0-9.e-]+, and the kernel takes one", scale)
-        refused("'model.layers.0.mlp' has another activation than silu or "
-                "gelu_pytorch_tanh", act)
+        refused(
+            "'weight_scale_inv' of gate and up of 'model.layers.0.mlp' is "
+            "[0-9.e-]+ and [0-9.e-]+, and the kernel takes one",
+            scale,
+        )
+        refused(
+            "'model.layers.0.mlp' has another activation than silu or "
+            "gelu_pytorch_tanh",
+            act,
+        )
         refused("'model.layers.0.mlp.up_proj' has a bias", bias)
         refused("'model.layers.0.mlp.up_proj' is a Linear; expected", plain)
 
     def test_verify(self):
-        for function, passed in (("fp8_swiglu_mlp_bf16", True),
-                                 ("negated", False)):
+        for function, passed in (
+            ("fp8_swiglu_mlp_bf16", True),
+            ("negated", False),
+        ):
             model = self.model()
-            model.config.fusion_config = self.config(gated_mlp={
-                "repo_id": self.path, "swiglu_func": function})
+            model.config.fusion_config = self.config(
+                gated_mlp={"repo_id": self.path, "swiglu_func": function}
+            )
             with self.subTest(function):
                 # Fused for the check alone, and fused already.
                 for _ in range(2):
                     checks = fuse_mlir.verify(model)
                     self.assertEqual(
                         [(c.rung, c.site) for c in checks.checks],
-                        [("V3", "model.layers.0.mlp#0"),
-                         ("V3", "model.layers.1.mlp#1"), ("V3", "model")])
-                    self.assertEqual([c.passed for c in checks.checks[:2]],
-                                     [passed] * 2)
+                        [
+                            ("V3", "model.layers.0.mlp#0"),
+                            ("V3", "model.layers.1.mlp#1"),
+                            ("V3", "model"),
+                        ],
+                    )
+                    self.assertEqual(
+                        [c.passed for c in checks.checks[:2]], [passed] * 2
+                    )
                     self.assertEqual(bool(checks), passed)
                     if not all_sites(model):
                         fuse_mlir.fuse_modules(model)
 
     def test_calls(self):
         model = self.model()
-        fuse_mlir.fuse_modules(model, fusion_config=self.config(
-            gated_mlp={"repo_id": self.path, "swiglu_func": "short"}))
+        fuse_mlir.fuse_modules(
+            model,
+            fusion_config=self.config(
+                gated_mlp={"repo_id": self.path, "swiglu_func": "short"}
+            ),
+        )
         mlp = model.model.layers[0].mlp
         x = torch.randn(2, 3, 32).bfloat16()
-        with self.assertRaisesRegex(FuseError, r"by 'short' of .* has the "
-                                    r"result \(6, 31\); expected \(6, 32\)"):
+        with self.assertRaisesRegex(
+            FuseError,
+            r"by 'short' of .* has the "
+            r"result \(6, 31\); expected \(6, 32\)",
+        ):
             mlp(x)
         with self.assertRaisesRegex(FuseError, "has no gradients"):
             mlp(x.requires_grad_())
         model.model.layers[0].mlp.act_fn = nn.ReLU()
-        with self.assertRaisesRegex(FuseError, "FUSE-N232 .*activation.* "
-                                    "changed after"), torch.no_grad():
+        with (
+            self.assertRaisesRegex(
+                FuseError, "FUSE-N232 .*activation.* changed after"
+            ),
+            torch.no_grad(),
+        ):
             mlp(x)
         with self.assertRaisesRegex(PatternError, "the patterns other ones"):
             fuse_mlir.fuse_modules(
-                model, {(("MLP", "model.layers.*.mlp"),): "fuse"},
-                fusion_config=self.config(gated_mlp=self.path))
+                model,
+                {(("MLP", "model.layers.*.mlp"),): "fuse"},
+                fusion_config=self.config(gated_mlp=self.path),
+            )
 
     def test_dense_mlps(self):
         from transformers.activations import ACT2FN
 
-        for name, status in (("gelu_pytorch_tanh", "fused"),
-                             ("gelu", "refused")):
+        for name, status in (
+            ("gelu_pytorch_tanh", "fused"),
+            ("gelu", "refused"),
+        ):
             with self.subTest(name):
-                star = fp8_transformer("starcoder2", **{
-                    **SIZES, "num_hidden_layers": 1, "num_key_value_heads": 1,
-                    "hidden_act": name})
+                star = fp8_transformer(
+                    "starcoder2",
+                    **{
+                        **SIZES,
+                        "num_hidden_layers": 1,
+                        "num_key_value_heads": 1,
+                        "hidden_act": name,
+                    },
+                )
                 layer = star.model.layers[0]
                 mlp = Dense(ACT2FN[name])
                 mlp.fc1, mlp.fc2 = layer.mlp.c_fc, layer.mlp.c_proj
@@ -309,8 +378,9 @@ class Endpoints(unittest.TestCase):
                 expected = self.logits(star)
                 config = self.config(dense_gelu_mlp=self.path)
                 if status == "refused":
-                    with self.assertRaisesRegex(FuseError, "FUSE-N232 .*other "
-                                                "activation than gelu_pyto"):
+                    with self.assertRaisesRegex(
+                        FuseError, "FUSE-N232 .*other activation than gelu_pyto"
+                    ):
                         fuse_mlir.fuse_modules(star, fusion_config=config)
                     continue
                 sites = fuse_mlir.fuse_modules(star, fusion_config=config)
@@ -321,7 +391,8 @@ class Endpoints(unittest.TestCase):
         with self.assertRaisesRegex(FuseError, "N232 .*is a Linear; expected"):
             fuse_mlir.fuse_modules(
                 transformer("qwen3", **SMALL),
-                fusion_config=self.config(gated_mlp=self.path))
+                fusion_config=self.config(gated_mlp=self.path),
+            )
 
 
 if __name__ == "__main__":

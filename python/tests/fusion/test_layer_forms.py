@@ -37,8 +37,7 @@ def one_plus(x, w):
 
 def eps_outside(x, w):
     h = x.float()
-    return w * (h / (h.pow(2).mean(-1, keepdim=True).sqrt() + 1e-2)).to(
-        x.dtype)
+    return w * (h / (h.pow(2).mean(-1, keepdim=True).sqrt() + 1e-2)).to(x.dtype)
 
 
 def two_norms(x, w):
@@ -48,7 +47,8 @@ def two_norms(x, w):
 def sum_of_squares(x, w):
     h = x.float()
     return w * (h * torch.rsqrt(h.pow(2).sum(-1, keepdim=True) + 1e-2)).to(
-        x.dtype)
+        x.dtype
+    )
 
 
 def added(x, w):
@@ -59,8 +59,15 @@ def reshaped(x, w):
     return norm_after(x.reshape(-1, x.shape[-1]), w).view(x.shape)
 
 
-NORMS = (norm_after, norm_before, one_plus, eps_outside, two_norms,
-         sum_of_squares, added)
+NORMS = (
+    norm_after,
+    norm_before,
+    one_plus,
+    eps_outside,
+    two_norms,
+    sum_of_squares,
+    added,
+)
 
 
 class Form(nn.Module):
@@ -110,7 +117,8 @@ class FormMLP(MLP):
     def forward(self, x):
         rows = x.reshape(-1, x.shape[-1])
         return self.down(self.function(self.gate(rows), self.up(rows))).view(
-            x.shape)
+            x.shape
+        )
 
 
 class Block(nn.Module):
@@ -124,7 +132,6 @@ class Block(nn.Module):
 
 @needs_library
 class Forms(unittest.TestCase):
-
     def results(self, norms, mlps, dtype=torch.bfloat16):
         found = []
         for norm in norms:
@@ -136,8 +143,9 @@ class Forms(unittest.TestCase):
                     model.requires_grad_(False)
                     x = torch.randn(2, 9, SIZE).bfloat16()
                     expected = model(x)
-                    result = fuse_mlir.fuse_modules(model, inputs=x,
-                                                    only_faster=False)
+                    result = fuse_mlir.fuse_modules(
+                        model, inputs=x, only_faster=False
+                    )
                     self.assertEqual(len(result.fused), 1)
                     self.assertTrue(torch.equal(model(x), expected))
                     self.assertTrue(fuse_mlir.verify(model, x))
@@ -155,11 +163,15 @@ class Forms(unittest.TestCase):
 
     def test_what_is_near_a_form_is_none(self):
         model = Block(Form(norm_after), FormMLP(limited).bfloat16()).eval()
-        with self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N005 "
-                                    "no-down-projection: .*the step between the "
-                                    "activation and the down projection"):
-            fuse_mlir.fuse_modules(model,
-                                   inputs=torch.randn(2, 9, SIZE).bfloat16())
+        with self.assertRaisesRegex(
+            fuse_mlir.FuseError,
+            "FUSE-N005 "
+            "no-down-projection: .*the step between the "
+            "activation and the down projection",
+        ):
+            fuse_mlir.fuse_modules(
+                model, inputs=torch.randn(2, 9, SIZE).bfloat16()
+            )
 
     def test_reshapes(self):
         self.results([reshaped], [gated])
@@ -174,8 +186,7 @@ class Forms(unittest.TestCase):
         model = Block(Form(norm_after), FormMLP(gated).bfloat16()).eval()
         x = torch.randn(2, 9, SIZE).bfloat16()
         expected = model(x)
-        fuse_mlir.fuse_modules(model, inputs=x,
-                                                    only_faster=False)
+        fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         # New memory is full of NaN then.
         torch.use_deterministic_algorithms(True)
         try:

@@ -17,7 +17,13 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import (FuseError, KernelConfig, KernelError, ModuleSpec, PatternError)
+from fuse_mlir import (
+    FuseError,
+    KernelConfig,
+    KernelError,
+    ModuleSpec,
+    PatternError,
+)
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.fusion.proxies import FusedIdentity
@@ -39,21 +45,24 @@ torch.set_num_threads(1)
 
 @needs_library
 class Fusing(unittest.TestCase):
-
     def test_results_and_places(self):
         model, x = net()
         expected = model(x)
         before = snapshot(model)
         result = fuse(model, x)
-        self.assertEqual([(s.parent, s.id, s.status, s.families)
-                          for s in result],
-                         [("layers.0", "norm+mlp#0", "fused", ("gated_mlp",)),
-                          ("layers.1", "norm+mlp#1", "fused", ("gated_mlp",))])
+        self.assertEqual(
+            [(s.parent, s.id, s.status, s.families) for s in result],
+            [
+                ("layers.0", "norm+mlp#0", "fused", ("gated_mlp",)),
+                ("layers.1", "norm+mlp#1", "fused", ("gated_mlp",)),
+            ],
+        )
         self.assertIsInstance(model.layers[0].norm, FusedModule)
         self.assertIsInstance(model.layers[0].mlp, FusedIdentity)
         torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
-        self.assertEqual(fuse_mlir.unfuse_modules(model),
-                         ["layers.0", "layers.1"])
+        self.assertEqual(
+            fuse_mlir.unfuse_modules(model), ["layers.0", "layers.1"]
+        )
         self.assertEqual(snapshot(model), before)
         self.assertTrue(torch.equal(model(x), expected))
 
@@ -63,16 +72,16 @@ class Fusing(unittest.TestCase):
         fuse(model, torch.randn(2, 5, 8))
         for shape in ((1, 1, 8), (4, 9, 8), (0, 3, 8)):
             x = torch.randn(shape)
-            torch.testing.assert_close(model(x), plain(x), atol=1e-6,
-                                       rtol=1e-5)
+            torch.testing.assert_close(model(x), plain(x), atol=1e-6, rtol=1e-5)
 
     def test_another_rank_or_type_makes_another_kernel(self):
         model, x = net(1)
         plain = copy.deepcopy(model)
         fuse(model, x)
         rows = torch.randn(2, 3, 8)
-        torch.testing.assert_close(model(rows), plain(rows), atol=1e-6,
-                                   rtol=1e-5)
+        torch.testing.assert_close(
+            model(rows), plain(rows), atol=1e-6, rtol=1e-5
+        )
         model.to(torch.bfloat16)
         plain.to(torch.bfloat16)
         torch.testing.assert_close(model(x.bfloat16()), plain(x.bfloat16()))
@@ -90,15 +99,25 @@ class Fusing(unittest.TestCase):
                 self.mlp = Formula(8, 16)
 
         model, x = net(1, Formulas)
-        fuse(model, x, {(("Norm", "layers.*.norm"),
-                         ("Formula", "layers.*.mlp")): "gated_mlp"})
+        fuse(
+            model,
+            x,
+            {
+                (
+                    ("Norm", "layers.*.norm"),
+                    ("Formula", "layers.*.mlp"),
+                ): "gated_mlp"
+            },
+        )
         model(x)
         model.to(torch.bfloat16)
         with self.assertRaisesRegex(
-                KernelError, r"site 'norm\+mlp#0' has no kernel for its "
-                "members and inputs as they are now: FUSE-N101 extra-rounding: "
-                ".*only norm_linear forms, and the pattern asks for gated_mlp;"
-                ".*; unfuse the"):
+            KernelError,
+            r"site 'norm\+mlp#0' has no kernel for its "
+            "members and inputs as they are now: FUSE-N101 extra-rounding: "
+            ".*only norm_linear forms, and the pattern asks for gated_mlp;"
+            ".*; unfuse the",
+        ):
             model(x.bfloat16())
         fuse_mlir.unfuse_modules(model)
         model(x.bfloat16())
@@ -112,8 +131,11 @@ class Fusing(unittest.TestCase):
 
     def test_one_layer_by_its_number(self):
         model, x = net(3)
-        fuse(model, x, {(("Norm", "layers.1.norm"),
-                         ("MLP", "layers.1.mlp")): "fuse"})
+        fuse(
+            model,
+            x,
+            {(("Norm", "layers.1.norm"), ("MLP", "layers.1.mlp")): "fuse"},
+        )
         kinds = [type(layer.norm).__name__ for layer in model.layers]
         self.assertEqual(kinds, ["Norm", "FusedModule", "Norm"])
 
@@ -127,17 +149,23 @@ class Fusing(unittest.TestCase):
     def test_without_patterns_every_chain_is_found(self):
         model, x = net()
         result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
-        self.assertEqual([s.id for s in result.fused],
-                         ["norm+mlp#0", "norm+mlp#1"])
+        self.assertEqual(
+            [s.id for s in result.fused], ["norm+mlp#0", "norm+mlp#1"]
+        )
 
     def test_context_manager_undoes_only_its_own(self):
         model, x = net()
-        fuse(model, x, {(("Norm", "layers.0.norm"),
-                         ("MLP", "layers.0.mlp")): "fuse"})
+        fuse(
+            model,
+            x,
+            {(("Norm", "layers.0.norm"), ("MLP", "layers.0.mlp")): "fuse"},
+        )
         with self.assertRaises(KeyError):
-            with fuse_mlir.fused(model, {(("Norm", "layers.1.norm"),
-                                          ("MLP", "layers.1.mlp")): "fuse"},
-                                 inputs=x):
+            with fuse_mlir.fused(
+                model,
+                {(("Norm", "layers.1.norm"), ("MLP", "layers.1.mlp")): "fuse"},
+                inputs=x,
+            ):
                 self.assertIsInstance(model.layers[1].norm, FusedModule)
                 raise KeyError
         self.assertIs(type(model.layers[1].norm), Norm)
@@ -150,18 +178,24 @@ class Fusing(unittest.TestCase):
         fuse_mlir.unfuse_modules(model, ["layers.[2-5]"])
         kinds = [type(layer.norm).__name__ for layer in model.layers]
         self.assertEqual(kinds, ["Norm", "FusedModule", "Norm"])
-        with self.assertRaisesRegex(FuseError, r"no fused site 'layers.9'; "
-                                    r"there are layers.1.norm\+mlp#1"):
+        with self.assertRaisesRegex(
+            FuseError,
+            r"no fused site 'layers.9'; "
+            r"there are layers.1.norm\+mlp#1",
+        ):
             fuse_mlir.unfuse_modules(model, "layers.9")
 
     def test_a_replaced_place_is_not_overwritten(self):
         model, x = net(1)
         fuse(model, x)
         model.layers[0].mlp = nn.Linear(8, 8)
-        for call in (fuse_mlir.unfuse_modules,
-                     lambda model: fuse_mlir.explain(model, inputs=x)):
-            with self.assertRaisesRegex(FuseError,
-                                        "'layers.0.mlp' is a Linear"):
+        for call in (
+            fuse_mlir.unfuse_modules,
+            lambda model: fuse_mlir.explain(model, inputs=x),
+        ):
+            with self.assertRaisesRegex(
+                FuseError, "'layers.0.mlp' is a Linear"
+            ):
                 call(model)
 
     def test_members_whose_kernel_was_replaced_are_put_back(self):
@@ -169,11 +203,13 @@ class Fusing(unittest.TestCase):
         plain = copy.deepcopy(model)
         fuse(model, x)
         plain.layers[0].norm = model.layers[0].norm = Norm(8)
-        with self.assertRaisesRegex(FuseError, "FUSE-N206 .*; unfuse this "
-                                    "site"):
+        with self.assertRaisesRegex(
+            FuseError, "FUSE-N206 .*; unfuse this site"
+        ):
             model(x)
-        self.assertEqual(fuse_mlir.unfuse_modules(model),
-                         ["layers.1", "layers.0"])
+        self.assertEqual(
+            fuse_mlir.unfuse_modules(model), ["layers.1", "layers.0"]
+        )
         self.assertTrue(torch.equal(model(x), plain(x)))
         self.assertEqual(fuse_mlir.unfuse_modules(model), [])
 
@@ -184,8 +220,9 @@ class Fusing(unittest.TestCase):
         second.norm, second.mlp = first.norm, first.mlp
         expected = model(x)
         self.assertTrue(fuse_mlir.verify(model, x))
-        self.assertEqual(fuse_mlir.unfuse_modules(model),
-                         ["layers.0", "layers.1"])
+        self.assertEqual(
+            fuse_mlir.unfuse_modules(model), ["layers.0", "layers.1"]
+        )
         self.assertIs(type(second.norm), Norm)
         torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
 
@@ -193,20 +230,28 @@ class Fusing(unittest.TestCase):
         model, x = net(1)
         fuse(model, x)
         for call in (fuse_mlir.unfuse_modules, fuse_mlir.verify):
-            with self.assertRaisesRegex(FuseError, r"the model is FusedModule"
-                                        r"\[Norm\] of site 'norm\+mlp#0'"):
+            with self.assertRaisesRegex(
+                FuseError,
+                r"the model is FusedModule"
+                r"\[Norm\] of site 'norm\+mlp#0'",
+            ):
                 call(model.layers[0].norm)
 
     def test_inputs_that_are_not_dense(self):
         model, x = net(1)
         fuse(model, x)
-        for kind, given in (("a nested tensor",
-                             torch.nested.nested_tensor([x, x[:1]])),
-                            ("a nested tensor", torch.nested.nested_tensor(
-                                [x, x[:1]], layout=torch.jagged)),
-                            ("of layout torch.sparse_coo", x.to_sparse())):
-            with self.assertRaisesRegex(KernelError, f"an input of the chain "
-                                        f"is {kind}; expected a dense"):
+        for kind, given in (
+            ("a nested tensor", torch.nested.nested_tensor([x, x[:1]])),
+            (
+                "a nested tensor",
+                torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged),
+            ),
+            ("of layout torch.sparse_coo", x.to_sparse()),
+        ):
+            with self.assertRaisesRegex(
+                KernelError,
+                f"an input of the chain is {kind}; expected a dense",
+            ):
                 model(given)
 
     def test_gradients_are_those_of_the_members(self):
@@ -220,8 +265,9 @@ class Fusing(unittest.TestCase):
         torch.testing.assert_close(x1.grad, x2.grad, atol=1e-4, rtol=1e-4)
         theirs = dict(plain.named_parameters())
         for name, parameter in model.named_parameters():
-            torch.testing.assert_close(parameter.grad, theirs[name].grad,
-                                       atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(
+                parameter.grad, theirs[name].grad, atol=1e-4, rtol=1e-4
+            )
 
     def test_gradients_refused_by_choice(self):
         model, x = net(1)
@@ -246,25 +292,29 @@ class State(unittest.TestCase):
         fuse(self.model, self.x)
 
     def check(self, model):
-        torch.testing.assert_close(model(self.x), self.expected, atol=1e-6,
-                                   rtol=1e-5)
+        torch.testing.assert_close(
+            model(self.x), self.expected, atol=1e-6, rtol=1e-5
+        )
 
     def test_state_dict_keeps_keys_order_and_storage(self):
         state = self.model.state_dict()
         self.assertEqual(list(state), self.keys)
-        self.assertEqual([n for n, _ in self.model.named_parameters()],
-                         self.keys)
+        self.assertEqual(
+            [n for n, _ in self.model.named_parameters()], self.keys
+        )
         weight = self.model.layers[0].mlp.gate.weight
-        self.assertEqual(state["layers.0.mlp.gate.weight"].data_ptr(),
-                         weight.data_ptr())
+        self.assertEqual(
+            state["layers.0.mlp.gate.weight"].data_ptr(), weight.data_ptr()
+        )
 
     def test_load_state_dict_in_place_and_by_assignment(self):
         other, _ = net(seed=7)
         for assign in (False, True):
             with self.subTest(assign=assign):
                 self.model.load_state_dict(other.state_dict(), assign=assign)
-                torch.testing.assert_close(self.model(self.x), other(self.x),
-                                           atol=1e-6, rtol=1e-5)
+                torch.testing.assert_close(
+                    self.model(self.x), other(self.x), atol=1e-6, rtol=1e-5
+                )
         fuse_mlir.unfuse_modules(self.model)
         self.assertTrue(torch.equal(self.model(self.x), other(self.x)))
 
@@ -277,8 +327,11 @@ class State(unittest.TestCase):
     def test_a_parameter_of_another_type_is_refused_by_name(self):
         half = self.model.layers[1].mlp.up.weight.half()
         self.model.layers[1].mlp.up.weight = nn.Parameter(half, False)
-        with self.assertRaisesRegex(KernelError, "'mlp.up.weight' of site "
-                                    r"'norm\+mlp#1' is torch.float16"):
+        with self.assertRaisesRegex(
+            KernelError,
+            "'mlp.up.weight' of site "
+            r"'norm\+mlp#1' is torch.float16",
+        ):
             self.model(self.x)
 
     def test_deepcopy_is_independent(self):
@@ -307,8 +360,9 @@ class State(unittest.TestCase):
         self.model.eval()
         self.model.layers[1].train()
         fuse_mlir.unfuse_modules(self.model)
-        self.assertEqual([layer.norm.training for layer in self.model.layers],
-                         [False, True])
+        self.assertEqual(
+            [layer.norm.training for layer in self.model.layers], [False, True]
+        )
 
     def test_attributes_of_members(self):
         self.assertEqual(self.model.layers[0].mlp.hidden, 16)
@@ -319,8 +373,9 @@ class State(unittest.TestCase):
         torch._dynamo.reset()
         self.addCleanup(torch._dynamo.reset)
         with torch.no_grad():
-            compiled = torch.compile(self.model, backend="aot_eager",
-                                     fullgraph=True, dynamic=True)
+            compiled = torch.compile(
+                self.model, backend="aot_eager", fullgraph=True, dynamic=True
+            )
             self.check(compiled)
             for rows in (4, 6):
                 x = torch.randn(rows, 8)
@@ -330,23 +385,28 @@ class State(unittest.TestCase):
         torch._dynamo.reset()
         self.addCleanup(torch._dynamo.reset)
         self.model.requires_grad_(True)
-        compiled = torch.compile(self.model, backend="aot_eager",
-                                 fullgraph=True)
+        compiled = torch.compile(
+            self.model, backend="aot_eager", fullgraph=True
+        )
         compiled(self.x).square().sum().backward()
         ours = self.model.layers[0].mlp.up.weight.grad.clone()
         self.model.zero_grad()
         fuse_mlir.unfuse_modules(self.model)
         self.model(self.x).square().sum().backward()
         torch.testing.assert_close(
-            ours, self.model.layers[0].mlp.up.weight.grad, atol=1e-4,
-            rtol=1e-4)
+            ours, self.model.layers[0].mlp.up.weight.grad, atol=1e-4, rtol=1e-4
+        )
 
     def test_torch_export(self):
         rows = torch.export.Dim("rows", min=1)
-        program = torch.export.export(self.model, (self.x,),
-                                      dynamic_shapes=({0: rows},))
-        calls = [n for n in program.graph.nodes
-                 if str(n.target) == "fuse_mlir.exported.default"]
+        program = torch.export.export(
+            self.model, (self.x,), dynamic_shapes=({0: rows},)
+        )
+        calls = [
+            n
+            for n in program.graph.nodes
+            if str(n.target) == "fuse_mlir.exported.default"
+        ]
         self.assertEqual(len(calls), 2)
         self.check(program.module())
 
@@ -365,9 +425,12 @@ assert torch.equal(program(x), expected)
             torch.export.save(program, saved)
             torch.save((self.x, self.model(self.x).detach()), tensors)
             done = subprocess.run(
-                [sys.executable, "-c", script, saved, tensors], text=True,
-                capture_output=True, check=False, env=os.environ
-                | {"PYTHONPATH": str(ROOT / "python")})
+                [sys.executable, "-c", script, saved, tensors],
+                text=True,
+                capture_output=True,
+                check=False,
+                env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+            )
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_code_of_a_file_is_not_exported(self):
@@ -375,8 +438,10 @@ assert torch.equal(program(x), expected)
             path = str(fuse_mlir.export(self.model, f"{directory}/k.fuse"))
             fuse_mlir.unfuse_modules(self.model)
             fuse_mlir.fuse_modules(self.model, {CHAIN: path}, inputs=self.x)
-        with self.assertRaisesRegex(KernelError, "is code from a file, which "
-                                    "an exported program cannot contain"):
+        with self.assertRaisesRegex(
+            KernelError,
+            "is code from a file, which an exported program cannot contain",
+        ):
             torch.export.export(self.model, (self.x,))
 
     def test_inference_mode(self):
@@ -407,47 +472,57 @@ assert torch.equal(program(x), expected)
 
         with ThreadPoolExecutor(4) as pool:
             for result in pool.map(lambda _: self.model(self.x), range(16)):
-                torch.testing.assert_close(result, self.expected, atol=1e-6,
-                                           rtol=1e-5)
+                torch.testing.assert_close(
+                    result, self.expected, atol=1e-6, rtol=1e-5
+                )
 
 
 @needs_library
 class Declared(unittest.TestCase):
-
     def test_class_attribute_registration_and_instance(self):
         class Own(Net):
             _kernel_fusion_patterns = {
-                ("Norm", "MLP"): ("layers.0.norm", "layers.0.mlp")}
+                ("Norm", "MLP"): ("layers.0.norm", "layers.0.mlp")
+            }
 
         class Registered(Net):
             pass
 
         fuse_mlir.register_fusion_patterns(
-            Registered, {("Norm", "MLP"): ("layers.1.norm", "layers.1.mlp")})
+            Registered, {("Norm", "MLP"): ("layers.1.norm", "layers.1.mlp")}
+        )
         x = torch.randn(3, 8)
-        for kind, expected in ((Own, ["layers.0"]), (Registered,
-                                                     ["layers.1"])):
+        for kind, expected in ((Own, ["layers.0"]), (Registered, ["layers.1"])):
             model = kind().eval()
             result = fuse(model, x, KernelConfig({("Norm", "MLP"): "fuse"}))
             self.assertEqual([s.parent for s in result], expected)
         model = Own()
         fuse_mlir.register_fusion_patterns(
-            model, {("Norm", "MLP"): ("layers.*.norm", "layers.*.mlp")})
+            model, {("Norm", "MLP"): ("layers.*.norm", "layers.*.mlp")}
+        )
         self.assertEqual(len(fuse(model, x, ("Norm", "MLP"))), 2)
         self.assertEqual(len(fuse(Own(), x, ("Norm", "MLP"))), 1)
 
     def test_errors(self):
         model, x = net(1)
         with self.assertRaisesRegex(
-                PatternError, r"Net declares no pattern \('Norm', 'MLP'\); "
-                "there is none; write .* register_fusion_patterns, or set "
-                "_kernel_fusion_patterns"):
+            PatternError,
+            r"Net declares no pattern \('Norm', 'MLP'\); "
+            "there is none; write .* register_fusion_patterns, or set "
+            "_kernel_fusion_patterns",
+        ):
             fuse(model, x, ("Norm", "MLP"))
-        with self.assertRaisesRegex(PatternError, r"pattern \(\) is empty; "
-                                    "expected a tuple of names, or of"):
+        with self.assertRaisesRegex(
+            PatternError,
+            r"pattern \(\) is empty; "
+            "expected a tuple of names, or of",
+        ):
             fuse(model, x, [()])
-        with self.assertRaisesRegex(PatternError, r"pattern \{'a'\} is a set; "
-                                    "expected a tuple of names, or of"):
+        with self.assertRaisesRegex(
+            PatternError,
+            r"pattern \{'a'\} is a set; "
+            "expected a tuple of names, or of",
+        ):
             fuse(model, x, [{"a"}])
         with self.assertRaisesRegex(PatternError, "2 names and 1 paths"):
             fuse_mlir.register_fusion_patterns(model, {("A", "B"): ("a",)})
@@ -458,28 +533,36 @@ class Declared(unittest.TestCase):
             KernelConfig({3: "fuse"})
         config = KernelConfig({"RMSNorm": "org/repo:Norm"})
         with self.assertRaisesRegex(
-                PatternError, r"has kernels of the Hub alone \(RMSNorm\), "
-                "which transformers loads; give it to from_pretrained"):
+            PatternError,
+            r"has kernels of the Hub alone \(RMSNorm\), "
+            "which transformers loads; give it to from_pretrained",
+        ):
             fuse(model, x, config)
 
     def test_patterns_that_are_none(self):
         model, x = net(1)
         for patterns in ({}, [], KernelConfig({})):
-            with self.assertRaisesRegex(PatternError, "there are no patterns; "
-                                        "expected one or more, or None"):
+            with self.assertRaisesRegex(
+                PatternError,
+                "there are no patterns; expected one or more, or None",
+            ):
                 fuse_mlir.fuse_modules(model, patterns, inputs=x)
-        with self.assertRaisesRegex(PatternError, "are declared for a 'Net'; "
-                                    "expected a class"):
+        with self.assertRaisesRegex(
+            PatternError, "are declared for a 'Net'; expected a class"
+        ):
             fuse_mlir.register_fusion_patterns("Net", {})
-        with self.assertRaisesRegex(PatternError, "declared patterns are a "
-                                    "list; expected a mapping"):
+        with self.assertRaisesRegex(
+            PatternError, "declared patterns are a list; expected a mapping"
+        ):
             fuse_mlir.register_fusion_patterns(model, [])
         for pair in (("Norm", 3), ("", "layers.*.norm")):
-            with self.assertRaisesRegex(PatternError, "member "
-                                        + re.escape(repr(pair)) + " of a"):
+            with self.assertRaisesRegex(
+                PatternError, "member " + re.escape(repr(pair)) + " of a"
+            ):
                 fuse_mlir.fuse_modules(model, {(pair,): "fuse"}, inputs=x)
-        with self.assertRaisesRegex(PatternError, "kernels are a list; "
-                                    "expected a mapping"):
+        with self.assertRaisesRegex(
+            PatternError, "kernels are a list; expected a mapping"
+        ):
             KernelConfig([])
         with self.assertRaisesRegex(PatternError, "fusion_config is a list"):
             fuse_mlir.explain(model, inputs=x, fusion_config=[])
@@ -488,29 +571,42 @@ class Declared(unittest.TestCase):
 
     def test_kernels_of_the_hub_are_passed_on(self):
         spelled = {
-            "RMSNorm": "org/repo:Norm", "MLP": "",
+            "RMSNorm": "org/repo:Norm",
+            "MLP": "",
             "SiLU": ("org/repo:SiLU", {"version": 1}),
             "GELU": {"cuda": "org/repo:GELU"},
-            (("Norm", "layers.*.norm"), ("MLP", "layers.*.mlp")):
-                "org/repo:NormMLP"}
+            (
+                ("Norm", "layers.*.norm"),
+                ("MLP", "layers.*.mlp"),
+            ): "org/repo:NormMLP",
+        }
         config = KernelConfig({**spelled, ("Norm", "MLP"): "fuse"})
-        self.assertEqual((config.layers, config.fusions),
-                         (spelled, {("Norm", "MLP"): "fuse"}))
-        config = KernelConfig(spelled | {"RMSNorm": "/path/to:Norm"},
-                              use_local_kernel=True)
+        self.assertEqual(
+            (config.layers, config.fusions),
+            (spelled, {("Norm", "MLP"): "fuse"}),
+        )
+        config = KernelConfig(
+            spelled | {"RMSNorm": "/path/to:Norm"}, use_local_kernel=True
+        )
 
         with mock.patch("importlib.util.find_spec"):
             made = config.hub_config()
         self.assertEqual(made.kernel_mapping, config.layers)
         self.assertTrue(made.use_local_kernel)
-        with mock.patch("importlib.util.find_spec", return_value=None), \
-                self.assertRaisesRegex(PatternError, "need the package "
-                                       "'kernels', which is not installed; "
-                                       "asked for: RMSNorm, MLP"):
+        with (
+            mock.patch("importlib.util.find_spec", return_value=None),
+            self.assertRaisesRegex(
+                PatternError,
+                "need the package "
+                "'kernels', which is not installed; "
+                "asked for: RMSNorm, MLP",
+            ),
+        ):
             config.hub_config()
         for wrong in ("fuse", "repo:Norm", 3):
-            with self.assertRaisesRegex(PatternError, "kernel of layer "
-                                        "'RMSNorm' is .*; expected 'org/"):
+            with self.assertRaisesRegex(
+                PatternError, "kernel of layer 'RMSNorm' is .*; expected 'org/"
+            ):
                 KernelConfig({"RMSNorm": wrong})
 
     def test_specs(self):
@@ -518,26 +614,38 @@ class Declared(unittest.TestCase):
         model, x = net(1)
         pattern = {CHAIN: "fuse"}
         for specs, message in (
-                ([norm], "number of modules and specs must match: got 2 "
-                 "modules and 1 specs"),
-                ([norm, ModuleSpec(["a", "b"], ["y"])], "module of type MLP "
-                 r"expects 1 inputs \(x\) but spec defines 2"),
-                ([ModuleSpec(["y"], ["n"]), ModuleSpec(["n"], ["y"])],
-                 "module 0 requires 'y' but it is produced by module 1, "
-                 "which comes later in the chain"),
-                ([norm, ModuleSpec(["x"], ["y"])], "the spec of "
-                 "'layers.0.mlp' takes 'x' from outside, the model takes it "
-                 "from 'layers.0.norm'")):
-            with self.subTest(message), \
-                    self.assertRaisesRegex((FuseError, PatternError),
-                                           message):
+            (
+                [norm],
+                "number of modules and specs must match: got 2 "
+                "modules and 1 specs",
+            ),
+            (
+                [norm, ModuleSpec(["a", "b"], ["y"])],
+                "module of type MLP "
+                r"expects 1 inputs \(x\) but spec defines 2",
+            ),
+            (
+                [ModuleSpec(["y"], ["n"]), ModuleSpec(["n"], ["y"])],
+                "module 0 requires 'y' but it is produced by module 1, "
+                "which comes later in the chain",
+            ),
+            (
+                [norm, ModuleSpec(["x"], ["y"])],
+                "the spec of "
+                "'layers.0.mlp' takes 'x' from outside, the model takes it "
+                "from 'layers.0.norm'",
+            ),
+        ):
+            with (
+                self.subTest(message),
+                self.assertRaisesRegex((FuseError, PatternError), message),
+            ):
                 fuse(model, x, pattern, specs=specs)
         fuse(model, x, pattern, specs=[norm, ModuleSpec(["normed"], ["y"])])
 
 
 @needs_library
 class Compiled(unittest.TestCase):
-
     def test_one_module(self):
         torch.manual_seed(0)
         block, x = Block().eval().requires_grad_(False), torch.randn(3, 8)
@@ -545,8 +653,9 @@ class Compiled(unittest.TestCase):
         keys = list(block.state_dict())
         self.assertIs(fuse_mlir.compile_module(block), block)
         torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=1e-5)
-        torch.testing.assert_close(copy.deepcopy(block)(x), expected,
-                                   atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            copy.deepcopy(block)(x), expected, atol=1e-6, rtol=1e-5
+        )
         self.assertEqual(list(block.state_dict()), keys)
         self.assertIs(fuse_mlir.compile_module(block), block)
         torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=1e-5)
@@ -575,16 +684,25 @@ class Compiled(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             path = fuse_mlir.export(model, Path(directory) / "k.fuse")
             kernel = fuse_mlir.load(path)
-            self.assertEqual(kernel.parameters, [
-                "norm.weight", "mlp.gate.weight", "mlp.up.weight",
-                "mlp.down.weight"])
+            self.assertEqual(
+                kernel.parameters,
+                [
+                    "norm.weight",
+                    "mlp.gate.weight",
+                    "mlp.up.weight",
+                    "mlp.down.weight",
+                ],
+            )
             with self.assertRaisesRegex(KernelError, "bind the parameters"):
                 kernel(x)
             state = model.layers[1].state_dict()
-            torch.testing.assert_close(kernel.bind(state)(x), expected,
-                                       atol=1e-6, rtol=1e-5)
-            for given, why in ((x.clone().requires_grad_(), "has no backward"),
-                               (x.to_sparse(), "is of layout torch.sparse")):
+            torch.testing.assert_close(
+                kernel.bind(state)(x), expected, atol=1e-6, rtol=1e-5
+            )
+            for given, why in (
+                (x.clone().requires_grad_(), "has no backward"),
+                (x.to_sparse(), "is of layout torch.sparse"),
+            ):
                 with self.assertRaisesRegex(KernelError, why):
                     kernel(given)
             with torch.no_grad():
@@ -592,8 +710,9 @@ class Compiled(unittest.TestCase):
             path.write_bytes(path.read_bytes()[:-1])
             with self.assertRaises(fuse_mlir.NativeError):
                 fuse_mlir.load(path)
-        with self.assertRaisesRegex(FuseError, "no fused site 'x'; name one "
-                                    "of layers.0.norm"):
+        with self.assertRaisesRegex(
+            FuseError, "no fused site 'x'; name one of layers.0.norm"
+        ):
             fuse_mlir.export(model, "x.fuse", "x")
 
     def test_two_kernels_in_files_at_a_time(self):
@@ -602,24 +721,29 @@ class Compiled(unittest.TestCase):
 
         torch.manual_seed(0)
         x = torch.randn(3, 8)
-        models = [nn.Sequential(nn.LayerNorm(8), nn.Linear(8, size))
-                  .requires_grad_(False) for size in (16, 24, 16)]
+        models = [
+            nn.Sequential(nn.LayerNorm(8), nn.Linear(8, size)).requires_grad_(
+                False
+            )
+            for size in (16, 24, 16)
+        ]
         kernels = []
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "k.fuse"
             for model in models:
-                fuse_mlir.fuse_modules(model, (("LayerNorm", "0"),
-                                               ("Linear", "1")), inputs=x)
+                fuse_mlir.fuse_modules(
+                    model, (("LayerNorm", "0"), ("Linear", "1")), inputs=x
+                )
                 fuse_mlir.export(model, path)
                 kernels.append(fuse_mlir.load(path).bind(model.state_dict()))
         for kernel, model in zip(kernels, models):
-            torch.testing.assert_close(kernel(x), model(x), atol=1e-6,
-                                       rtol=1e-5)
+            torch.testing.assert_close(
+                kernel(x), model(x), atol=1e-6, rtol=1e-5
+            )
 
 
 @needs_library
 class ArtifactsAsKernels(unittest.TestCase):
-
     def test_a_file_is_the_kernel_of_its_function(self):
         model, x = net(2)
         with tempfile.TemporaryDirectory() as directory:
@@ -633,16 +757,18 @@ class ArtifactsAsKernels(unittest.TestCase):
             self.assertEqual(len(result.fused), 2)
             self.assertTrue(torch.equal(model(x), expected))
             wide = Net(1, lambda: Block(8, 24)).eval()
-            with self.assertRaisesRegex(FuseError, "chain.fuse' is the kernel "
-                                        "of another function"):
+            with self.assertRaisesRegex(
+                FuseError, "chain.fuse' is the kernel of another function"
+            ):
                 fuse_mlir.fuse_modules(wide, config, inputs=x)
         with self.assertRaisesRegex(PatternError, "no artefact '.*fuse'"):
             KernelConfig({CHAIN: path})
         # The code is read once; a pickled model looks for the file again.
         for again in (model, copy.deepcopy(model)):
             self.assertTrue(torch.equal(again(x[None]), expected[None]))
-        with self.assertRaisesRegex(fuse_mlir.NativeError, "chain.fuse: No "
-                                    "such file"):
+        with self.assertRaisesRegex(
+            fuse_mlir.NativeError, "chain.fuse: No such file"
+        ):
             pickle.loads(pickle.dumps(model))(x)
 
 
@@ -650,21 +776,22 @@ class Dropped(Block):
     """A dropout of the parent's between the members."""
 
     def forward(self, x):
-        normed = nn.functional.dropout(self.norm(x), 0.5,
-                                       training=self.training)
+        normed = nn.functional.dropout(
+            self.norm(x), 0.5, training=self.training
+        )
         return x + self.mlp(normed)
 
 
 @needs_library
 class Rotaries(unittest.TestCase):
-
     def test_interleaved_rotary_is_named(self):
         class Turned(MLP):
             def forward(self, x):
                 # Neighbours turn against each other, as in GPT-J.
                 first, second = x[..., ::2], x[..., 1::2]
                 return super().forward(
-                    torch.stack((-second, first), dim=-1).flatten(-2))
+                    torch.stack((-second, first), dim=-1).flatten(-2)
+                )
 
         class Rotated(Block):
             def __init__(self):
@@ -673,16 +800,24 @@ class Rotaries(unittest.TestCase):
 
         model, x = net(1, Rotated)
         with self.assertRaisesRegex(
-                FuseError, r"test_modules.py:\d+ \(module 'mlp'\): no "
-                "translation for 'aten.slice.Tensor' with step other than 1"):
-            fuse_mlir.fuse_modules(model, {
-                (("Norm", "layers.*.norm"), ("Turned", "layers.*.mlp")):
-                "fuse"}, inputs=x)
+            FuseError,
+            r"test_modules.py:\d+ \(module 'mlp'\): no "
+            "translation for 'aten.slice.Tensor' with step other than 1",
+        ):
+            fuse_mlir.fuse_modules(
+                model,
+                {
+                    (
+                        ("Norm", "layers.*.norm"),
+                        ("Turned", "layers.*.mlp"),
+                    ): "fuse"
+                },
+                inputs=x,
+            )
 
 
 @needs_library
 class Candidates(unittest.TestCase):
-
     def test_what_mixes_tokens_is_not_exported(self):
         class Mixer(MLP):
             def __init__(self, size, hidden):
@@ -700,9 +835,13 @@ class Candidates(unittest.TestCase):
         model, x = net(1, Mixed)
         with mock.patch("torch.export.export") as export:
             found = fuse_mlir.explain(model, inputs=x)
-        self.assertEqual([s.reason for s in found], [
-            "FUSE-N224 convolution: 'layers.0.mlp.conv' is a Conv1d, and no "
-            "kernel has convolutions; leave it out of the chain"])
+        self.assertEqual(
+            [s.reason for s in found],
+            [
+                "FUSE-N224 convolution: 'layers.0.mlp.conv' is a Conv1d, and no "
+                "kernel has convolutions; leave it out of the chain"
+            ],
+        )
         export.assert_not_called()
 
     def test_packed_linears_are_named(self):
@@ -722,20 +861,31 @@ class Candidates(unittest.TestCase):
             setattr(mlp, name, PackedLinear(getattr(mlp, name)))
         found = fuse_mlir.explain(model, inputs=x)
         self.assertEqual([s.id for s in found], ["norm+mlp#0"])
-        self.assertRegex(found[0].reason, r"FUSE-N219 .*module 'mlp.gate'\): "
-                         "no translation for 'aten.to.dtype' with .*i8")
+        self.assertRegex(
+            found[0].reason,
+            r"FUSE-N219 .*module 'mlp.gate'\): "
+            "no translation for 'aten.to.dtype' with .*i8",
+        )
 
     def test_models_of_sound_need_no_inputs(self):
         import transformers
 
         from fuse_mlir.checkpoint.models import seed_weights
 
-        model = seed_weights(transformers.Wav2Vec2Model(
-            transformers.Wav2Vec2Config(
-                hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-                intermediate_size=64, conv_dim=(32,) * 7,
-                num_conv_pos_embedding_groups=2,
-                num_conv_pos_embeddings=8)).eval(), seed=0)
+        model = seed_weights(
+            transformers.Wav2Vec2Model(
+                transformers.Wav2Vec2Config(
+                    hidden_size=32,
+                    num_hidden_layers=1,
+                    num_attention_heads=2,
+                    intermediate_size=64,
+                    conv_dim=(32,) * 7,
+                    num_conv_pos_embedding_groups=2,
+                    num_conv_pos_embeddings=8,
+                )
+            ).eval(),
+            seed=0,
+        )
         found = fuse_mlir.fuse_modules(model, only_faster=False)
         self.assertEqual([s.id for s in found.fused], ["feed_forward#0"])
         self.assertTrue(fuse_mlir.verify(model))
@@ -743,27 +893,27 @@ class Candidates(unittest.TestCase):
 
 @needs_library
 class Dropouts(unittest.TestCase):
-
     def test_in_eval_mode_it_does_nothing(self):
         model, x = net(2, Dropped)
         expected = model(x)
         with fuse_mlir.fused(model, CHAIN, inputs=x) as result:
             self.assertEqual(len(result.fused), 2)
             torch.testing.assert_close(model(x), expected)
-            compiled = torch.compile(model, fullgraph=True,
-                                     backend="aot_eager")
+            compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
             self.assertTrue(torch.equal(compiled(x), model(x)))
         self.assertTrue(torch.equal(model(x), expected))
 
     def test_in_training_mode_it_is_refused(self):
         model, x = net(1, Dropped)
         fuse_mlir.fuse_modules(model, CHAIN, inputs=x)
-        with self.assertRaisesRegex(FuseError, "has dropout or batch "
-                                    "statistics and is in training mode"):
+        with self.assertRaisesRegex(
+            FuseError, "has dropout or batch statistics and is in training mode"
+        ):
             model.train()(x)
         unfused, x = net(1, Dropped)
         with self.assertRaisesRegex(
-                FuseError, "which reads a result of 'dropout'"):
+            FuseError, "which reads a result of 'dropout'"
+        ):
             fuse_mlir.fuse_modules(unfused.train(), CHAIN, inputs=x)
 
 
@@ -789,7 +939,6 @@ class Noisy(Block):
 
 @needs_library
 class RandomNumbers(unittest.TestCase):
-
     def test_verify_draws_them_again(self):
         model, x = net(block=Noisy)
         fuse(model, x)
@@ -809,15 +958,17 @@ class MergedProjections(unittest.TestCase):
 
     def test_rows_stay_where_they_are(self):
         expected = self.block(self.x)
-        result = fuse_mlir.fuse_modules(self.block, inputs=self.x,
-                                        only_faster=False)
+        result = fuse_mlir.fuse_modules(
+            self.block, inputs=self.x, only_faster=False
+        )
         self.assertEqual(result[0].families, ("gated_mlp",))
         kernel = fused_sites(self.block)[0][1]._kernel
         weight = self.block[1].gate_up.weight
         self.assertIn("1.gate_up.weight[0:16]", kernel._names)
         views = dict(zip(kernel._names, kernel.weights()))
-        self.assertEqual(views["1.gate_up.weight[16:32]"].data_ptr(),
-                         weight[16:].data_ptr())
+        self.assertEqual(
+            views["1.gate_up.weight[16:32]"].data_ptr(), weight[16:].data_ptr()
+        )
         torch.testing.assert_close(self.block(self.x), expected)
         self.assertTrue(fuse_mlir.verify(self.block, self.x))
         with torch.no_grad():
@@ -833,8 +984,7 @@ class MergedProjections(unittest.TestCase):
         self.block.zero_grad()
         fuse_mlir.fuse_modules(self.block, inputs=self.x, only_faster=False)
         self.block(self.x).square().sum().backward()
-        torch.testing.assert_close(weight.grad, expected, atol=1e-4,
-                                   rtol=1e-4)
+        torch.testing.assert_close(weight.grad, expected, atol=1e-4, rtol=1e-4)
 
     def test_files(self):
         fuse_mlir.fuse_modules(self.block, inputs=self.x, only_faster=False)

@@ -46,6 +46,7 @@ class Steps(nn.Module):
 
 def plus(read):
     """A block that also reads the intermediate, before the MLP or after."""
+
     def before(block, x):
         n = block.norm(x)
         y = read(n)
@@ -61,7 +62,6 @@ def plus(read):
 
 @needs_library
 class Intermediates(unittest.TestCase):
-
     def setUp(self):
         self.model, self.x = net(1, Ways)
         self.plain = copy.deepcopy(self.model)
@@ -74,27 +74,38 @@ class Intermediates(unittest.TestCase):
 
     def test_other_readers_are_seen(self):
         for name, read in {
-                "add": lambda n: n + 1, "sum": lambda n: n.sum(),
-                "mul_": lambda n: n.mul_(2), "detach": lambda n: n.detach(),
-                "__getitem__": lambda n: n[0], "stack": lambda n:
-                torch.stack([n, n]).sum(0), "linear": lambda n:
-                nn.functional.linear(n, torch.ones(8, 8)),
-                "item": lambda n: n.item(), "numpy": lambda n: n.numpy(),
-                "dropout": lambda n: nn.functional.dropout(n, 0.5),
-                "is_nonzero": lambda n: n.is_nonzero(),
-                "register_hook": lambda n: n.register_hook(print),
-                "__get__": lambda n: n.T}.items():
+            "add": lambda n: n + 1,
+            "sum": lambda n: n.sum(),
+            "mul_": lambda n: n.mul_(2),
+            "detach": lambda n: n.detach(),
+            "__getitem__": lambda n: n[0],
+            "stack": lambda n: torch.stack([n, n]).sum(0),
+            "linear": lambda n: nn.functional.linear(n, torch.ones(8, 8)),
+            "item": lambda n: n.item(),
+            "numpy": lambda n: n.numpy(),
+            "dropout": lambda n: nn.functional.dropout(n, 0.5),
+            "is_nonzero": lambda n: n.is_nonzero(),
+            "register_hook": lambda n: n.register_hook(print),
+            "__get__": lambda n: n.T,
+        }.items():
             for way in plus(read):
-                with self.subTest(name=name), self.assertRaisesRegex(
-                        FuseError, f"FUSE-N206 .*op '{name}' reads an "
-                        r"intermediate of fused site 'norm\+mlp#0'"):
+                with (
+                    self.subTest(name=name),
+                    self.assertRaisesRegex(
+                        FuseError,
+                        f"FUSE-N206 .*op '{name}' reads an "
+                        r"intermediate of fused site 'norm\+mlp#0'",
+                    ),
+                ):
                     self.run_way(way)
 
     def test_shapes_may_be_asked_for(self):
-        for read in (lambda n: n.shape[0] + n.dim() + n.size(-1),
-                     lambda n: float(n.dtype is torch.float32),
-                     lambda n: len(n) + n.numel() + n.is_contiguous(),
-                     lambda n: isinstance(n, torch.Tensor)):
+        for read in (
+            lambda n: n.shape[0] + n.dim() + n.size(-1),
+            lambda n: float(n.dtype is torch.float32),
+            lambda n: len(n) + n.numel() + n.is_contiguous(),
+            lambda n: isinstance(n, torch.Tensor),
+        ):
             for way in plus(read):
                 close(*self.run_way(way))
 
@@ -106,8 +117,9 @@ class Intermediates(unittest.TestCase):
         with self.assertRaisesRegex(FuseError, "'mul' reads an intermediate"):
             torch.mul(torch.ones(3, 8), ours)
         fuse_mlir.unfuse_modules(self.model)
-        self.assertTrue(torch.equal(*self.run_way(
-            lambda block, x: block.norm(x))))
+        self.assertTrue(
+            torch.equal(*self.run_way(lambda block, x: block.norm(x)))
+        )
 
     def test_results_are_tensors_like_any_other(self):
         self.model.requires_grad_(True)
@@ -116,8 +128,9 @@ class Intermediates(unittest.TestCase):
         self.assertIs(type(ours), torch.Tensor)
         for y in (ours, theirs):
             y.mul_(2).sum().backward()
-        weights = [m.layers[0].mlp.up.weight.grad
-                   for m in (self.model, self.plain)]
+        weights = [
+            m.layers[0].mlp.up.weight.grad for m in (self.model, self.plain)
+        ]
         torch.testing.assert_close(*weights, atol=1e-4, rtol=1e-4)
         with torch.inference_mode():
             self.assertIs(type(self.model(self.x)), torch.Tensor)
@@ -126,12 +139,12 @@ class Intermediates(unittest.TestCase):
         torch.manual_seed(0)
         model = nn.Sequential(Block(), Block(), Block()).eval()
         plain = copy.deepcopy(model)
-        fused = fuse_mlir.fuse_modules(model, inputs=self.x,
-                                       only_faster=False)
+        fused = fuse_mlir.fuse_modules(model, inputs=self.x, only_faster=False)
         self.assertEqual(fused[0].id, "0+1+2#0")
         close(model(self.x), plain(self.x))
-        with self.assertRaisesRegex(FuseError,
-                                    "'add' reads an intermediate of "):
+        with self.assertRaisesRegex(
+            FuseError, "'add' reads an intermediate of "
+        ):
             model[:2](self.x) + 1
 
     def test_more_than_two_members(self):
@@ -143,10 +156,12 @@ class Intermediates(unittest.TestCase):
         self.assertEqual(result[0].id, "norm+up+act+down#0")
         for m in (model, plain):
             m(x).square().sum().backward()
-        for (name, ours), theirs in zip(model.named_parameters(),
-                                        plain.parameters()):
-            torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-4,
-                                       rtol=1e-4, msg=name)
+        for (name, ours), theirs in zip(
+            model.named_parameters(), plain.parameters()
+        ):
+            torch.testing.assert_close(
+                ours.grad, theirs.grad, atol=1e-4, rtol=1e-4, msg=name
+            )
 
     def test_members_under_checkpoints(self):
         def way(block, x):
@@ -159,7 +174,9 @@ class Intermediates(unittest.TestCase):
             y.square().sum().backward()
         torch.testing.assert_close(
             *(m.layers[0].norm.weight.grad for m in (self.model, self.plain)),
-            atol=1e-4, rtol=1e-4)
+            atol=1e-4,
+            rtol=1e-4,
+        )
 
     def test_under_torch_compile(self):
         torch._dynamo.reset()

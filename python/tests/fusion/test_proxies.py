@@ -21,10 +21,9 @@ from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 
 import fuse_mlir
-from fuse_mlir import FuseError
-from fuse_mlir.compiler import chains
-from fuse_mlir import errors
+from fuse_mlir import FuseError, errors
 from fuse_mlir.checkpoint.models import seed_weights
+from fuse_mlir.compiler import chains
 from fuse_mlir.fusion.fused_module import FusedModule
 from tests.models import (
     LLAMA,
@@ -125,14 +124,18 @@ class Signatures(unittest.TestCase):
     def check(self, *models):
         for model in models:
             layer = model.layers[0]
-            for place, member in ((layer.norm, layer.norm._member),
-                                  (layer.mlp, layer.mlp._member)):
-                for ours, theirs in ((place, member),
-                                     (place.forward, member.forward),
-                                     (type(place).forward,
-                                      type(member).forward)):
-                    self.assertEqual(inspect.signature(ours),
-                                     inspect.signature(theirs))
+            for place, member in (
+                (layer.norm, layer.norm._member),
+                (layer.mlp, layer.mlp._member),
+            ):
+                for ours, theirs in (
+                    (place, member),
+                    (place.forward, member.forward),
+                    (type(place).forward, type(member).forward),
+                ):
+                    self.assertEqual(
+                        inspect.signature(ours), inspect.signature(theirs)
+                    )
 
     def test_each_place_has_that_of_its_member(self):
         model, x = net(1)
@@ -140,8 +143,10 @@ class Signatures(unittest.TestCase):
         expected = other(x)
         for each in (model, other):
             fuse(each, x, NORM_MLP)
-        self.assertEqual(str(inspect.signature(other.layers[0].norm.forward)),
-                         "(hidden, *, size: int = 8)")
+        self.assertEqual(
+            str(inspect.signature(other.layers[0].norm.forward)),
+            "(hidden, *, size: int = 8)",
+        )
         self.check(model, other)
         close(other(x), expected)
         other.layers[0].mlp(other.layers[0].norm(hidden=x, size=8))
@@ -158,11 +163,11 @@ class Signatures(unittest.TestCase):
     def test_copies(self):
         model, x = net(1, WithSize)
         fuse(model, x, NORM_MLP)
-        for copied in (copy.deepcopy(model),
-                       pickle.loads(pickle.dumps(model))):
+        for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
             self.check(copied)
-            self.assertIs(type(copied.layers[0].norm),
-                          type(model.layers[0].norm))
+            self.assertIs(
+                type(copied.layers[0].norm), type(model.layers[0].norm)
+            )
             close(copied(x), model(x))
 
     def test_torch_compile_and_export(self):
@@ -172,8 +177,10 @@ class Signatures(unittest.TestCase):
         expected = model(x)
         fuse(model, x, NORM_MLP)
         with torch.no_grad():
-            close(torch.compile(model, backend="aot_eager",
-                                fullgraph=True)(x), expected)
+            close(
+                torch.compile(model, backend="aot_eager", fullgraph=True)(x),
+                expected,
+            )
         self.check(model)
         program = torch.export.export(model.layers[0].norm, (x,))
         self.assertEqual(program.graph_signature.user_inputs, ("hidden",))
@@ -232,7 +239,8 @@ class OwnMethods(unittest.TestCase):
         fuse(model, x)
         norm, seen = model.layers[0].norm._member, []
         model.layers[0].norm.register_load_state_dict_pre_hook(
-            lambda module, *_: seen.append(module))
+            lambda module, *_: seen.append(module)
+        )
         fuse_mlir.unfuse_modules(model)
         model.load_state_dict(model.state_dict())
         self.assertEqual(seen, [norm])
@@ -242,8 +250,9 @@ class OwnMethods(unittest.TestCase):
         fuse(model, x, NORM_MLP)
         model.train()
         layer = model.layers[0]
-        self.assertEqual((layer.norm.training, layer.mlp.training),
-                         (False, True))
+        self.assertEqual(
+            (layer.norm.training, layer.mlp.training), (False, True)
+        )
         fuse_mlir.unfuse_modules(model)
         self.assertFalse(layer.norm.training)
 
@@ -263,8 +272,9 @@ class OwnMethods(unittest.TestCase):
         class Dense(Block):
             def __init__(self):
                 super().__init__()
-                self.mlp = nn.Sequential(nn.Linear(8, 16), nn.GELU(),
-                                         nn.Linear(16, 8))
+                self.mlp = nn.Sequential(
+                    nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)
+                )
 
         model, x = net(1, Dense)
         plain = copy.deepcopy(model)
@@ -284,7 +294,6 @@ class OwnMethods(unittest.TestCase):
 
 @needs_library
 class Changes(unittest.TestCase):
-
     def test_fused_before_weights_are_loaded(self):
         model, x = net()
         expected = model(x)
@@ -305,25 +314,31 @@ class Changes(unittest.TestCase):
         before = snapshot(model)
         fuse(model, x)
         for register in (
-                lambda m: parametrize.register_parametrization(
-                    m.layers[0].norm, "weight", Double()),
-                lambda m: parametrizations.weight_norm(m.layers[0].norm,
-                                                       dim=None)):
+            lambda m: parametrize.register_parametrization(
+                m.layers[0].norm, "weight", Double()
+            ),
+            lambda m: parametrizations.weight_norm(m.layers[0].norm, dim=None),
+        ):
             with self.assertRaisesRegex(
-                    FuseError, r"'weight' of FusedModule\[Norm\] cannot be "
-                    "parametrized while it is part of site 'norm"):
+                FuseError,
+                r"'weight' of FusedModule\[Norm\] cannot be "
+                "parametrized while it is part of site 'norm",
+            ):
                 register(model)
         close(model(x), plain(x))
         # Inside of a member they make another kernel.
         for m in (model, plain):
-            parametrize.register_parametrization(m.layers[0].mlp.up, "weight",
-                                                 Double())
+            parametrize.register_parametrization(
+                m.layers[0].mlp.up, "weight", Double()
+            )
         close(model(x), plain(x))
-        parametrize.remove_parametrizations(model.layers[0].mlp.up, "weight",
-                                            leave_parametrized=False)
+        parametrize.remove_parametrizations(
+            model.layers[0].mlp.up, "weight", leave_parametrized=False
+        )
         fuse_mlir.unfuse_modules(model)
-        self.assertEqual([s[:3] for s in snapshot(model)],
-                         [s[:3] for s in before])
+        self.assertEqual(
+            [s[:3] for s in snapshot(model)], [s[:3] for s in before]
+        )
 
     def test_data_parallel(self):
         model, x = net(1)
@@ -344,13 +359,15 @@ class Changes(unittest.TestCase):
         fuse(model, x)
         layer = model.layers[0]
         place, copied = layer.norm, copy.deepcopy(layer.norm)
-        with self.assertRaisesRegex(FuseError, r"fused module of site 'norm\+mlp#0' "
-                                    "was copied without its parent"):
+        with self.assertRaisesRegex(
+            FuseError,
+            r"fused module of site 'norm\+mlp#0' "
+            "was copied without its parent",
+        ):
             copied(x)
         close(copy.deepcopy(layer)(x), expected)
         del model, layer
-        with self.assertRaisesRegex(FuseError, "or its parent is "
-                                    "gone"):
+        with self.assertRaisesRegex(FuseError, "or its parent is gone"):
             place(x)
 
     def test_operations_are_counted(self):
@@ -373,8 +390,11 @@ class Changes(unittest.TestCase):
         fuse(model, x)
         place = model.layers[0].norm
         for name in ("_old_forward", "_hf_hook", "forward", "__class__"):
-            value = place.forward if name != "__class__" else type(
-                "FSDPFusedModule", (type(place),), {})
+            value = (
+                place.forward
+                if name != "__class__"
+                else type("FSDPFusedModule", (type(place),), {})
+            )
             with self.assertRaisesRegex(FuseError, f"'{name}' of FusedModule"):
                 setattr(place, name, value)
         fuse_mlir.unfuse_modules(model)
@@ -387,8 +407,11 @@ class Changes(unittest.TestCase):
         fuse(model, x)
         layer = model.layers[0]
         place, layer.norm = layer.norm, nn.Sequential(layer.norm)
-        with self.assertRaisesRegex(FuseError, r"the kernel of site 'norm\+mlp"
-                                    "#0' is not in the place of 'norm' any"):
+        with self.assertRaisesRegex(
+            FuseError,
+            r"the kernel of site 'norm\+mlp"
+            "#0' is not in the place of 'norm' any",
+        ):
             fuse_mlir.unfuse_modules(model)
         layer.norm = place
         fuse_mlir.unfuse_modules(model)
@@ -402,14 +425,15 @@ class Changes(unittest.TestCase):
         found = []
         for m in (model, plain):
             y = x.clone().requires_grad_()
-            first, = torch.autograd.grad(m(y).square().sum(), y,
-                                         create_graph=True)
+            (first,) = torch.autograd.grad(
+                m(y).square().sum(), y, create_graph=True
+            )
             first.square().sum().backward()
             found.append([y.grad, *(p.grad for p in m.parameters())])
         for ours, theirs in zip(*found):
             torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)
         y = x.clone().requires_grad_()
-        first, = torch.autograd.grad(model(y).sum(), y)
+        (first,) = torch.autograd.grad(model(y).sum(), y)
         self.assertFalse(first.requires_grad)
 
     def test_backward_after_the_kernel_is_gone(self):
@@ -431,8 +455,7 @@ class Changes(unittest.TestCase):
                 loss.backward()
                 z = x.clone().requires_grad_()
                 plain(z).square().sum().backward()
-                torch.testing.assert_close(y.grad, z.grad, atol=1e-4,
-                                           rtol=1e-4)
+                torch.testing.assert_close(y.grad, z.grad, atol=1e-4, rtol=1e-4)
 
     def test_traces_check_themselves(self):
         model, x = net(1)
@@ -440,8 +463,9 @@ class Changes(unittest.TestCase):
         fuse(model, x)
         traced = torch.jit.trace(model, x)
         close(traced(x), model(x))
-        with self.assertRaisesRegex(RuntimeError, "fuse_mlir.exported.default "
-                                    "but no autograd formula"):
+        with self.assertRaisesRegex(
+            RuntimeError, "fuse_mlir.exported.default but no autograd formula"
+        ):
             traced(x).sum().backward()
 
     def test_what_reads_the_code_of_forwards_is_refused(self):
@@ -449,23 +473,31 @@ class Changes(unittest.TestCase):
         block = copy.deepcopy(model.layers[0])
         fuse(model, x)
         with self.assertRaisesRegex(
-                FuseError, r"site 'norm\+mlp#0' expects a tensor as argument "
-                "0, got Proxy: torch.fx.symbolic_trace sees no kernel; trace "
-                "the model before it is fused, or use torch.export"):
+            FuseError,
+            r"site 'norm\+mlp#0' expects a tensor as argument "
+            "0, got Proxy: torch.fx.symbolic_trace sees no kernel; trace "
+            "the model before it is fused, or use torch.export",
+        ):
             torch.fx.symbolic_trace(model)
         with self.assertRaisesRegex(
-                FuseError, "torch.jit.script sees no kernel, and Fused.* is "
-                r"part of site 'norm\+mlp#0'; unfuse it before, or use "
-                "torch.export"):
+            FuseError,
+            "torch.jit.script sees no kernel, and Fused.* is "
+            r"part of site 'norm\+mlp#0'; unfuse it before, or use "
+            "torch.export",
+        ):
             torch.jit.script(model)
         fuse_mlir.compile_module(block)
         with self.assertRaisesRegex(
-                errors.KernelError, "the compiled Block expects tensors, got "
-                "Proxy: torch.fx.symbolic_trace sees no kernel"):
+            errors.KernelError,
+            "the compiled Block expects tensors, got "
+            "Proxy: torch.fx.symbolic_trace sees no kernel",
+        ):
             torch.fx.symbolic_trace(block)
         with self.assertRaisesRegex(
-                FuseError, "torch.jit.script sees no kernel, and Block is "
-                "compiled to one; decompile it before, or use torch.export"):
+            FuseError,
+            "torch.jit.script sees no kernel, and Block is "
+            "compiled to one; decompile it before, or use torch.export",
+        ):
             torch.jit.script(block)
         for each in (fuse_mlir.decompile_module(block), model):
             fuse_mlir.unfuse_modules(each)
@@ -488,9 +520,12 @@ assert torch.equal(torch.jit.load(sys.argv[1])(x), expected)
             torch.jit.save(traced, saved)
             torch.save((x, model(x)), tensors)
             done = subprocess.run(
-                [sys.executable, "-c", script, saved, tensors], text=True,
-                capture_output=True, check=False, env=os.environ
-                | {"PYTHONPATH": str(ROOT / "python")})
+                [sys.executable, "-c", script, saved, tensors],
+                text=True,
+                capture_output=True,
+                check=False,
+                env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+            )
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
@@ -517,16 +552,17 @@ class Arguments(unittest.TestCase):
         close(model(x), plain(x))
         model.layers[0].call = lambda m, x: m.mlp(m.norm(x), scale=2.0)
         close(model(x), plain(x))
-        for call in (lambda m, x: m.mlp(m.norm(x), 3.0),
-                     lambda m, x: m.mlp(m.norm(x)),
-                     lambda m, x: m.mlp(m.norm(x), 2.0, x)):
+        for call in (
+            lambda m, x: m.mlp(m.norm(x), 3.0),
+            lambda m, x: m.mlp(m.norm(x)),
+            lambda m, x: m.mlp(m.norm(x), 2.0, x),
+        ):
             model.layers[0].call = call
             with self.assertRaisesRegex(FuseError, "is fused for .* got "):
                 model(x)
 
     def test_constants_under_torch_compile(self):
-        model, plain, x = self.model(
-            lambda m, x: m.mlp(m.norm(x), m.scale))
+        model, plain, x = self.model(lambda m, x: m.mlp(m.norm(x), m.scale))
         model.layers[0].scale = plain.layers[0].scale = 2.0
         fuse(model, x, NORM_MLP)
         torch._dynamo.reset()
@@ -536,8 +572,9 @@ class Arguments(unittest.TestCase):
         model.layers[0].scale = 3.0
         with self.assertRaises(Exception) as caught:
             compiled(x)
-        self.assertIn("is fused for argument 1 = 2.0, got another",
-                      str(caught.exception))
+        self.assertIn(
+            "is fused for argument 1 = 2.0, got another", str(caught.exception)
+        )
 
     def test_names_instead_of_positions(self):
         model, plain, x = self.model(lambda m, x: m.mlp(m.norm(x)))
@@ -554,8 +591,11 @@ class Arguments(unittest.TestCase):
         fuse(model, x, NORM_MLP)
         close(model(x), plain(x))
         model.layers[0].call = lambda m, x: m.mlp(m.norm(x), other=x + 1)
-        with self.assertRaisesRegex(FuseError, "FUSE-N206 .* argument 'other' "
-                                    "|in this call 'other' of FusedIdentity"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "FUSE-N206 .* argument 'other' "
+            "|in this call 'other' of FusedIdentity",
+        ):
             model(x)
 
     def test_one_tensor_may_become_two(self):
@@ -577,7 +617,6 @@ class Arguments(unittest.TestCase):
 
 @needs_library
 class Attributes(unittest.TestCase):
-
     def test_names_that_places_have_themselves(self):
         def status(name, value=3):
             class Named(Block):
@@ -592,8 +631,11 @@ class Attributes(unittest.TestCase):
             return f"{found.status} {found.reason}"
 
         for name in ("site", "names", "static", "_kernel", "build", "members"):
-            self.assertRegex(status(name), "refused FUSE-N226 .*: 'layers.0."
-                             f"mlp' has an attribute '{name}', as the module")
+            self.assertRegex(
+                status(name),
+                "refused FUSE-N226 .*: 'layers.0."
+                f"mlp' has an attribute '{name}', as the module",
+            )
         for name in ("size", "_names", "config"):
             self.assertEqual(status(name), "fused ")
 
@@ -611,7 +653,6 @@ class Attributes(unittest.TestCase):
 
 @needs_library
 class Interrupted(unittest.TestCase):
-
     def test_the_model_is_as_it_was(self):
         model, x = net(3)
         before = snapshot(model)
@@ -631,8 +672,10 @@ class Interrupted(unittest.TestCase):
                 raise KeyboardInterrupt
             put(module, parent)
 
-        with mock.patch.object(FusedModule, "put_into", put_some), \
-                self.assertRaises(KeyboardInterrupt):
+        with (
+            mock.patch.object(FusedModule, "put_into", put_some),
+            self.assertRaises(KeyboardInterrupt),
+        ):
             fuse(model, x)
         self.assertEqual(len(calls), 2)
         self.assertEqual(snapshot(model), before)
@@ -674,15 +717,17 @@ class DefaultDevice(unittest.TestCase):
         ids = torch.tensor([[3, 14, 15, 9]])
         with torch.device("meta"):
             fuse_mlir.fuse_modules(
-                model, {(("*Experts", "**.experts"),): "fuse"}, inputs=ids)
+                model, {(("*Experts", "**.experts"),): "fuse"}, inputs=ids
+            )
             self.assertTrue(fuse_mlir.verify(model, ids))
 
     def test_checkpoints_in_8_bits(self):
         model = fp8_transformer("qwen3", **self.ONE)
         ids = torch.tensor([[3, 14, 15, 9]])
         with torch.device("meta"):
-            self.assertEqual(len(fuse_mlir.fuse_modules(
-                model, inputs=ids).fused), 1)
+            self.assertEqual(
+                len(fuse_mlir.fuse_modules(model, inputs=ids).fused), 1
+            )
             self.assertTrue(fuse_mlir.verify(model, ids))
 
     def test_drawn_weights(self):
@@ -695,7 +740,6 @@ class DefaultDevice(unittest.TestCase):
 
 @needs_library
 class Threads(unittest.TestCase):
-
     def test_models_are_fused_side_by_side(self):
         def work(seed):
             model, x = net(1, seed=seed)
@@ -720,13 +764,19 @@ class Threads(unittest.TestCase):
             def forward(self, x):
                 # Another thread while this one exports.
                 with ThreadPoolExecutor(1) as other:
-                    seen.append((torch.compiler.is_exporting(), other.submit(
-                        lambda: model(in_other)).result()))
+                    seen.append(
+                        (
+                            torch.compiler.is_exporting(),
+                            other.submit(lambda: model(in_other)).result(),
+                        )
+                    )
                 return 2 * x
 
         in_other = x.clone()
-        with mock.patch("fuse_mlir.compiler.exported._kernel",
-                        side_effect=AssertionError("a program's kernel")):
+        with mock.patch(
+            "fuse_mlir.compiler.exported._kernel",
+            side_effect=AssertionError("a program's kernel"),
+        ):
             torch.export.export(Stops(), (x,), strict=False)
         self.assertTrue(seen[0][0])
         self.assertTrue(torch.equal(seen[0][1], expected))
@@ -814,7 +864,8 @@ class Threads(unittest.TestCase):
 
         model.layers[0].wait = Waits()
         model.layers[0].forward = lambda x: Block.forward(
-            model.layers[0], model.layers[0].wait(x))
+            model.layers[0], model.layers[0].wait(x)
+        )
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(other)
             result = fuse(model, x)

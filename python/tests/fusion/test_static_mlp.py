@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 import fuse_mlir
+from fuse_mlir.calibration.scales import scales_json
 from fuse_mlir.checkpoint import loader
 from fuse_mlir.compiler import copies
-from fuse_mlir.matching import static_mlp
-from fuse_mlir.calibration.scales import scales_json
-from fuse_mlir.quantized.fp8_reference import emulate, emulated
 from fuse_mlir.errors import CalibrationError, RangeError
 from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.matching import static_mlp
+from fuse_mlir.quantized.fp8_reference import emulate, emulated
 from fuse_mlir.quantized.stored import StoredLinear
 from tests.models import (
     CHAIN,
@@ -33,8 +33,13 @@ from tests.models import (
 
 torch.set_num_threads(1)
 
-STATIC = {"static_quantized_mlp": {"input_quant": "fuse", "gated_mlp": "fuse",
-                                   "dense_gelu_mlp": "fuse"}}
+STATIC = {
+    "static_quantized_mlp": {
+        "input_quant": "fuse",
+        "gated_mlp": "fuse",
+        "dense_gelu_mlp": "fuse",
+    }
+}
 ANY = {"static_quantized_mlp": {"input_quant": "fuse", "any_mlp": "fuse"}}
 SMALL = {**LLAMA, "num_hidden_layers": 2}
 IDS = torch.tensor([[3, 14, 15, 9]])
@@ -52,43 +57,66 @@ class FusionConfig(unittest.TestCase):
             static_mlp.parse({"static_quantized_mlp": options})
 
     def test_what_it_takes(self):
-        self.assertEqual(static_mlp.parse(STATIC).families,
-                         ("gated_mlp", "mlp"))
+        self.assertEqual(
+            static_mlp.parse(STATIC).families, ("gated_mlp", "mlp")
+        )
         self.assertIsNone(static_mlp.parse(None))
         self.assertIsNone(static_mlp.parse({"static_quantized_mlp": False}))
 
     def test_unknown_fusion(self):
-        with self.assertRaisesRegex(fuse_mlir.PatternError, "unknown fusion "
-                                    "'patch_embeddings'.*'static_quantized"):
+        with self.assertRaisesRegex(
+            fuse_mlir.PatternError,
+            "unknown fusion 'patch_embeddings'.*'static_quantized",
+        ):
             static_mlp.parse({"patch_embeddings": True})
 
     def test_kernels_have_names(self):
         self.refuses("needs its kernels by name, got True", True)
         self.refuses("no kernel for 'input_quant'", {"gated_mlp": "fuse"})
-        self.refuses("no kernel for 'gated_mlp' or 'dense_gelu_mlp' or 'any",
-                     {"input_quant": "fuse", "gated_mlp": False})
-        self.refuses("kernels of the Hub for gated_mlp and 'fuse' for "
-                     "input_quant; name the one or the other for all",
-                     {"input_quant": "fuse", "gated_mlp": "org/repo"})
-        self.refuses("'any_mlp' is 'org/repo'; expected 'fuse'$",
-                     {"input_quant": "org/repo", "any_mlp": "org/repo"})
+        self.refuses(
+            "no kernel for 'gated_mlp' or 'dense_gelu_mlp' or 'any",
+            {"input_quant": "fuse", "gated_mlp": False},
+        )
+        self.refuses(
+            "kernels of the Hub for gated_mlp and 'fuse' for "
+            "input_quant; name the one or the other for all",
+            {"input_quant": "fuse", "gated_mlp": "org/repo"},
+        )
+        self.refuses(
+            "'any_mlp' is 'org/repo'; expected 'fuse'$",
+            {"input_quant": "org/repo", "any_mlp": "org/repo"},
+        )
         for value, text in (
-                (True, "is True; expected 'fuse', a repository of the Hub"),
-                ({"repo_id": "repo"}, "'repo_id' of 'gated_mlp' is 'repo'; "
-                 "expected 'org/repo', or the path"),
-                ({"repo_id": "org/repo", "gelu_func": "f"}, "has no option "
-                 "'gelu_func'; expected repo_id, version, revision, "
-                 "trust_remote_code, swiglu_func, geglu_func"),
-                ({"repo_id": "org/repo", "swiglu_func": "a.b"},
-                 "'swiglu_func' of 'gated_mlp' is 'a.b'; expected the name"),
-                ({"repo_id": "org/repo", "trust_remote_code": "yes"},
-                 "is 'yes'; expected True or False"),
-                ({"repo_id": "org/repo", "version": 1, "revision": "main"},
-                 "the version 1 and the revision 'main'; expected one")):
-            self.refuses(text, {"input_quant": "org/repo",
-                                "gated_mlp": value})
-        self.refuses("no option 'gate'; expected input_quant, gated_mlp",
-                     {"input_quant": "fuse", "gate": "fuse"})
+            (True, "is True; expected 'fuse', a repository of the Hub"),
+            (
+                {"repo_id": "repo"},
+                "'repo_id' of 'gated_mlp' is 'repo'; "
+                "expected 'org/repo', or the path",
+            ),
+            (
+                {"repo_id": "org/repo", "gelu_func": "f"},
+                "has no option "
+                "'gelu_func'; expected repo_id, version, revision, "
+                "trust_remote_code, swiglu_func, geglu_func",
+            ),
+            (
+                {"repo_id": "org/repo", "swiglu_func": "a.b"},
+                "'swiglu_func' of 'gated_mlp' is 'a.b'; expected the name",
+            ),
+            (
+                {"repo_id": "org/repo", "trust_remote_code": "yes"},
+                "is 'yes'; expected True or False",
+            ),
+            (
+                {"repo_id": "org/repo", "version": 1, "revision": "main"},
+                "the version 1 and the revision 'main'; expected one",
+            ),
+        ):
+            self.refuses(text, {"input_quant": "org/repo", "gated_mlp": value})
+        self.refuses(
+            "no option 'gate'; expected input_quant, gated_mlp",
+            {"input_quant": "fuse", "gate": "fuse"},
+        )
 
 
 @needs_library
@@ -96,29 +124,41 @@ class Checkpoints(unittest.TestCase):
     """The fine-grained fp8 layout of transformers."""
 
     def test_weights_and_scales_are_those_of_the_checkpoint(self):
-        for kind, settings, family in (("qwen3", SMALL, "gated_mlp"),
-                                       ("gpt_neox", SIZES, "mlp"),
-                                       ("bert", SIZES, "mlp")):
+        for kind, settings, family in (
+            ("qwen3", SMALL, "gated_mlp"),
+            ("gpt_neox", SIZES, "mlp"),
+            ("bert", SIZES, "mlp"),
+        ):
             with self.subTest(kind):
                 model = fp8_transformer(kind, **settings)
                 before = [(p, id(m)) for p, m in model.named_modules()]
-                state = {k: (v.data_ptr(), v.dtype)
-                         for k, v in model.state_dict().items()}
+                state = {
+                    k: (v.data_ptr(), v.dtype)
+                    for k, v in model.state_dict().items()
+                }
                 result = fuse_mlir.fuse_modules(model, fusion_config=ANY)
-                self.assertEqual({f for s in result for f in s.families},
-                                 {family})
+                self.assertEqual(
+                    {f for s in result for f in s.families}, {family}
+                )
                 checks = fuse_mlir.verify(model)
                 self.assertTrue(checks, str(checks))
                 found = kernel(model)
                 own = {p.data_ptr() for p in model.parameters()}
-                self.assertTrue(own.issuperset(
-                    w.data_ptr() for w in found.weights()))
+                self.assertTrue(
+                    own.issuperset(w.data_ptr() for w in found.weights())
+                )
                 self.assertIn("input = 0.02", found.compiled.formed)
                 fuse_mlir.unfuse_modules(model)
                 self.assertEqual(
-                    [(p, id(m)) for p, m in model.named_modules()], before)
-                self.assertEqual({k: (v.data_ptr(), v.dtype) for k, v in
-                                  model.state_dict().items()}, state)
+                    [(p, id(m)) for p, m in model.named_modules()], before
+                )
+                self.assertEqual(
+                    {
+                        k: (v.data_ptr(), v.dtype)
+                        for k, v in model.state_dict().items()
+                    },
+                    state,
+                )
 
     def test_patterns_take_stored_linears_too(self):
         model = fp8_transformer("llama", **SMALL)
@@ -154,77 +194,115 @@ class Checkpoints(unittest.TestCase):
             model = fp8_transformer("llama", **SMALL)
             change(model.model.layers[1].mlp)
             found = fuse_mlir.explain(model, fusion_config=STATIC)
-            self.assertEqual([s.status for s in found],
-                             ["could fuse", "refused"])
+            self.assertEqual(
+                [s.status for s in found], ["could fuse", "refused"]
+            )
             self.assertRegex(found[1].reason, reason)
 
         def put(linear, name, value):
             def change(mlp):
                 module = getattr(mlp, linear)
-                setattr(module, name, None if value is None else
-                        nn.Parameter(value, requires_grad=False))
+                setattr(
+                    module,
+                    name,
+                    None
+                    if value is None
+                    else nn.Parameter(value, requires_grad=False),
+                )
+
             return change
 
-        fails("FUSE-N302 input-scale-missing: linear 'mlp.up_proj'",
-              put("up_proj", "activation_scale", None))
-        fails("FUSE-N307 unusable-scale: .*'activation_scale' is zero",
-              put("up_proj", "activation_scale", torch.tensor(0.0)))
-        fails("FUSE-N301 block-scale: linear 'mlp.down_proj'",
-              put("down_proj", "weight_scale_inv", torch.full((2, 4), 0.01)))
-        fails("FUSE-N306 inverted-scale-in-checkpoint",
-              put("down_proj", "weight_scale_inv", torch.tensor(500.0)))
-        fails("FUSE-N303 weight-type: linear 'mlp.gate_proj': .*bfloat16",
-              put("gate_proj", "weight", torch.ones(64, 32).bfloat16()))
+        fails(
+            "FUSE-N302 input-scale-missing: linear 'mlp.up_proj'",
+            put("up_proj", "activation_scale", None),
+        )
+        fails(
+            "FUSE-N307 unusable-scale: .*'activation_scale' is zero",
+            put("up_proj", "activation_scale", torch.tensor(0.0)),
+        )
+        fails(
+            "FUSE-N301 block-scale: linear 'mlp.down_proj'",
+            put("down_proj", "weight_scale_inv", torch.full((2, 4), 0.01)),
+        )
+        fails(
+            "FUSE-N306 inverted-scale-in-checkpoint",
+            put("down_proj", "weight_scale_inv", torch.tensor(500.0)),
+        )
+        fails(
+            "FUSE-N303 weight-type: linear 'mlp.gate_proj': .*bfloat16",
+            put("gate_proj", "weight", torch.ones(64, 32).bfloat16()),
+        )
         # Two input scales: the linears read two values then.
-        inputs = ("; only norm_linear and act_quantize form, and the "
-                  "fusion_config asks for gated_mlp or mlp; ")
-        fails("FUSE-N019 input-scales-differ: .*" + inputs,
-              put("gate_proj", "activation_scale", torch.tensor(0.03)))
+        inputs = (
+            "; only norm_linear and act_quantize form, and the "
+            "fusion_config asks for gated_mlp or mlp; "
+        )
+        fails(
+            "FUSE-N019 input-scales-differ: .*" + inputs,
+            put("gate_proj", "activation_scale", torch.tensor(0.03)),
+        )
         weight = torch.zeros(64, 32)
-        fails("FUSE-N020 storage-types-differ: .*" + inputs,
-              put("gate_proj", "weight", weight.to(torch.float8_e5m2)))
-        fails("FUSE-N303 weight-type: .* the weight is torch.float8_e4m3fnuz",
-              put("gate_proj", "weight",
-                  weight.to(torch.float8_e4m3fnuz)))
+        fails(
+            "FUSE-N020 storage-types-differ: .*" + inputs,
+            put("gate_proj", "weight", weight.to(torch.float8_e5m2)),
+        )
+        fails(
+            "FUSE-N303 weight-type: .* the weight is torch.float8_e4m3fnuz",
+            put("gate_proj", "weight", weight.to(torch.float8_e4m3fnuz)),
+        )
 
     def test_kernels_that_are_not_named_are_not_taken(self):
         model = fp8_transformer("gpt_neox", **SIZES)
-        only = {"static_quantized_mlp": {"input_quant": "fuse",
-                                         "gated_mlp": "fuse"}}
-        with self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N218 other-family: "
-                                    "the members form mlp, and the "
-                                    "fusion_config asks for gated_mlp"):
+        only = {
+            "static_quantized_mlp": {"input_quant": "fuse", "gated_mlp": "fuse"}
+        }
+        with self.assertRaisesRegex(
+            fuse_mlir.FuseError,
+            "FUSE-N218 other-family: "
+            "the members form mlp, and the "
+            "fusion_config asks for gated_mlp",
+        ):
             fuse_mlir.fuse_modules(model, fusion_config=only)
 
     def test_finding_16_kernels_take_what_their_names_say(self):
         star = {**SIZES, "num_hidden_layers": 1, "num_key_value_heads": 1}
         for kind, settings, act in (
-                ("qwen3", SMALL, "silu"), ("qwen3", SMALL, "gelu_tanh"),
-                ("qwen3", SMALL, "gelu"), ("qwen3", SMALL, "relu"),
-                ("starcoder2", star, "gelu_tanh"), ("starcoder2", star, "gelu"),
-                ("starcoder2", star, "relu")):
+            ("qwen3", SMALL, "silu"),
+            ("qwen3", SMALL, "gelu_tanh"),
+            ("qwen3", SMALL, "gelu"),
+            ("qwen3", SMALL, "relu"),
+            ("starcoder2", star, "gelu_tanh"),
+            ("starcoder2", star, "gelu"),
+            ("starcoder2", star, "relu"),
+        ):
             with self.subTest(kind=kind, act=act):
                 name = "gelu_pytorch_tanh" if act == "gelu_tanh" else act
-                model = fp8_transformer(kind, **{**settings,
-                                                 "hidden_act": name})
+                model = fp8_transformer(
+                    kind, **{**settings, "hidden_act": name}
+                )
                 site = fuse_mlir.explain(model, fusion_config=STATIC)[0]
                 if act in ("silu", "gelu_tanh"):
                     self.assertEqual(site.status, "could fuse")
                     continue
                 self.assertRegex(
-                    site.reason, "FUSE-N230 activation-not-asked-for: the "
+                    site.reason,
+                    "FUSE-N230 activation-not-asked-for: the "
                     f"members are a .* MLP with the activation {act}, and the "
                     "fusion_config asks for .*gelu_tanh; 'any_mlp' in place "
-                    "of '(gated|dense_gelu)_mlp' takes every activation")
+                    "of '(gated|dense_gelu)_mlp' takes every activation",
+                )
                 fuse_mlir.fuse_modules(model, fusion_config=ANY)
                 self.assertTrue(fuse_mlir.verify(model))
 
     def test_floating_point_is_refused(self):
         with self.assertRaisesRegex(
-                fuse_mlir.FuseError, "FUSE-N303 weight-type: linear "
-                "'mlp.gate_proj': the weight is torch.bfloat16"):
-            fuse_mlir.fuse_modules(transformer("llama", **SMALL),
-                                   fusion_config=STATIC)
+            fuse_mlir.FuseError,
+            "FUSE-N303 weight-type: linear "
+            "'mlp.gate_proj': the weight is torch.bfloat16",
+        ):
+            fuse_mlir.fuse_modules(
+                transformer("llama", **SMALL), fusion_config=STATIC
+            )
 
     def test_models_without_weights(self):
         model = fp8_transformer("llama", everywhere=True, **SMALL).to("meta")
@@ -232,9 +310,10 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual([s.status for s in found], ["could fuse"] * 2)
 
     def test_loading_on_the_cpu_keeps_scales(self):
-        for kind, settings in (("qwen3", {**SMALL,
-                                          "tie_word_embeddings": True}),
-                               ("gpt_neox", SIZES)):
+        for kind, settings in (
+            ("qwen3", {**SMALL, "tie_word_embeddings": True}),
+            ("gpt_neox", SIZES),
+        ):
             with self.subTest(kind), tempfile.TemporaryDirectory() as path:
                 model = fp8_transformer(kind, everywhere=True, **settings)
                 model.save_pretrained(path)
@@ -243,26 +322,35 @@ class Checkpoints(unittest.TestCase):
                 theirs = model.state_dict()
                 self.assertEqual(list(ours), list(theirs))
                 for name, tensor in ours.items():
-                    self.assertTrue(torch.equal(
-                        tensor.view(torch.uint8).flatten(),
-                        theirs[name].view(torch.uint8).flatten())
-                        if tensor.dim() else tensor == theirs[name], name)
+                    self.assertTrue(
+                        torch.equal(
+                            tensor.view(torch.uint8).flatten(),
+                            theirs[name].view(torch.uint8).flatten(),
+                        )
+                        if tensor.dim()
+                        else tensor == theirs[name],
+                        name,
+                    )
                 # Rotary frequencies of `model` were rounded to bf16.
-                torch.testing.assert_close(self.logits(loaded),
-                                           self.logits(model), atol=2e-2,
-                                           rtol=2e-2)
+                torch.testing.assert_close(
+                    self.logits(loaded),
+                    self.logits(model),
+                    atol=2e-2,
+                    rtol=2e-2,
+                )
 
     def test_gradients_are_refused_by_name(self):
         model = fp8_transformer("llama", **SMALL)
         model.model.layers[0].post_attention_layernorm.requires_grad_()
         fuse_mlir.fuse_modules(model, only_faster=False)
-        with self.assertRaisesRegex(fuse_mlir.KernelError, "site 'post_.*' "
-                                    "has weights that are stored in 8 bits"):
+        with self.assertRaisesRegex(
+            fuse_mlir.KernelError,
+            "site 'post_.*' has weights that are stored in 8 bits",
+        ):
             model(IDS).logits.sum().backward()
 
 
 class Emulation(unittest.TestCase):
-
     def test_classes_come_back(self):
         model = fp8_transformer("llama", everywhere=True, **SMALL)
         kinds = [type(m) for m in model.modules()]
@@ -289,8 +377,9 @@ class Emulation(unittest.TestCase):
 
     def test_storage_survives_a_change_of_type(self):
         layer = fp8_transformer("llama", **SMALL).model.layers[0]
-        linear = copies.stored_members(["mlp"], [layer.mlp],
-                                           None).members[0].up_proj
+        linear = (
+            copies.stored_members(["mlp"], [layer.mlp], None).members[0].up_proj
+        )
         self.assertIsInstance(linear, StoredLinear)
         self.assertIs(linear.double(), linear)
         self.assertEqual(linear.weight.dtype, torch.float8_e4m3fn)
@@ -298,9 +387,10 @@ class Emulation(unittest.TestCase):
 
 @needs_library
 class Calibration(unittest.TestCase):
-
-    data = [torch.randint(1, 64, (2, 7), generator=torch.Generator()
-                          .manual_seed(i)) for i in range(3)]
+    data = [
+        torch.randint(1, 64, (2, 7), generator=torch.Generator().manual_seed(i))
+        for i in range(3)
+    ]
 
     def test_a_model_in_static_fp8(self):
         model = transformer("llama", **SMALL)
@@ -309,7 +399,8 @@ class Calibration(unittest.TestCase):
             expected = model(IDS).logits
         steps = []
         result = fuse_mlir.calibrate(
-            model, self.data, progress=lambda *step: steps.append(step))
+            model, self.data, progress=lambda *step: steps.append(step)
+        )
         self.assertEqual(len(result.fused), 2)
         self.assertEqual(steps[2], (3, 3, "calibration"))
         self.assertEqual(len(result.calibration.scales), 6)
@@ -319,14 +410,15 @@ class Calibration(unittest.TestCase):
             ours = model(IDS).logits
         self.assertFalse(torch.equal(ours, expected))
         cosine = torch.nn.functional.cosine_similarity(
-            ours.double().flatten(), expected.double().flatten(), 0)
+            ours.double().flatten(), expected.double().flatten(), 0
+        )
         self.assertGreater(cosine, 0.99)
         # The weights are those in bf16, as long as nothing is unfused too.
-        self.assertEqual(model.model.layers[0].mlp.up_proj.weight.dtype,
-                         torch.bfloat16)
+        self.assertEqual(
+            model.model.layers[0].mlp.up_proj.weight.dtype, torch.bfloat16
+        )
         fuse_mlir.unfuse_modules(model)
-        self.assertEqual([(p, id(m)) for p, m in model.named_modules()],
-                         before)
+        self.assertEqual([(p, id(m)) for p, m in model.named_modules()], before)
         with torch.no_grad():
             self.assertTrue(torch.equal(model(IDS).logits, expected))
 
@@ -338,11 +430,19 @@ class Calibration(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "scales.json"
             path.write_text(scales_json(result.calibration))
-            self.assertEqual(json.loads(path.read_text())[
-                "model.layers.1.mlp.up_proj"]["weight_scale"], "per_channel")
+            self.assertEqual(
+                json.loads(path.read_text())["model.layers.1.mlp.up_proj"][
+                    "weight_scale"
+                ],
+                "per_channel",
+            )
             other = transformer("llama", **SMALL)
-            config = {"static_quantized_mlp": {
-                **STATIC["static_quantized_mlp"], "scales": path}}
+            config = {
+                "static_quantized_mlp": {
+                    **STATIC["static_quantized_mlp"],
+                    "scales": path,
+                }
+            }
             fuse_mlir.fuse_modules(other, fusion_config=config)
         for made in (other, copy.deepcopy(other)):
             with torch.no_grad():
@@ -356,27 +456,42 @@ class Calibration(unittest.TestCase):
 
             def fuse(**more):
                 other = transformer("llama", **SMALL)
-                fuse_mlir.fuse_modules(other, fusion_config={
-                    "static_quantized_mlp": {
-                        **STATIC["static_quantized_mlp"], "scales": path,
-                        **more}})
+                fuse_mlir.fuse_modules(
+                    other,
+                    fusion_config={
+                        "static_quantized_mlp": {
+                            **STATIC["static_quantized_mlp"],
+                            "scales": path,
+                            **more,
+                        }
+                    },
+                )
                 return kernel(other).compiled.formed
 
             path.write_text(json.dumps(result.calibration.scales))
             self.assertIn("scales(f8E4M3FN", fuse())
             with self.assertRaisesRegex(
-                    fuse_mlir.PatternError, "the scales of linear 'model.lay"
-                    ".*' were made for f8E4M3FN, and 'static_quantized_mlp' "
-                    "asks for i8"):
+                fuse_mlir.PatternError,
+                "the scales of linear 'model.lay"
+                ".*' were made for f8E4M3FN, and 'static_quantized_mlp' "
+                "asks for i8",
+            ):
                 fuse(storage="i8")
-            bare = {linear: {name: value for name, value in entry.items()
-                             if name != "storage"}
-                    for linear, entry in result.calibration.scales.items()}
+            bare = {
+                linear: {
+                    name: value
+                    for name, value in entry.items()
+                    if name != "storage"
+                }
+                for linear, entry in result.calibration.scales.items()
+            }
             path.write_text(json.dumps(bare))
             with self.assertRaisesRegex(
-                    fuse_mlir.PatternError, "does not say which type the "
-                    "scales of linear .* were made for; name it as "
-                    "'storage'"):
+                fuse_mlir.PatternError,
+                "does not say which type the "
+                "scales of linear .* were made for; name it as "
+                "'storage'",
+            ):
                 fuse()
             self.assertIn("scales(f8E4M3FN", fuse(storage="f8E4M3FN"))
 
@@ -388,8 +503,15 @@ class Calibration(unittest.TestCase):
 
     def test_values_that_get_the_type_of_a_weight(self):
         # T5 converts them to that of its last linear, unless it is INT8.
-        model = transformer("t5", d_model=32, d_ff=64, d_kv=16, num_layers=1,
-                            num_heads=2, vocab_size=64)
+        model = transformer(
+            "t5",
+            d_model=32,
+            d_ff=64,
+            d_kv=16,
+            num_layers=1,
+            num_heads=2,
+            vocab_size=64,
+        )
         inputs = {"input_ids": self.data[0], "decoder_input_ids": self.data[0]}
         for storage in ("f8E4M3FN", "i8"):
             found = fuse_mlir.calibrate(model, [inputs], storage=storage)
@@ -406,8 +528,10 @@ class Calibration(unittest.TestCase):
         model, x = net(1)
         model.bfloat16().layers[0].mlp.__class__ = Reads
         with self.assertRaisesRegex(
-                fuse_mlir.FuseError, "'sum' reads a weight that is stored in "
-                "8 bits outside of its linear"):
+            fuse_mlir.FuseError,
+            "'sum' reads a weight that is stored in "
+            "8 bits outside of its linear",
+        ):
             fuse_mlir.calibrate(model, [x.bfloat16()])
 
     def test_changed_weights_are_stored_again(self):
@@ -425,37 +549,57 @@ class Calibration(unittest.TestCase):
         model = transformer("llama", **SMALL)
         with self.assertRaisesRegex(CalibrationError, "at least one input"):
             fuse_mlir.calibrate(model, [])
-        for data, kind in ((self.data[0], "Tensor"), (None, "NoneType"),
-                           ({"input_ids": self.data[0]}, "dict")):
-            with self.assertRaisesRegex(CalibrationError, f"data is a {kind}; "
-                                        "expected a list"):
+        for data, kind in (
+            (self.data[0], "Tensor"),
+            (None, "NoneType"),
+            ({"input_ids": self.data[0]}, "dict"),
+        ):
+            with self.assertRaisesRegex(
+                CalibrationError, f"data is a {kind}; expected a list"
+            ):
                 fuse_mlir.calibrate(model, data)
         hooks = [len(m._forward_pre_hooks) for m in model.modules()]
         broken = copy.deepcopy(model)
         with torch.no_grad():
             broken.model.layers[0].mlp.up_proj.weight[0, 0] = float("nan")
         path = "model.layers.0.mlp."
-        with self.assertRaisesRegex(RangeError, f"input of '{path}down_proj': "
-                                    ".* values are not finite"):
+        with self.assertRaisesRegex(
+            RangeError, f"input of '{path}down_proj': .* values are not finite"
+        ):
             fuse_mlir.calibrate(broken, self.data)
         self.assertEqual(
-            [len(m._forward_pre_hooks) for m in broken.modules()], hooks)
+            [len(m._forward_pre_hooks) for m in broken.modules()], hooks
+        )
         with torch.no_grad():
             broken.model.layers[0].mlp.up_proj.weight.zero_()
-        with self.assertRaisesRegex(RangeError, f"weight of '{path}up_proj': "
-                                    "no scale follows from"):
+        with self.assertRaisesRegex(
+            RangeError, f"weight of '{path}up_proj': no scale follows from"
+        ):
             fuse_mlir.calibrate(broken, self.data)
-        with self.assertRaisesRegex(CalibrationError, "LlamaForCausalLM is in "
-                                    "training mode; call eval"):
+        with self.assertRaisesRegex(
+            CalibrationError, "LlamaForCausalLM is in training mode; call eval"
+        ):
             fuse_mlir.calibrate(model.train(), self.data)
         scales = {"model.layers.0.mlp.up_proj": {"input_scale": 0.1}}
-        with self.assertRaisesRegex(fuse_mlir.PatternError, "scales of linear "
-                                    "'mlp.up_proj' have no 'weight_scale'"):
-            fuse_mlir.fuse_modules(model.eval(), fusion_config={
-                "static_quantized_mlp": {
-                    **STATIC["static_quantized_mlp"],
-                    "scales": {**scales, "model.layers.0.mlp.gate_proj": {
-                        "input_scale": 0.1, "weight_scale": 0.1}}}})
+        with self.assertRaisesRegex(
+            fuse_mlir.PatternError,
+            "scales of linear 'mlp.up_proj' have no 'weight_scale'",
+        ):
+            fuse_mlir.fuse_modules(
+                model.eval(),
+                fusion_config={
+                    "static_quantized_mlp": {
+                        **STATIC["static_quantized_mlp"],
+                        "scales": {
+                            **scales,
+                            "model.layers.0.mlp.gate_proj": {
+                                "input_scale": 0.1,
+                                "weight_scale": 0.1,
+                            },
+                        },
+                    }
+                },
+            )
 
     def test_scales_that_are_none(self):
         model = transformer("llama", **SMALL)
@@ -463,22 +607,39 @@ class Calibration(unittest.TestCase):
 
         def fails(scales, message):
             with self.assertRaisesRegex(fuse_mlir.PatternError, message):
-                fuse_mlir.explain(model, fusion_config={
-                    "static_quantized_mlp": {
-                        **STATIC["static_quantized_mlp"], "scales": scales}})
+                fuse_mlir.explain(
+                    model,
+                    fusion_config={
+                        "static_quantized_mlp": {
+                            **STATIC["static_quantized_mlp"],
+                            "scales": scales,
+                        }
+                    },
+                )
 
         fails([1], "scales are a list; expected a mapping of linears")
         fails({path: [1]}, "linear '.*up_proj' are \\[1\\]; expected a mapping")
-        fails({path: {"scale": 1.0}}, "have the unknown 'scale'; expected "
-              "input_scale, weight_scale and storage")
+        fails(
+            {path: {"scale": 1.0}},
+            "have the unknown 'scale'; expected "
+            "input_scale, weight_scale and storage",
+        )
         for value in ("0.1", None, True, "per_channel"):
-            fails({path: {"input_scale": value}}, "'input_scale' of linear "
-                  f"'{path}' is {value!r}; expected a number")
-        fails({path: {"weight_scale": "per_row"}}, "expected a number or "
-              "'per_channel'")
-        fails({"layers.0.mlp.up_proj": {}}, "there are scales for 'layers.0."
-              "mlp.up_proj', which is no module of LlamaForCausalLM; its "
-              "linears are model.layers.0.self_attn.q_proj, ")
+            fails(
+                {path: {"input_scale": value}},
+                "'input_scale' of linear "
+                f"'{path}' is {value!r}; expected a number",
+            )
+        fails(
+            {path: {"weight_scale": "per_row"}},
+            "expected a number or 'per_channel'",
+        )
+        fails(
+            {"layers.0.mlp.up_proj": {}},
+            "there are scales for 'layers.0."
+            "mlp.up_proj', which is no module of LlamaForCausalLM; its "
+            "linears are model.layers.0.self_attn.q_proj, ",
+        )
         fails("no.json", "cannot read the scales 'no.json': No such file")
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "scales.json"

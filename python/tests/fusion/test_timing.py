@@ -14,9 +14,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 import fuse_mlir
 from fuse_mlir.compiler import kernels
+from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.fused_module import FusedModule
-from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.fusion.timing import RowRanges, Times, decide
 from fuse_mlir.support.module_snapshot import is_tracing
@@ -37,8 +37,9 @@ class Clock:
         return self.now
 
 
-def table(members, kernel, overhead=0.0, counts=timing.ROWS, wanted=False,
-          **options):
+def table(
+    members, kernel, overhead=0.0, counts=timing.ROWS, wanted=False, **options
+):
     """The decision for times by rows, and the numbers that were measured."""
     seen = []
 
@@ -50,7 +51,6 @@ def table(members, kernel, overhead=0.0, counts=timing.ROWS, wanted=False,
 
 
 class Decisions(unittest.TestCase):
-
     def test_faster_everywhere(self):
         found, seen = table(lambda n: 1 + n, lambda n: 0.5 + n / 2)
         self.assertEqual(seen, [1, 33, 257])
@@ -63,9 +63,11 @@ class Decisions(unittest.TestCase):
         self.assertEqual((found.rows, seen), (RowRanges(), [1, 33, 257]))
         self.assertTrue(timing.Verdict(found).slower)
         self.assertEqual(
-            timing.Verdict(found).reason(), "1.00 ms unfused, 2.00 ms fused "
+            timing.Verdict(found).reason(),
+            "1.00 ms unfused, 2.00 ms fused "
             "at 1 row; 33.0 ms unfused, 66.0 ms fused at 33 rows; 257 ms "
-            "unfused, 514 ms fused at 257 rows")
+            "unfused, 514 ms fused at 257 rows",
+        )
 
     def test_a_gain_has_to_be_seen(self):
         for part, gains in ((0.98, False), (0.96, True)):
@@ -80,9 +82,12 @@ class Decisions(unittest.TestCase):
         self.assertEqual(found.rows, RowRanges(((0, 33),)))
         self.assertEqual(str(found.rows), "1 to 33")
         note = timing.Verdict(found).note()
-        self.assertIn("for 1 to 33 rows; calls with others run the members, "
-                      "which is faster (357000 ms unfused, 564000 ms fused "
-                      "at 257 rows)", note)
+        self.assertIn(
+            "for 1 to 33 rows; calls with others run the members, "
+            "which is faster (357000 ms unfused, 564000 ms fused "
+            "at 257 rows)",
+            note,
+        )
 
     def test_ranges_may_start_late(self):
         found, _ = table(lambda n: 1.0 if n < 20 else 3.0, lambda n: 2.0)
@@ -91,26 +96,30 @@ class Decisions(unittest.TestCase):
             self.assertEqual(found.rows.has(rows), has)
 
     def test_two_ranges(self):
-        found, seen = table(lambda n: 3.0 if n in (1, 257) else 1.0,
-                            lambda n: 2.0)
+        found, seen = table(
+            lambda n: 3.0 if n in (1, 257) else 1.0, lambda n: 2.0
+        )
         self.assertEqual(found.rows, RowRanges(((0, 1), (257, None))))
         self.assertEqual(str(found.rows), "1 and 257 or more")
         self.assertEqual(len(seen), 7)
 
     def test_overhead_of_other_calls_counts(self):
         def of(overhead):
-            return table(lambda n: 1.0, lambda n: 0.5 if n == 1 else 2.0,
-                         overhead)[0]
+            return table(
+                lambda n: 1.0, lambda n: 0.5 if n == 1 else 2.0, overhead
+            )[0]
 
         self.assertTrue(of(0.02).gains)
         lost = timing.Verdict(of(0.05))
         self.assertTrue(lost.slower)
-        self.assertIn("to run the members for other rows would take 50.0 ms "
-                      "more, 5% of a call", lost.reason())
+        self.assertIn(
+            "to run the members for other rows would take 50.0 ms "
+            "more, 5% of a call",
+            lost.reason(),
+        )
 
     def test_a_kernel_that_loses_less_than_the_check_runs(self):
-        found, _ = table(lambda n: 1.0, lambda n: 0.5 if n == 1 else 1.02,
-                         0.1)
+        found, _ = table(lambda n: 1.0, lambda n: 0.5 if n == 1 else 1.02, 0.1)
         self.assertTrue(found.gains)
         self.assertTrue(found.rows.all)
 
@@ -120,15 +129,17 @@ class Decisions(unittest.TestCase):
             found, _ = table(lambda n: 1.0, lambda n: part, **gpu)
             self.assertEqual(found.gains, gains)
         # One row does not gain enough, and the others do.
-        found, _ = table(lambda n: 1.0, lambda n: 0.9 if n == 1 else 0.5,
-                         0.02, **gpu)
+        found, _ = table(
+            lambda n: 1.0, lambda n: 0.9 if n == 1 else 0.5, 0.02, **gpu
+        )
         self.assertFalse(found.rows.has(1))
         self.assertTrue(found.rows.has(33))
         self.assertTrue(found.gains)
         # A model loses a third of what its sites lose.
         for overhead, slower in ((0.08, False), (0.1, True)):
-            eager, _ = table(lambda n: 1.0, lambda n: 1.5, overhead,
-                             wanted=True, **gpu)
+            eager, _ = table(
+                lambda n: 1.0, lambda n: 1.5, overhead, wanted=True, **gpu
+            )
             traced, _ = table(lambda n: 1.0, lambda n: 0.5)
             self.assertEqual(timing.Verdict(eager, traced).slower, slower)
 
@@ -144,18 +155,15 @@ class Decisions(unittest.TestCase):
         self.assertFalse(verdict.slower)
         self.assertEqual(eager.rows, RowRanges())
         self.assertTrue(traced.rows.all)
-        self.assertIn("for no rows; all calls run the members",
-                      verdict.note())
+        self.assertIn("for no rows; all calls run the members", verdict.note())
         dear, _ = table(lambda n: 1.0, lambda n: 1.5, 0.1, wanted=True)
         self.assertTrue(timing.Verdict(dear, traced).slower)
         other = timing.Verdict(traced, table(lambda n: 1.0, lambda n: 2.0)[0])
         self.assertFalse(other.slower)
-        self.assertIn("compiled or in a CUDA graph for no rows",
-                      other.note())
+        self.assertIn("compiled or in a CUDA graph for no rows", other.note())
 
 
 class Stopwatches(unittest.TestCase):
-
     def compare(self, members, kernel, after=0.0):
         """What a stopwatch sees of calls that take so long; `after` is what a
         kernel takes from the call that follows."""
@@ -195,20 +203,23 @@ class Stopwatches(unittest.TestCase):
 
 
 class Inputs(unittest.TestCase):
-
     def test_rows_of_all_that_have_them(self):
         x = torch.empty(2, 6, 8, dtype=torch.bfloat16)
         scale = torch.empty(8)
         made = timing.example_inputs([x, x, scale], 33, torch.device("cpu"))
-        self.assertEqual([tuple(t.shape) for t in made],
-                         [(1, 33, 8), (1, 33, 8), (8,)])
+        self.assertEqual(
+            [tuple(t.shape) for t in made], [(1, 33, 8), (1, 33, 8), (8,)]
+        )
         self.assertEqual(made[0].dtype, torch.bfloat16)
 
     def test_choices_of_experts(self):
         index = torch.empty(5, 2, dtype=torch.int64)
         x, chosen, factors = timing.example_inputs(
-            [torch.empty(5, 8), index, torch.empty(5, 2)], 9,
-            torch.device("cpu"), largest=4)
+            [torch.empty(5, 8), index, torch.empty(5, 2)],
+            9,
+            torch.device("cpu"),
+            largest=4,
+        )
         self.assertEqual((x.shape, chosen.shape), ((9, 8), (9, 2)))
         self.assertTrue((chosen[:, 0] != chosen[:, 1]).all())
         self.assertTrue(((0 <= chosen) & (chosen < 4)).all())
@@ -243,7 +254,8 @@ class Priced:
         self.patches: list[Any] = [
             mock.patch.object(Kernel, "run", timed_run),
             mock.patch.object(timing, "CLOCK", self.clock),
-            mock.patch.object(TimedMLP, "forward", timed_forward)]
+            mock.patch.object(TimedMLP, "forward", timed_forward),
+        ]
         for patch in self.patches:
             patch.start()
         return self
@@ -293,11 +305,11 @@ def tokens(rows):
 
 @needs_library
 class Fusing(unittest.TestCase):
-
     def counted(self, model, x):
         """A result, and how many kernels were run for it."""
-        with mock.patch.object(kernels, "call_asked",
-                               wraps=kernels.call_asked) as call:
+        with mock.patch.object(
+            kernels, "call_asked", wraps=kernels.call_asked
+        ) as call:
             return model(x), call.call_count
 
     def test_finding_03_what_is_slower_stays_as_it_is(self):
@@ -305,11 +317,14 @@ class Fusing(unittest.TestCase):
         with Priced(lambda n: 3.3e-3, lambda n: 26.3e-3):
             result = fuse_mlir.fuse_modules(model, inputs=x)
         self.assertEqual([s.status for s in result], ["refused"] * 3)
-        self.assertIn("FUSE-N024 slower-here: 3.30 ms unfused, 26.3 ms fused "
-                      "at 1 row; 3.30 ms unfused, 26.3 ms fused at 3 rows; ",
-                      result[0].reason)
-        self.assertIn("at 257 rows; only_faster=False fuses it",
-                      result[2].reason)
+        self.assertIn(
+            "FUSE-N024 slower-here: 3.30 ms unfused, 26.3 ms fused "
+            "at 1 row; 3.30 ms unfused, 26.3 ms fused at 3 rows; ",
+            result[0].reason,
+        )
+        self.assertIn(
+            "at 257 rows; only_faster=False fuses it", result[2].reason
+        )
         self.assertFalse(fused_sites(model))
         self.assertIs(type(model.layers[0].norm), Norm)
 
@@ -324,12 +339,15 @@ class Fusing(unittest.TestCase):
                 self.assertEqual(count, 2 if n < 33 else 0)
                 if n > 33:
                     self.assertTrue(torch.equal(found, expected))
-                torch.testing.assert_close(found, expected, atol=1e-5,
-                                           rtol=1e-5)
-            self.assertIn("gated_mlp for 1 to 33 rows; calls with others run "
-                          "the members, which is faster (357 ms unfused, "
-                          "564 ms fused at 257 rows)",
-                          str(fuse_mlir.explain(model, inputs=x)))
+                torch.testing.assert_close(
+                    found, expected, atol=1e-5, rtol=1e-5
+                )
+            self.assertIn(
+                "gated_mlp for 1 to 33 rows; calls with others run "
+                "the members, which is faster (357 ms unfused, "
+                "564 ms fused at 257 rows)",
+                str(fuse_mlir.explain(model, inputs=x)),
+            )
             self.assertTrue(fuse_mlir.verify(model, x))
         self.assertIn("for 1 to 33 rows", str(result))
         fuse_mlir.unfuse_modules(model)
@@ -339,12 +357,17 @@ class Fusing(unittest.TestCase):
     def test_equal_layers_are_measured_once(self):
         model, x = net(4, TimedBlock)
         lines = []
-        with Priced(lambda n: 2e-3, lambda n: 1e-3), mock.patch.object(
-                timing, "decide", wraps=timing.decide) as measured:
+        with (
+            Priced(lambda n: 2e-3, lambda n: 1e-3),
+            mock.patch.object(
+                timing, "decide", wraps=timing.decide
+            ) as measured,
+        ):
             fuse_mlir.explain(model, inputs=x)
             self.assertEqual(measured.call_count, 1)
             fuse_mlir.fuse_modules(
-                model, inputs=x, progress=lambda *line: lines.append(line))
+                model, inputs=x, progress=lambda *line: lines.append(line)
+            )
             self.assertEqual(measured.call_count, 1)
         self.assertEqual([done for done, _, _ in lines], [1, 2, 3, 4])
 
@@ -353,23 +376,35 @@ class Fusing(unittest.TestCase):
         lines = []
         with Priced(lambda n: DAY, lambda n: DAY / 2):
             fuse_mlir.fuse_modules(
-                model, inputs=x, progress=lambda *line: lines.append(line))
-        self.assertIn((0, 1, "layers.0.norm+mlp#0: measuring calls with 33 "
-                       "rows"), lines)
+                model, inputs=x, progress=lambda *line: lines.append(line)
+            )
+        self.assertIn(
+            (0, 1, "layers.0.norm+mlp#0: measuring calls with 33 rows"), lines
+        )
 
     @mock.patch.object(timing, "decide", wraps=timing.decide)
     def test_what_is_asked_for_is_not_measured(self, measured):
-        for patterns, options in (({CHAIN: "fuse"}, {}),
-                                  (None, {"only_faster": False})):
+        for patterns, options in (
+            ({CHAIN: "fuse"}, {}),
+            (None, {"only_faster": False}),
+        ):
             model, x = net(1, TimedBlock)
-            self.assertEqual(len(fuse_mlir.fuse_modules(
-                model, patterns, inputs=x, **options).fused), 1)
+            self.assertEqual(
+                len(
+                    fuse_mlir.fuse_modules(
+                        model, patterns, inputs=x, **options
+                    ).fused
+                ),
+                1,
+            )
         fuse_mlir.unfuse_modules(model)
-        fuse_mlir.register_fusion_patterns(model, {
-            "Chain": [path for _, path in CHAIN]})
+        fuse_mlir.register_fusion_patterns(
+            model, {"Chain": [path for _, path in CHAIN]}
+        )
         with Priced(lambda n: 1e-3, lambda n: 9e-3):
-            self.assertEqual(len(fuse_mlir.fuse_modules(
-                model, inputs=x).fused), 1)
+            self.assertEqual(
+                len(fuse_mlir.fuse_modules(model, inputs=x).fused), 1
+            )
             measured.assert_not_called()
             fuse_mlir.unfuse_modules(model)
             with self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N024"):
@@ -377,16 +412,20 @@ class Fusing(unittest.TestCase):
 
     def test_other_values_are_refused(self):
         model, x = net(1)
-        with self.assertRaisesRegex(TypeError, "argument 'only_faster' is of "
-                                    "type str; expected None, True or False"):
+        with self.assertRaisesRegex(
+            TypeError,
+            "argument 'only_faster' is of "
+            "type str; expected None, True or False",
+        ):
             fuse_mlir.fuse_modules(model, inputs=x, only_faster="yes")
 
     def test_models_without_weights_are_not_measured(self):
         model, x = net(1)
         found = fuse_mlir.explain(model.to("meta"), inputs=x.to("meta"))
         self.assertEqual([s.status for s in found], ["could fuse"])
-        self.assertIn("nothing was measured, because the model has no weights",
-                      str(found))
+        self.assertIn(
+            "nothing was measured, because the model has no weights", str(found)
+        )
 
     def test_members_that_do_not_run_are_not_measured(self):
         class Broken(TimedMLP):
@@ -415,8 +454,9 @@ class Ranges(unittest.TestCase):
     def setUp(self):
         self.model, x = net(1, TimedBlock)
         self.expected = {n: self.model(tokens(n)) for n in (2, 50)}
-        self.priced = Priced(lambda n: 1e-3 * (100 + n),
-                             lambda n: 1e-3 * (50 + 2 * n))
+        self.priced = Priced(
+            lambda n: 1e-3 * (100 + n), lambda n: 1e-3 * (50 + 2 * n)
+        )
         self.priced.__enter__()
         self.addCleanup(self.priced.__exit__)
         self.keys = list(self.model.state_dict())
@@ -424,10 +464,12 @@ class Ranges(unittest.TestCase):
 
     def check(self, model):
         for rows, expected in self.expected.items():
-            with mock.patch.object(kernels, "call_asked",
-                                   wraps=kernels.call_asked) as call:
-                torch.testing.assert_close(model(tokens(rows)), expected,
-                                           atol=1e-5, rtol=1e-5)
+            with mock.patch.object(
+                kernels, "call_asked", wraps=kernels.call_asked
+            ) as call:
+                torch.testing.assert_close(
+                    model(tokens(rows)), expected, atol=1e-5, rtol=1e-5
+                )
             self.assertEqual(call.call_count, int(rows < 33))
 
     def test_copies_and_files(self):
@@ -461,13 +503,15 @@ class Ranges(unittest.TestCase):
         found = {n: self.model(tokens(n)) for n in (2, 50)}
         fuse_mlir.unfuse_modules(self.model)
         for rows, result in found.items():
-            torch.testing.assert_close(result, self.model(tokens(rows)),
-                                       atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                result, self.model(tokens(rows)), atol=1e-5, rtol=1e-5
+            )
 
     def test_gradients_run_the_members(self):
         self.model.requires_grad_(True)
-        with mock.patch.object(kernels, "call_asked",
-                               wraps=kernels.call_asked) as call:
+        with mock.patch.object(
+            kernels, "call_asked", wraps=kernels.call_asked
+        ) as call:
             self.model(tokens(2)).sum().backward()
             call.assert_not_called()
             with torch.no_grad():
@@ -477,44 +521,57 @@ class Ranges(unittest.TestCase):
         self.model.zero_grad()
         fuse_mlir.unfuse_modules(self.model)
         self.model(tokens(2)).sum().backward()
-        self.assertTrue(torch.equal(
-            found, self.model.layers[0].mlp.down.weight.grad))
+        self.assertTrue(
+            torch.equal(found, self.model.layers[0].mlp.down.weight.grad)
+        )
 
     def test_torch_compile(self):
         torch._dynamo.reset()
         seen = []
 
         def backend(graph, _inputs):
-            seen.append(any(node.target is torch.ops.fuse_mlir.call.default
-                            or node.target is torch.ops.fuse_mlir.call
-                            for node in graph.graph.nodes))
+            seen.append(
+                any(
+                    node.target is torch.ops.fuse_mlir.call.default
+                    or node.target is torch.ops.fuse_mlir.call
+                    for node in graph.graph.nodes
+                )
+            )
             return graph
 
-        compiled = torch.compile(self.model, fullgraph=True, dynamic=False,
-                                 backend=backend)
+        compiled = torch.compile(
+            self.model, fullgraph=True, dynamic=False, backend=backend
+        )
         with torch.no_grad():
             for rows, expected in self.expected.items():
-                torch.testing.assert_close(compiled(tokens(rows)), expected,
-                                           atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(
+                    compiled(tokens(rows)), expected, atol=1e-5, rtol=1e-5
+                )
         self.assertEqual(seen, [True, False])
 
     def test_exported_programs_keep_the_kernel(self):
         with torch.no_grad():
             program = torch.export.export(self.model, (tokens(50),))
         self.assertIn("fuse_mlir.exported", str(program.graph))
-        torch.testing.assert_close(program.module()(tokens(50)),
-                                   self.expected[50], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            program.module()(tokens(50)),
+            self.expected[50],
+            atol=1e-5,
+            rtol=1e-5,
+        )
 
     def test_functional_transforms(self):
         x = tokens(50)
         found = torch.func.vmap(self.model)(x.view(2, 25, 8))
-        torch.testing.assert_close(found.view(50, 8), self.expected[50],
-                                   atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            found.view(50, 8), self.expected[50], atol=1e-5, rtol=1e-5
+        )
 
     def test_a_hook_of_the_model_sees_what_it_would(self):
         seen = []
         handle = self.model.layers[0].norm.register_forward_pre_hook(
-            lambda _, args: seen.append(args[0].shape[0]))
+            lambda _, args: seen.append(args[0].shape[0])
+        )
         self.model(tokens(50))
         handle.remove()
         self.assertEqual(seen, [50])
@@ -528,8 +585,9 @@ class Ranges(unittest.TestCase):
     def test_another_flow_is_refused_where_the_kernel_ran(self):
         layer = self.model.layers[0]
         normed = layer.norm(tokens(50))
-        self.assertTrue(torch.equal(layer.mlp(normed),
-                                    layer.mlp._member(normed)))
+        self.assertTrue(
+            torch.equal(layer.mlp(normed), layer.mlp._member(normed))
+        )
         layer.norm(tokens(2))
         with self.assertRaisesRegex(fuse_mlir.FuseError, "not-a-chain"):
             layer.mlp(tokens(2))
@@ -541,8 +599,9 @@ class Ranges(unittest.TestCase):
         result = fuse_mlir.fuse_modules(model, inputs=tokens(2))
         self.assertTrue(result.fused)
         for rows, value in expected.items():
-            torch.testing.assert_close(model(tokens(rows)), value, atol=1e-5,
-                                       rtol=1e-5)
+            torch.testing.assert_close(
+                model(tokens(rows)), value, atol=1e-5, rtol=1e-5
+            )
 
 
 class Captures(unittest.TestCase):
@@ -554,28 +613,35 @@ class Captures(unittest.TestCase):
         first = SimpleNamespace(is_cuda=True, shape=torch.Size([1, rows, 8]))
         site = SimpleNamespace(
             **{"_eager_rows": None, "_traced_rows": None, **ranges},
-            gradients="recompute", _verdict=None)
-        with mock.patch("torch.cuda.is_current_stream_capturing",
-                        return_value=capturing):
+            gradients="recompute",
+            _verdict=None,
+        )
+        with mock.patch(
+            "torch.cuda.is_current_stream_capturing", return_value=capturing
+        ):
             found = FusedModule._prefers_members(
-                site, first, SimpleNamespace(load=loaded.append))
+                site, first, SimpleNamespace(load=loaded.append)
+            )
         return found, loaded
 
     def test_what_graphs_run_is_loaded(self):
         few = RowRanges.up_to(33)
         self.assertEqual(self.prefers(257, _eager_rows=few), (True, [257]))
-        self.assertEqual(self.prefers(257, _eager_rows=RowRanges(),
-                                      _traced_rows=few), (True, []))
-        self.assertEqual(self.prefers(257, True, _eager_rows=few),
-                         (False, []))
-        self.assertEqual(self.prefers(257, True, _traced_rows=few),
-                         (True, []))
+        self.assertEqual(
+            self.prefers(257, _eager_rows=RowRanges(), _traced_rows=few),
+            (True, []),
+        )
+        self.assertEqual(self.prefers(257, True, _eager_rows=few), (False, []))
+        self.assertEqual(self.prefers(257, True, _traced_rows=few), (True, []))
 
     def test_only_what_is_missing_is_loaded(self):
         loaded = []
         kernel = SimpleNamespace(
-            _flat=True, _limit=33, _instance="an instance",
-            _load_all=lambda instance, rows: loaded.append((instance, rows)))
+            _flat=True,
+            _limit=33,
+            _instance="an instance",
+            _load_all=lambda instance, rows: loaded.append((instance, rows)),
+        )
         for rows in (1, 33, 34):
             Kernel.load(kernel, rows)
         self.assertEqual(loaded, [("an instance", 34)])

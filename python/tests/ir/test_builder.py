@@ -6,11 +6,16 @@ import unittest
 
 import sympy
 
-from fuse_mlir.ir.builder import Emitter, float_literal, quote, symbol, tensor_type
+from fuse_mlir.ir.builder import (
+    Emitter,
+    float_literal,
+    quote,
+    symbol,
+    tensor_type,
+)
 
 
 class Literals(unittest.TestCase):
-
     def test_floats_have_a_point(self):
         self.assertEqual(float_literal(1, "f32"), "1.0")
         self.assertEqual(float_literal(1e-6, "f32"), "1.0e-06")
@@ -19,8 +24,7 @@ class Literals(unittest.TestCase):
     def test_special_floats_are_bit_patterns(self):
         self.assertEqual(float_literal(math.inf, "f32"), "0x7F800000")
         self.assertEqual(float_literal(-math.inf, "f32"), "0xFF800000")
-        self.assertEqual(float_literal(math.nan, "f64"),
-                         "0x7FF8000000000000")
+        self.assertEqual(float_literal(math.nan, "f64"), "0x7FF8000000000000")
 
     def test_strings_escape_what_mlir_does_not_take(self):
         self.assertEqual(quote('a"b\\c\n'), '"a\\22b\\5Cc\\0A"')
@@ -33,10 +37,10 @@ class Literals(unittest.TestCase):
 
 
 class Shapes(unittest.TestCase):
-
     def test_symbolic_dimensions_are_dynamic(self):
-        self.assertEqual(tensor_type((sympy.Symbol("s"), 4), "bf16"),
-                         "tensor<?x4xbf16>")
+        self.assertEqual(
+            tensor_type((sympy.Symbol("s"), 4), "bf16"), "tensor<?x4xbf16>"
+        )
         self.assertEqual(tensor_type((), "f32"), "tensor<f32>")
 
     def test_unit_dimensions_broadcast(self):
@@ -45,8 +49,11 @@ class Shapes(unittest.TestCase):
         emitter.broadcast_map((1, 4), (1, 4))
         self.assertEqual(
             list(emitter._maps),
-            ["affine_map<(d0, d1, d2) -> (d1, 0)>",
-             "affine_map<(d0, d1) -> (d0, d1)>"])
+            [
+                "affine_map<(d0, d1, d2) -> (d1, 0)>",
+                "affine_map<(d0, d1) -> (d0, d1)>",
+            ],
+        )
 
     def test_a_dimension_is_read_once(self):
         emitter = Emitter("f")
@@ -58,7 +65,6 @@ class Shapes(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-
     def test_no_name_is_given_twice(self):
         emitter = Emitter("f")
         names = [emitter.fresh("a") for _ in range(3)]

@@ -11,7 +11,6 @@ B, S = sympy.symbols("b s", positive=True, integer=True)
 
 
 class Reassociate(unittest.TestCase):
-
     def check(self, source, target, expected):
         self.assertEqual(reassociate(source, target), expected)
 

@@ -12,8 +12,8 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import FuseError, PatternError
-from fuse_mlir.matching.activations import RoundedOnce, rounds_inside
 from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.matching.activations import RoundedOnce, rounds_inside
 from tests.models import SIZES, Block, Norm, needs_library, net, transformer
 
 torch.set_num_threads(1)
@@ -53,28 +53,34 @@ class Written(nn.Module):
 
 
 class Which(unittest.TestCase):
-
     def test_formulas(self):
         self.assertTrue(rounds_inside(NewGELU()))
-        for function in (lambda x: x * torch.sigmoid(1.702 * x),
-                         lambda x: torch.square(torch.relu(x)) * 0.3):
+        for function in (
+            lambda x: x * torch.sigmoid(1.702 * x),
+            lambda x: torch.square(torch.relu(x)) * 0.3,
+        ):
             self.assertTrue(rounds_inside(Written(function)))
 
     def test_what_rounds_once(self):
-        for function in (torch.relu, lambda x: x,
-                         lambda x: NewGELU()(x.float()).to(x.dtype)):
+        for function in (
+            torch.relu,
+            lambda x: x,
+            lambda x: NewGELU()(x.float()).to(x.dtype),
+        ):
             self.assertFalse(rounds_inside(Written(function)))
         self.assertFalse(rounds_inside(nn.GELU()))
 
     def test_what_is_no_activation(self):
-        for function in (lambda x: 0.3 * x - x.mean(),
-                         lambda x: torch.softmax(x, -1),
-                         lambda x: (0.3 * x * x).sum(),
-                         lambda x: (0.3 * x * x, x),
-                         lambda x: 0.3 * x.float() ** 2,
-                         lambda x: torch.rand_like(x) * x,
-                         lambda x, y: x * x * y,
-                         lambda x: x.no_such_thing()):
+        for function in (
+            lambda x: 0.3 * x - x.mean(),
+            lambda x: torch.softmax(x, -1),
+            lambda x: (0.3 * x * x).sum(),
+            lambda x: (0.3 * x * x, x),
+            lambda x: 0.3 * x.float() ** 2,
+            lambda x: torch.rand_like(x) * x,
+            lambda x, y: x * x * y,
+            lambda x: x.no_such_thing(),
+        ):
             self.assertFalse(rounds_inside(Written(function)))
         self.assertFalse(rounds_inside(Norm(1024)))
 
@@ -89,7 +95,6 @@ class Which(unittest.TestCase):
 
 @needs_library
 class Relaxed(unittest.TestCase):
-
     def setUp(self):
         self.model, x = net(2, DenseBlock)
         self.model.bfloat16()
@@ -97,31 +102,42 @@ class Relaxed(unittest.TestCase):
         self.expected = self.model(self.x)
 
     def fuse(self, **options):
-        return fuse_mlir.fuse_modules(self.model, inputs=self.x,
-                                      only_faster=False, **options)
+        return fuse_mlir.fuse_modules(
+            self.model, inputs=self.x, only_faster=False, **options
+        )
 
     def test_exact_says_what_would_be_taken(self):
         site, _ = self.fuse()
         self.assertEqual(site.families, ("norm_linear",))
-        self.assertEqual(site.note, "without 'mlp.act', which "
-                         "rounding='relaxed' takes")
+        self.assertEqual(
+            site.note, "without 'mlp.act', which rounding='relaxed' takes"
+        )
         fuse_mlir.unfuse_modules(self.model)
-        with self.assertRaisesRegex(FuseError, "FUSE-N101 .*; rounding="
-                                    "'relaxed' takes 'mlp.act'"):
+        with self.assertRaisesRegex(
+            FuseError, "FUSE-N101 .*; rounding='relaxed' takes 'mlp.act'"
+        ):
             self.fuse(patterns={(("Dense", "**.mlp"),): "fuse"})
 
     def test_relaxed(self):
         site, _ = self.fuse(rounding="relaxed")
-        self.assertEqual((site.families, site.note),
-                         (("mlp",), "with 'mlp.act' rounded once"))
-        torch.testing.assert_close(self.model(self.x), self.expected,
-                                   atol=2e-2, rtol=2e-2)
+        self.assertEqual(
+            (site.families, site.note),
+            (("mlp",), "with 'mlp.act' rounded once"),
+        )
+        torch.testing.assert_close(
+            self.model(self.x), self.expected, atol=2e-2, rtol=2e-2
+        )
         self.assertTrue(fuse_mlir.verify(self.model, self.x))
-        self.assertEqual(fuse_mlir.explain(self.model, inputs=self.x,
-                                           only_faster=False)[0].note,
-                         site.note)
-        for copied in (copy.deepcopy(self.model),
-                       pickle.loads(pickle.dumps(self.model))):
+        self.assertEqual(
+            fuse_mlir.explain(self.model, inputs=self.x, only_faster=False)[
+                0
+            ].note,
+            site.note,
+        )
+        for copied in (
+            copy.deepcopy(self.model),
+            pickle.loads(pickle.dumps(self.model)),
+        ):
             self.assertTrue(torch.equal(copied(self.x), self.model(self.x)))
         fuse_mlir.unfuse_modules(self.model)
         self.assertIs(type(self.model.layers[0].mlp.act), NewGELU)
@@ -134,16 +150,21 @@ class Relaxed(unittest.TestCase):
         self.assertEqual((site.families, site.note), (("mlp",), ""))
 
     def test_for_a_check_only(self):
-        with mock.patch("fuse_mlir.reports.report.modules.fused",
-                        side_effect=fuse_mlir.fusion.modules.fused) as fused:
+        with mock.patch(
+            "fuse_mlir.reports.report.modules.fused",
+            side_effect=fuse_mlir.fusion.modules.fused,
+        ) as fused:
             for rounding in ("exact", "relaxed"):
-                self.assertTrue(fuse_mlir.verify(self.model, self.x,
-                                                 rounding=rounding))
-                fuse_mlir.bench(self.model, self.x, repeats=1,
-                                rounding=rounding)
-                self.assertEqual([c.kwargs["rounding"]
-                                  for c in fused.call_args_list[-2:]],
-                                 [rounding] * 2)
+                self.assertTrue(
+                    fuse_mlir.verify(self.model, self.x, rounding=rounding)
+                )
+                fuse_mlir.bench(
+                    self.model, self.x, repeats=1, rounding=rounding
+                )
+                self.assertEqual(
+                    [c.kwargs["rounding"] for c in fused.call_args_list[-2:]],
+                    [rounding] * 2,
+                )
         self.assertFalse(fused_sites(self.model))
 
     def test_another_type_later(self):
@@ -162,15 +183,20 @@ class Relaxed(unittest.TestCase):
         fuse_mlir.unfuse_modules(self.model)
         self.model(self.x).float().sum().backward()
         torch.testing.assert_close(
-            ours, self.model.layers[0].mlp.up.weight.grad, atol=5e-2,
-            rtol=5e-2)
+            ours, self.model.layers[0].mlp.up.weight.grad, atol=5e-2, rtol=5e-2
+        )
 
     def test_unknown(self):
-        for call in (fuse_mlir.fuse_modules, fuse_mlir.explain,
-                     fuse_mlir.verify, fuse_mlir.bench):
+        for call in (
+            fuse_mlir.fuse_modules,
+            fuse_mlir.explain,
+            fuse_mlir.verify,
+            fuse_mlir.bench,
+        ):
             with self.assertRaisesRegex(
-                    PatternError, "unknown rounding 'loose'; expected exact "
-                    "or relaxed"):
+                PatternError,
+                "unknown rounding 'loose'; expected exact or relaxed",
+            ):
                 call(self.model, inputs=self.x, rounding="loose")
 
     def test_static_scales(self):
@@ -182,20 +208,33 @@ class Relaxed(unittest.TestCase):
         one = {"num_hidden_layers": 1}
         vision = {k: v for k, v in SIZES.items() if k != "vocab_size"}
         for kind, family, settings in (
-                ("gpt2", "mlp", {**SIZES, **one, "n_positions": 32}),
-                ("clip_vision_model", "mlp",
-                 {**vision, **one, "image_size": 16, "patch_size": 8}),
-                # As Flan-T5 is.
-                ("t5", "gated_mlp", {
-                    "d_model": 32, "d_ff": 64, "d_kv": 16, "num_layers": 1,
-                    "num_heads": 2, "vocab_size": 64,
-                    "feed_forward_proj": "gated-gelu"})):
+            ("gpt2", "mlp", {**SIZES, **one, "n_positions": 32}),
+            (
+                "clip_vision_model",
+                "mlp",
+                {**vision, **one, "image_size": 16, "patch_size": 8},
+            ),
+            # As Flan-T5 is.
+            (
+                "t5",
+                "gated_mlp",
+                {
+                    "d_model": 32,
+                    "d_ff": 64,
+                    "d_kv": 16,
+                    "num_layers": 1,
+                    "num_heads": 2,
+                    "vocab_size": 64,
+                    "feed_forward_proj": "gated-gelu",
+                },
+            ),
+        ):
             with self.subTest(kind):
                 model = transformer(kind, **settings)
-                found = fuse_mlir.fuse_modules(model, rounding="relaxed",
-                                               only_faster=False)
-                self.assertEqual({s.families for s in found.fused},
-                                 {(family,)})
+                found = fuse_mlir.fuse_modules(
+                    model, rounding="relaxed", only_faster=False
+                )
+                self.assertEqual({s.families for s in found.fused}, {(family,)})
                 self.assertTrue(fuse_mlir.verify(model))
 
 

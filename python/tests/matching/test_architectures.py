@@ -19,18 +19,34 @@ DECODER = "model.layers.{}"
 ARCHITECTURES = {
     "qwen3": (LLAMA, DECODER, "post_attention_layernorm+mlp", "gated_mlp"),
     "llama": (LLAMA, DECODER, "post_attention_layernorm+mlp", "gated_mlp"),
-    "gemma3_text": (LLAMA, DECODER, "pre_feedforward_layernorm+mlp+"
-                    "post_feedforward_layernorm", "gated_mlp"),
-    "gpt_neox": (SIZES, "gpt_neox.layers.{}", "post_attention_layernorm+mlp",
-                 "mlp"),
+    "gemma3_text": (
+        LLAMA,
+        DECODER,
+        "pre_feedforward_layernorm+mlp+post_feedforward_layernorm",
+        "gated_mlp",
+    ),
+    "gpt_neox": (
+        SIZES,
+        "gpt_neox.layers.{}",
+        "post_attention_layernorm+mlp",
+        "mlp",
+    ),
     "bert": (SIZES, "encoder.layer.{}", "intermediate+output", "mlp"),
     # A merged projection of gate and up.
-    "phi3": ({**SIZES, "num_key_value_heads": 1, "pad_token_id": 0}, DECODER,
-             "post_attention_layernorm+mlp", "gated_mlp"),
+    "phi3": (
+        {**SIZES, "num_key_value_heads": 1, "pad_token_id": 0},
+        DECODER,
+        "post_attention_layernorm+mlp",
+        "gated_mlp",
+    ),
     # Attention reads the norm too, so that the MLP is fused alone.
     "cohere": (LLAMA, DECODER, "mlp", "gated_mlp"),
-    "siglip_vision_model": (VISION, "encoder.layers.{}", "layer_norm2+mlp",
-                            "mlp"),
+    "siglip_vision_model": (
+        VISION,
+        "encoder.layers.{}",
+        "layer_norm2+mlp",
+        "mlp",
+    ),
 }
 # The pooling head has an MLP as well.
 MORE = {"siglip_vision_model": ["head.layernorm+mlp#0"]}
@@ -46,10 +62,8 @@ def logits(model):
 
 @needs_library
 class Architectures(unittest.TestCase):
-
     def test_each(self):
-        for kind, (settings, parent, members, family) in \
-                ARCHITECTURES.items():
+        for kind, (settings, parent, members, family) in ARCHITECTURES.items():
             with self.subTest(kind):
                 self.check(kind, settings, parent, members, family)
 
@@ -62,9 +76,11 @@ class Architectures(unittest.TestCase):
         self.assertEqual(
             [f"{s.parent}.{s.id}" for s in result.fused],
             [f"{parent.format(i)}.{members}#{i}" for i in range(4)]
-            + MORE.get(kind, []))
-        self.assertEqual({f for s in result.fused for f in s.families},
-                         {family})
+            + MORE.get(kind, []),
+        )
+        self.assertEqual(
+            {f for s in result.fused for f in s.families}, {family}
+        )
         self.assertEqual(len(result.refused), 4 if kind == "cohere" else 0)
         self.assertEqual(list(model.state_dict()), keys)
         checks = fuse_mlir.verify(model)
@@ -74,38 +90,55 @@ class Architectures(unittest.TestCase):
         # Sums of a few dozen products differ by their order alone.
         torch.testing.assert_close(ours, expected, atol=2e-2, rtol=2e-2)
         fuse_mlir.unfuse_modules(model)
-        self.assertEqual([(p, id(m)) for p, m in model.named_modules()],
-                         before)
+        self.assertEqual([(p, id(m)) for p, m in model.named_modules()], before)
         self.assertTrue(torch.equal(logits(model), expected))
 
     def test_images_beside_a_text(self):
-        one = {"hidden_size": 32, "intermediate_size": 64,
-               "num_hidden_layers": 1, "num_attention_heads": 2}
-        for kind, family, more in (("clip", "norm_linear", []),
-                                   ("siglip", "mlp", ["head.layernorm"])):
+        one = {
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+        }
+        for kind, family, more in (
+            ("clip", "norm_linear", []),
+            ("siglip", "mlp", ["head.layernorm"]),
+        ):
             with self.subTest(kind):
                 model = transformer(
-                    kind, text_config={**one, "vocab_size": 64},
-                    vision_config={**one, "image_size": 16, "patch_size": 8})
+                    kind,
+                    text_config={**one, "vocab_size": 64},
+                    vision_config={**one, "image_size": 16, "patch_size": 8},
+                )
                 expected = logits(model)
                 result = fuse_mlir.fuse_modules(model, only_faster=False)
                 # Both are read, or one would have no sites.
                 self.assertEqual(
-                    [path.removesuffix(".encoder.layers.0.layer_norm2")
-                     for path in (s.members[0] for s in result.fused)],
+                    [
+                        path.removesuffix(".encoder.layers.0.layer_norm2")
+                        for path in (s.members[0] for s in result.fused)
+                    ],
                     ["text_model", "vision_model"]
-                    + [f"vision_model.{path}" for path in more])
-                self.assertEqual({s.families for s in result.fused},
-                                 {(family,)})
+                    + [f"vision_model.{path}" for path in more],
+                )
+                self.assertEqual(
+                    {s.families for s in result.fused}, {(family,)}
+                )
                 self.assertTrue(fuse_mlir.verify(model))
                 fuse_mlir.unfuse_modules(model)
                 self.assertTrue(torch.equal(logits(model), expected))
 
     def test_full_width(self):
-        model = transformer("qwen3", hidden_size=1024, intermediate_size=3072,
-                            num_hidden_layers=1, num_attention_heads=2,
-                            num_key_value_heads=1, vocab_size=64,
-                            head_dim=16)
+        model = transformer(
+            "qwen3",
+            hidden_size=1024,
+            intermediate_size=3072,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            vocab_size=64,
+            head_dim=16,
+        )
         checks = fuse_mlir.verify(model)
         self.assertTrue(checks, str(checks))
 
@@ -114,8 +147,9 @@ class Architectures(unittest.TestCase):
         ids = torch.tensor([[5, 9, 33]])
 
         def tokens():
-            return model.generate(ids, max_new_tokens=8, do_sample=False,
-                                  pad_token_id=0).tolist()
+            return model.generate(
+                ids, max_new_tokens=8, do_sample=False, pad_token_id=0
+            ).tolist()
 
         expected = tokens()
         with fuse_mlir.fused(model, NORM_MLP) as result:
@@ -134,7 +168,8 @@ class Architectures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             model.save_pretrained(directory)
             loaded = AutoModelForCausalLM.from_pretrained(
-                directory, dtype=torch.bfloat16).eval()
+                directory, dtype=torch.bfloat16
+            ).eval()
         self.assertFalse(fused_sites(loaded))
         self.assertEqual(list(loaded.state_dict()), list(expected))
         for name, tensor in loaded.state_dict().items():
@@ -143,39 +178,57 @@ class Architectures(unittest.TestCase):
 
 @needs_library
 class Explanations(unittest.TestCase):
-
     def explain(self, kind, **settings):
-        return fuse_mlir.explain(transformer(kind, **settings),
-                                 only_faster=False)
+        return fuse_mlir.explain(
+            transformer(kind, **settings), only_faster=False
+        )
 
     def test_op_without_a_translation_is_named_with_its_line(self):
-        model = transformer("mixtral", **SIZES, num_key_value_heads=1,
-                            num_local_experts=4)
-        found = fuse_mlir.explain(model, {
-            (("RMSNorm", "model.layers.*.post_attention_layernorm"),
-             ("MixtralSparseMoeBlock", "model.layers.*.mlp")): "fuse"})
+        model = transformer(
+            "mixtral", **SIZES, num_key_value_heads=1, num_local_experts=4
+        )
+        found = fuse_mlir.explain(
+            model,
+            {
+                (
+                    ("RMSNorm", "model.layers.*.post_attention_layernorm"),
+                    ("MixtralSparseMoeBlock", "model.layers.*.mlp"),
+                ): "fuse"
+            },
+        )
         self.assertEqual([s.status for s in found], ["refused"] * 4)
-        self.assertRegex(found[0].reason, r"modeling_mixtral.py:\d+ \(module "
-                         r"'mlp.gate'\): no translation for 'aten")
+        self.assertRegex(
+            found[0].reason,
+            r"modeling_mixtral.py:\d+ \(module "
+            r"'mlp.gate'\): no translation for 'aten",
+        )
 
     def test_norm_that_attention_reads_too(self):
         found = self.explain("phi", **SIZES)
-        self.assertEqual([s.id for s in found[:2]],
-                         ["input_layernorm+mlp#0", "mlp#0"])
+        self.assertEqual(
+            [s.id for s in found[:2]], ["input_layernorm+mlp#0", "mlp#0"]
+        )
         self.assertEqual(len(found), 8)
-        self.assertIn("FUSE-N002 intermediate-has-other-users: the result of "
-                      "'model.layers.0.input_layernorm' is also read by "
-                      "'linear'", found[0].reason)
+        self.assertIn(
+            "FUSE-N002 intermediate-has-other-users: the result of "
+            "'model.layers.0.input_layernorm' is also read by "
+            "'linear'",
+            found[0].reason,
+        )
 
     def test_models_without_weights(self):
         from fuse_mlir.checkpoint.models import build_model
 
-        model = build_model("qwen3", {**LLAMA, "hidden_size": 4096,
-                                      "intermediate_size": 12288},
-                            torch.bfloat16)
+        model = build_model(
+            "qwen3",
+            {**LLAMA, "hidden_size": 4096, "intermediate_size": 12288},
+            torch.bfloat16,
+        )
         found = fuse_mlir.explain(model)
-        self.assertEqual([(s.status, s.families) for s in found],
-                         [("could fuse", ("gated_mlp",))] * 4)
+        self.assertEqual(
+            [(s.status, s.families) for s in found],
+            [("could fuse", ("gated_mlp",))] * 4,
+        )
 
     def test_fused_sites_and_forms(self):
         import json
@@ -183,12 +236,18 @@ class Explanations(unittest.TestCase):
         from fuse_mlir.reports import report
 
         model = transformer("llama", **LLAMA)
-        fuse_mlir.fuse_modules(model, {
-            tuple((c, g.replace("*", "2")) for c, g in next(iter(NORM_MLP))):
-            "fuse"})
+        fuse_mlir.fuse_modules(
+            model,
+            {
+                tuple(
+                    (c, g.replace("*", "2")) for c, g in next(iter(NORM_MLP))
+                ): "fuse"
+            },
+        )
         found = fuse_mlir.explain(model, only_faster=False)
-        self.assertEqual(sorted(s.status for s in found),
-                         ["could fuse"] * 3 + ["fused"])
+        self.assertEqual(
+            sorted(s.status for s in found), ["could fuse"] * 3 + ["fused"]
+        )
         self.assertTrue(str(found).endswith("1 fused, 3 could fuse\n"))
         self.assertEqual(len(json.loads(report.sites_json(found))), 4)
         page = report.sites_html(found, "<Llama>")
@@ -198,7 +257,6 @@ class Explanations(unittest.TestCase):
 
 @needs_library
 class Verification(unittest.TestCase):
-
     def test_a_wrong_kernel_is_found(self):
         model = transformer("llama", **LLAMA)
         fuse_mlir.fuse_modules(model, only_faster=False)

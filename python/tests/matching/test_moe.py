@@ -13,15 +13,23 @@ import fuse_mlir
 from fuse_mlir import native, slots
 from fuse_mlir.compiler import kernels
 from fuse_mlir.errors import UnknownExperts
-from fuse_mlir.slots.moe import add_expert_slots, remove_expert_slots
-from fuse_mlir.matching.moe import activation_of, looks_like_experts, moe_experts
 from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.matching.moe import (
+    activation_of,
+    looks_like_experts,
+    moe_experts,
+)
+from fuse_mlir.slots.moe import add_expert_slots, remove_expert_slots
 from tests.models import SIZES, needs_library, transformer
 
 torch.set_num_threads(1)
 
-MIXTRAL = {**SIZES, "num_hidden_layers": 2, "num_key_value_heads": 1,
-           "num_local_experts": 4}
+MIXTRAL = {
+    **SIZES,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 1,
+    "num_local_experts": 4,
+}
 IDS = torch.tensor([[5, 9, 33, 2]])
 #: Asks for the experts of any model.
 EXPERTS = {(("*Experts", "**.experts"),): "fuse"}
@@ -50,13 +58,13 @@ class Experts(nn.Module):
         gate, up = both.chunk(2, -1)
         if self.limit:
             gate = gate.clamp(max=self.limit)
-        each = torch.einsum("tho,thfo->thf", self.act(gate) * up,
-                            self.down_proj[index])
+        each = torch.einsum(
+            "tho,thfo->thf", self.act(gate) * up, self.down_proj[index]
+        )
         return (each * weights[..., None]).sum(1)
 
 
 class Recognition(unittest.TestCase):
-
     def test_what_holds_several_weights(self):
         self.assertTrue(looks_like_experts(Experts()))
         module = nn.Module()
@@ -68,25 +76,32 @@ class Recognition(unittest.TestCase):
     def test_activations_by_what_is_computed(self):
         self.assertEqual(activation_of(Experts(), "e"), "silu")
         self.assertEqual(activation_of(Experts(nn.GELU()), "e"), "gelu")
-        self.assertEqual(activation_of(Experts(nn.GELU("tanh")), "e"),
-                         "gelu_tanh")
+        self.assertEqual(
+            activation_of(Experts(nn.GELU("tanh")), "e"), "gelu_tanh"
+        )
 
     def refused(self, module, text):
         with self.assertRaisesRegex(UnknownExperts, text):
             activation_of(module, "mlp.experts")
 
     def test_other_functions(self):
-        self.refused(Experts(nn.ReLU()), "compute another function than gated "
-                     "MLPs with silu, gelu, gelu_tanh")
+        self.refused(
+            Experts(nn.ReLU()),
+            "compute another function than gated "
+            "MLPs with silu, gelu, gelu_tanh",
+        )
         # As small values would not show.
         self.refused(Experts(limit=7.0), "compute another function")
 
     def test_other_tensors(self):
         module = Experts()
         module.bias = nn.Parameter(torch.zeros(3, 8))
-        self.refused(module, "experts 'mlp.experts' have the tensors bias, "
-                     "down_proj, gate_up_proj; expected gate_up_proj and "
-                     "down_proj")
+        self.refused(
+            module,
+            "experts 'mlp.experts' have the tensors bias, "
+            "down_proj, gate_up_proj; expected gate_up_proj and "
+            "down_proj",
+        )
         module = Experts()
         module.down_proj = nn.Parameter(module.down_proj.mT.contiguous())
         self.refused(module, r"shapes \[3, 8, 6\] and \[3, 4, 6\]; expected")
@@ -99,34 +114,49 @@ class Recognition(unittest.TestCase):
             def forward(self, x, scores):
                 return x
 
-        self.refused(Scored(), "do not run with rows, indices and factors: "
-                     "TypeError")
+        self.refused(
+            Scored(), "do not run with rows, indices and factors: TypeError"
+        )
 
     def test_index_that_is_no_expert_adds_nothing(self):
         x, weights = torch.randn(2, 6), torch.ones(2, 2)
         module = Experts()
-        one = moe_experts(x, torch.tensor([[0, 3], [2, 3]]), weights,
-                          module.gate_up_proj, module.down_proj, "silu")
-        other = moe_experts(x, torch.tensor([[0], [2]]), weights[:, :1],
-                            module.gate_up_proj, module.down_proj, "silu")
+        one = moe_experts(
+            x,
+            torch.tensor([[0, 3], [2, 3]]),
+            weights,
+            module.gate_up_proj,
+            module.down_proj,
+            "silu",
+        )
+        other = moe_experts(
+            x,
+            torch.tensor([[0], [2]]),
+            weights[:, :1],
+            module.gate_up_proj,
+            module.down_proj,
+            "silu",
+        )
         self.assertTrue(torch.equal(one, other))
 
 
 @needs_library
 class Fused(unittest.TestCase):
-
     def test_mixtral(self):
         model = mixtral()
         before = logits(model)
         result = fuse_mlir.fuse_modules(model, EXPERTS)
-        self.assertEqual([(s.parent, s.id, s.families) for s in result], [
-            (f"model.layers.{i}.mlp", f"experts#{i}", ("moe_experts",))
-            for i in range(2)])
+        self.assertEqual(
+            [(s.parent, s.id, s.families) for s in result],
+            [
+                (f"model.layers.{i}.mlp", f"experts#{i}", ("moe_experts",))
+                for i in range(2)
+            ],
+        )
         checks = fuse_mlir.verify(model)
         self.assertTrue(checks, str(checks))
         # The kernel rounds the sum over experts once, PyTorch after each.
-        torch.testing.assert_close(logits(model), before, atol=3e-2,
-                                   rtol=2e-2)
+        torch.testing.assert_close(logits(model), before, atol=3e-2, rtol=2e-2)
         # Another number of tokens needs no other kernel.
         kernel = fused_sites(model)[0][1]._kernel
         logits(model, IDS[:, :1])
@@ -136,20 +166,31 @@ class Fused(unittest.TestCase):
 
     def test_shared_expert_is_a_place_of_its_own(self):
         model = transformer(
-            "qwen2_moe", **{**SIZES, "num_hidden_layers": 1},
-            num_key_value_heads=1, num_experts=4, num_experts_per_tok=2,
-            moe_intermediate_size=32, shared_expert_intermediate_size=48)
+            "qwen2_moe",
+            **{**SIZES, "num_hidden_layers": 1},
+            num_key_value_heads=1,
+            num_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=32,
+            shared_expert_intermediate_size=48,
+        )
         found = fuse_mlir.explain(model, only_faster=False)
-        self.assertEqual([(s.id, s.status, s.families) for s in found],
-                         [("experts#0", "refused", ()),
-                          ("shared_expert#0", "could fuse", ("gated_mlp",))])
+        self.assertEqual(
+            [(s.id, s.status, s.families) for s in found],
+            [
+                ("experts#0", "refused", ()),
+                ("shared_expert#0", "could fuse", ("gated_mlp",)),
+            ],
+        )
 
     def test_only_when_asked_for(self):
         with self.assertRaisesRegex(
-                fuse_mlir.FuseError, "FUSE-N014 family-not-requested: the "
-                "kernel for experts 'model.layers.0.mlp.experts' is slower "
-                "than grouped products, but for few tokens in 16 bits on a "
-                "GPU; a pattern such as"):
+            fuse_mlir.FuseError,
+            "FUSE-N014 family-not-requested: the "
+            "kernel for experts 'model.layers.0.mlp.experts' is slower "
+            "than grouped products, but for few tokens in 16 bits on a "
+            "GPU; a pattern such as",
+        ):
             fuse_mlir.fuse_modules(mixtral())
 
     def test_finding_11_many_rows_run_the_experts(self):
@@ -159,8 +200,11 @@ class Fused(unittest.TestCase):
         logits(model)
         # Four experts, of which a token has two.
         self.assertEqual([s._kernel.most_rows for s in sites], [2, 2])
-        self.assertIn("moe_experts for up to 2 rows; calls with more run the "
-                      "experts as they are", str(fuse_mlir.explain(model)))
+        self.assertIn(
+            "moe_experts for up to 2 rows; calls with more run the "
+            "experts as they are",
+            str(fuse_mlir.explain(model)),
+        )
         with mock.patch.object(kernels, "call", wraps=kernels.call) as call:
             many = logits(model)
             self.assertEqual(call.call_count, 0)
@@ -173,16 +217,18 @@ class Fused(unittest.TestCase):
         model = mixtral()
 
         def tokens():
-            return model.generate(IDS, max_new_tokens=6, do_sample=False,
-                                  pad_token_id=0).tolist()
+            return model.generate(
+                IDS, max_new_tokens=6, do_sample=False, pad_token_id=0
+            ).tolist()
 
         expected = tokens()
         with fuse_mlir.fused(model, EXPERTS):
             self.assertEqual(tokens(), expected)
 
     def test_gradients_are_those_of_the_experts(self):
-        model = transformer("mixtral", torch.float32,
-                            **MIXTRAL).requires_grad_()
+        model = transformer(
+            "mixtral", torch.float32, **MIXTRAL
+        ).requires_grad_()
 
         def gradient():
             model.zero_grad()
@@ -191,16 +237,23 @@ class Fused(unittest.TestCase):
 
         expected = gradient()
         with fuse_mlir.fused(model, EXPERTS):
-            torch.testing.assert_close(gradient(), expected, rtol=1e-4,
-                                       atol=1e-5)
+            torch.testing.assert_close(
+                gradient(), expected, rtol=1e-4, atol=1e-5
+            )
 
     def test_biases_are_refused_by_name(self):
-        model = transformer("gpt_oss", **{**SIZES, "num_hidden_layers": 1},
-                            num_key_value_heads=1, num_local_experts=4,
-                            head_dim=16)
-        self.assertRegex(fuse_mlir.explain(model)[0].reason,
-                         "FUSE-N225 .*experts 'model.layers.0.mlp.experts' "
-                         "have the tensors down_proj, down_proj_bias")
+        model = transformer(
+            "gpt_oss",
+            **{**SIZES, "num_hidden_layers": 1},
+            num_key_value_heads=1,
+            num_local_experts=4,
+            head_dim=16,
+        )
+        self.assertRegex(
+            fuse_mlir.explain(model)[0].reason,
+            "FUSE-N225 .*experts 'model.layers.0.mlp.experts' "
+            "have the tensors down_proj, down_proj_bias",
+        )
 
     def test_code_for_gpus(self):
         model = mixtral()
@@ -211,24 +264,35 @@ class Fused(unittest.TestCase):
 
     def test_family_is_demanded(self):
         pattern = (("MixtralExperts", "model.layers.*.mlp.experts"),)
-        self.assertEqual(len(fuse_mlir.fuse_modules(
-            mixtral(), {pattern: "fuse:moe_experts"}).fused), 2)
-        with self.assertRaisesRegex(fuse_mlir.FuseError, "the members form "
-                                    "moe_experts, and the pattern asks for mlp"):
+        self.assertEqual(
+            len(
+                fuse_mlir.fuse_modules(
+                    mixtral(), {pattern: "fuse:moe_experts"}
+                ).fused
+            ),
+            2,
+        )
+        with self.assertRaisesRegex(
+            fuse_mlir.FuseError,
+            "the members form moe_experts, and the pattern asks for mlp",
+        ):
             fuse_mlir.fuse_modules(mixtral(), {pattern: "fuse:mlp"})
 
 
 @needs_library
 class Bound(unittest.TestCase):
-
     def setUp(self):
         self.model = mixtral()
         self.before = logits(self.model)
         self.context = slots.Context()
 
     def bind(self, kernel, **options):
-        return slots.bind(self.model, {"bind": {"moe_experts": kernel}},
-                          self.context, **options)
+        return slots.bind(
+            self.model,
+            {"bind": {"moe_experts": kernel}},
+            self.context,
+            **options,
+        )
 
     def slot(self):
         return self.model.model.layers[0].mlp.experts.experts_slot
@@ -246,8 +310,10 @@ class Bound(unittest.TestCase):
     def test_kernel(self):
         add_expert_slots(self.model)
         report = self.bind("fuse")
-        self.assertEqual([c["path"] for c in report["calls"]],
-                         [f"model.layers.{i}.mlp.experts" for i in range(2)])
+        self.assertEqual(
+            [c["path"] for c in report["calls"]],
+            [f"model.layers.{i}.mlp.experts" for i in range(2)],
+        )
         bound = logits(self.model)
         torch.testing.assert_close(bound, self.before, atol=3e-2, rtol=2e-2)
         # One program for all numbers of tokens, one for a single token.
@@ -259,8 +325,9 @@ class Bound(unittest.TestCase):
     def test_compiled_without_a_graph_break(self):
         add_expert_slots(self.model)
         self.bind("fuse")
-        compiled = torch.compile(self.model, fullgraph=True,
-                                 backend="aot_eager")
+        compiled = torch.compile(
+            self.model, fullgraph=True, backend="aot_eager"
+        )
         with self.assertRaisesRegex(Exception, "call the model once before"):
             logits(compiled)
         bound = logits(self.model)

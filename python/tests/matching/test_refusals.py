@@ -102,12 +102,19 @@ class Refusals(unittest.TestCase):
         return model, x
 
     def test_paths(self):
-        self.refused(r"FUSE-N201 .*'layers.7.norm'; modules of class 'Norm': "
-                     "layers.0.norm", pattern=(("Norm", "layers.7.norm"),))
-        self.refused("FUSE-N202", pattern=(("Norm", "layers.0.norm"),
-                                           ("Linear", "**.gate")))
-        self.refused("no module has class 'Nurm'; there are ",
-                     pattern=(("Nurm", "norm"),))
+        self.refused(
+            r"FUSE-N201 .*'layers.7.norm'; modules of class 'Norm': "
+            "layers.0.norm",
+            pattern=(("Norm", "layers.7.norm"),),
+        )
+        self.refused(
+            "FUSE-N202",
+            pattern=(("Norm", "layers.0.norm"), ("Linear", "**.gate")),
+        )
+        self.refused(
+            "no module has class 'Nurm'; there are ",
+            pattern=(("Nurm", "norm"),),
+        )
 
     def test_children_and_classes(self):
         model, x = net(2)
@@ -115,25 +122,41 @@ class Refusals(unittest.TestCase):
         model.layers[1].forward = lambda x: x
         result = fuse(model, x, strict=False)
         self.assertEqual([s.status for s in result], ["fused", "refused"])
-        self.assertIn("FUSE-N203 child-missing: 'layers.1' has no child for "
-                      "path 'layers.*.mlp'", result[1].reason)
-        self.refused("FUSE-N204 class-differs: 'layers.0.mlp' is a MLP, the "
-                     "pattern says FFN",
-                     pattern=(CHAIN[0], ("FFN", "layers.*.mlp")))
+        self.assertIn(
+            "FUSE-N203 child-missing: 'layers.1' has no child for "
+            "path 'layers.*.mlp'",
+            result[1].reason,
+        )
+        self.refused(
+            "FUSE-N204 class-differs: 'layers.0.mlp' is a MLP, the "
+            "pattern says FFN",
+            pattern=(CHAIN[0], ("FFN", "layers.*.mlp")),
+        )
 
     def test_flow(self):
-        self.refused("FUSE-N205 member-not-called: no forward calls "
-                     "'layers.0.norm'", Unused)
-        self.refused("FUSE-N206 not-a-chain: the result of 'layers.0.norm' "
-                     "does not go to 'layers.0.mlp', which reads a result of "
-                     "'mul' in module 'layers.0'", Cast)
-        self.refused("FUSE-N002 intermediate-has-other-users: the result of "
-                     "'layers.0.norm' is also read by 'add' in module "
-                     "'layers.0'", TwoReaders)
-        self.refused("FUSE-N207 side-input-made-later: argument 1 of "
-                     "'layers.0.mlp'", LateInput)
-        self.refused("FUSE-N214 no-result: 'layers.0.norm' returns a tuple",
-                     Tuple)
+        self.refused(
+            "FUSE-N205 member-not-called: no forward calls 'layers.0.norm'",
+            Unused,
+        )
+        self.refused(
+            "FUSE-N206 not-a-chain: the result of 'layers.0.norm' "
+            "does not go to 'layers.0.mlp', which reads a result of "
+            "'mul' in module 'layers.0'",
+            Cast,
+        )
+        self.refused(
+            "FUSE-N002 intermediate-has-other-users: the result of "
+            "'layers.0.norm' is also read by 'add' in module "
+            "'layers.0'",
+            TwoReaders,
+        )
+        self.refused(
+            "FUSE-N207 side-input-made-later: argument 1 of 'layers.0.mlp'",
+            LateInput,
+        )
+        self.refused(
+            "FUSE-N214 no-result: 'layers.0.norm' returns a tuple", Tuple
+        )
 
     def test_a_side_input_that_the_first_member_reads_too(self):
         model, x = net(1, SideInput)
@@ -145,25 +168,31 @@ class Refusals(unittest.TestCase):
         def watch(*_):
             pass
 
-        self.refused("FUSE-N208 has-hooks: 'layers.0.mlp.gate' has a forward "
-                     "hook, watch", change=lambda m:
-                     m.layers[0].mlp.gate.register_forward_hook(watch))
-        self.refused("'layers.0.mlp' has a forward pre-hook, watch",
-                     change=lambda m:
-                     m.layers[0].mlp.register_forward_pre_hook(watch))
-        self.refused("'layers.0.norm' has a forward hook, watch",
-                     change=lambda m:
-                     m.layers[0].norm.register_forward_hook(watch))
-        self.refused("'layers.0.mlp' has a backward hook",
-                     change=lambda m:
-                     m.layers[0].mlp.register_full_backward_hook(watch))
+        self.refused(
+            "FUSE-N208 has-hooks: 'layers.0.mlp.gate' has a forward "
+            "hook, watch",
+            change=lambda m: m.layers[0].mlp.gate.register_forward_hook(watch),
+        )
+        self.refused(
+            "'layers.0.mlp' has a forward pre-hook, watch",
+            change=lambda m: m.layers[0].mlp.register_forward_pre_hook(watch),
+        )
+        self.refused(
+            "'layers.0.norm' has a forward hook, watch",
+            change=lambda m: m.layers[0].norm.register_forward_hook(watch),
+        )
+        self.refused(
+            "'layers.0.mlp' has a backward hook",
+            change=lambda m: m.layers[0].mlp.register_full_backward_hook(watch),
+        )
 
         def own_forward(model):
             mlp = model.layers[0].mlp
             mlp.forward = functools.partial(mlp.forward)
 
-        self.refused("'layers.0.mlp' has a forward of its own",
-                     change=own_forward)
+        self.refused(
+            "'layers.0.mlp' has a forward of its own", change=own_forward
+        )
         # That of the class is none, though it is set.
         model, x = net(1)
         model.layers[0].mlp.forward = model.layers[0].mlp.forward
@@ -179,7 +208,8 @@ class Refusals(unittest.TestCase):
         seen = []
         norm = model.layers[0].norm
         handle = norm.register_forward_pre_hook(
-            lambda m, args: seen.append(1) or (2 * args[0],))
+            lambda m, args: seen.append(1) or (2 * args[0],)
+        )
         expected = model(x)
         fuse(model, x)
         self.assertEqual(seen, [1])
@@ -194,9 +224,12 @@ class Refusals(unittest.TestCase):
         model, x = net(1)
         fuse(model, x)
         handle = model.layers[0].mlp.up.register_forward_hook(print)
-        with self.assertRaisesRegex(FuseError, "'mlp.up' of site "
-                                    r"'norm\+mlp#0' got a forward hook, "
-                                    "print after it was fused"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "'mlp.up' of site "
+            r"'norm\+mlp#0' got a forward hook, "
+            "print after it was fused",
+        ):
             model(x)
         handle.remove()
         model(x)
@@ -205,14 +238,18 @@ class Refusals(unittest.TestCase):
         def plan(model):
             model.layers[0].mlp.up._hf_tp_plan = "colwise"
 
-        self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up' has the "
-                     "plan 'colwise'", change=plan)
+        self.refused(
+            "FUSE-N209 tensor-parallel: 'layers.0.mlp.up' has the "
+            "plan 'colwise'",
+            change=plan,
+        )
 
         def zero3(model):
             model.layers[0].mlp.up.weight.ds_id = 1
 
-        self.refused("'layers.0.mlp.up.weight' is partitioned by ZeRO-3",
-                     change=zero3)
+        self.refused(
+            "'layers.0.mlp.up.weight' is partitioned by ZeRO-3", change=zero3
+        )
 
         class DTensor(nn.Parameter):
             pass
@@ -221,40 +258,58 @@ class Refusals(unittest.TestCase):
             up = model.layers[0].mlp.up
             up.weight = DTensor(up.weight.detach(), requires_grad=False)
 
-        self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is "
-                     "a DTensor", change=sharded)
+        self.refused(
+            "FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is a DTensor",
+            change=sharded,
+        )
 
     def test_models_that_transformers_has_sharded(self):
         import torch.distributed as dist
         from torch.distributed.device_mesh import init_device_mesh
-        from transformers.distributed.tensor_parallel import apply_tensor_parallelism
+        from transformers.distributed.tensor_parallel import (
+            apply_tensor_parallelism,
+        )
 
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0,
-                                world_size=1)
+        dist.init_process_group(
+            "gloo", store=dist.HashStore(), rank=0, world_size=1
+        )
         self.addCleanup(dist.destroy_process_group)
         model = transformer("qwen3", torch.float32, **LLAMA)
         mlp = "model.layers.1.mlp"
-        plan = {f"{mlp}.gate_proj": "colwise", f"{mlp}.up_proj": "colwise",
-                f"{mlp}.down_proj": "rowwise"}
+        plan = {
+            f"{mlp}.gate_proj": "colwise",
+            f"{mlp}.up_proj": "colwise",
+            f"{mlp}.down_proj": "rowwise",
+        }
         apply_tensor_parallelism(
-            model, init_device_mesh("cpu", (1,)),
-            {**plan, **{f"{name}.weight": style
-                        for name, style in plan.items()}})
+            model,
+            init_device_mesh("cpu", (1,)),
+            {
+                **plan,
+                **{f"{name}.weight": style for name, style in plan.items()},
+            },
+        )
         found = fuse_mlir.explain(model, only_faster=False)
-        self.assertEqual([s.status for s in found], [
-            "could fuse", "refused", "could fuse", "could fuse"])
+        self.assertEqual(
+            [s.status for s in found],
+            ["could fuse", "refused", "could fuse", "could fuse"],
+        )
         self.assertRegex(
-            found[1].reason, "FUSE-N209 tensor-parallel: 'model.layers.1.mlp."
+            found[1].reason,
+            "FUSE-N209 tensor-parallel: 'model.layers.1.mlp."
             r"gate_proj.weight' is a DTensor, \S+\(.*0\), distributed by "
-            "ColwiseParallel of transformers; load the model in one process")
+            "ColwiseParallel of transformers; load the model in one process",
+        )
         # What runs instead of the reduction leaves parts of sums.
         down = model.get_submodule(mlp).down_proj
         del down.__dict__["forward"]
         for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
             with self.assertRaisesRegex(
-                    FuseError, "FUSE-N209 .*'model.layers.1.mlp.down_proj."
-                    r"weight' is a DTensor, \S+\(.*1\), and no forward or "
-                    "hook of its module adds up or gathers"):
+                FuseError,
+                "FUSE-N209 .*'model.layers.1.mlp.down_proj."
+                r"weight' is a DTensor, \S+\(.*1\), and no forward or "
+                "hook of its module adds up or gathers",
+            ):
                 call(model)
 
     def test_tensors_that_compute_their_values(self):
@@ -264,7 +319,8 @@ class Refusals(unittest.TestCase):
             @staticmethod
             def __new__(cls, values):
                 return torch.Tensor._make_wrapper_subclass(
-                    cls, values.shape, dtype=torch.float32)
+                    cls, values.shape, dtype=torch.float32
+                )
 
             def __init__(self, values):
                 self.stored = values
@@ -273,8 +329,10 @@ class Refusals(unittest.TestCase):
             def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
                 if func is torch.ops.aten.detach.default:
                     return args[0]
-                return func(*tree_map_only(
-                    cls, lambda t: t.stored.float(), args), **(kwargs or {}))
+                return func(
+                    *tree_map_only(cls, lambda t: t.stored.float(), args),
+                    **(kwargs or {}),
+                )
 
         def store(model):
             up = model.layers[0].mlp.up
@@ -284,10 +342,12 @@ class Refusals(unittest.TestCase):
         store(model)
         result = fuse(model, x, strict=False)
         self.assertEqual(
-            result[0].reason, "FUSE-N227 opaque-tensor: "
+            result[0].reason,
+            "FUSE-N227 opaque-tensor: "
             "'layers.0.mlp.up.weight' is a Stored, a tensor whose values no "
             "kernel can read; fuse the model before a package replaces its "
-            "tensors")
+            "tensors",
+        )
 
         # One that comes later is computed before the kernel reads it.
         model, x = net(1)
@@ -301,44 +361,63 @@ class Refusals(unittest.TestCase):
         model, x = net(1)
         model.layers[0].norm.to("meta")._hf_hook = OrderedDict()
         model.layers[0].norm.forward = lambda x: x.item()
-        with self.assertRaisesRegex(FlowError, "hooks of accelerate move its "
-                                    "weights, and do not run here"):
+        with self.assertRaisesRegex(
+            FlowError,
+            "hooks of accelerate move its weights, and do not run here",
+        ):
             fuse(model, x)
 
     def test_kernels(self):
         model, x = net(1)
-        with self.assertRaisesRegex(PatternError, "unknown kernel 'org/r:K'; "
-                                    "expected 'fuse', a family"):
+        with self.assertRaisesRegex(
+            PatternError, "unknown kernel 'org/r:K'; expected 'fuse', a family"
+        ):
             fuse(model, x, {CHAIN: "org/r:K"})
-        with self.assertRaisesRegex(FuseError, "FUSE-N218 other-family: the "
-                                    "members form gated_mlp, and the pattern "
-                                    "asks for mlp; ask for 'fuse' or "
-                                    "'fuse:gated_mlp'"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "FUSE-N218 other-family: the "
+            "members form gated_mlp, and the pattern "
+            "asks for mlp; ask for 'fuse' or "
+            "'fuse:gated_mlp'",
+        ):
             fuse(model, x, {CHAIN: "fuse:mlp"})
 
     def test_bodies(self):
-        self.refused(r"FUSE-N219 .*test_refusals.py:\d+ \(module 'mlp'\): no "
-                     "translation for 'aten.sort.default'", OddBlock)
+        self.refused(
+            r"FUSE-N219 .*test_refusals.py:\d+ \(module 'mlp'\): no "
+            "translation for 'aten.sort.default'",
+            OddBlock,
+        )
 
     def test_arguments_without_a_translation(self):
         for function, why in (
-                (lambda x: x * x.shape[0], "'aten.mul.Tensor' with the size"),
-                (lambda x: x ** x.shape[0], "'aten.pow.Tensor_Scalar' with "
-                 "these arguments: TypeError: "),
-                (lambda x: (x + 0j).real, "'aten.add.Tensor' with these "
-                 "arguments: KeyError: torch.complex64"),
-                (lambda x: x * x.sum().item(), "'aten.mul.Tensor' with these "
-                 "arguments: GuardOnDataDependentSymNode: ")):
+            (lambda x: x * x.shape[0], "'aten.mul.Tensor' with the size"),
+            (
+                lambda x: x ** x.shape[0],
+                "'aten.pow.Tensor_Scalar' with these arguments: TypeError: ",
+            ),
+            (
+                lambda x: (x + 0j).real,
+                "'aten.add.Tensor' with these "
+                "arguments: KeyError: torch.complex64",
+            ),
+            (
+                lambda x: x * x.sum().item(),
+                "'aten.mul.Tensor' with these "
+                "arguments: GuardOnDataDependentSymNode: ",
+            ),
+        ):
+
             class Odd(MLP):
                 def forward(self, x, function=function):
                     return function(super().forward(x))
 
             model, x = net(2)
             model.layers[0].mlp.__class__ = Odd
-            result = fuse_mlir.fuse_modules(model, inputs=x,
-                                            only_faster=False)
-            self.assertIn(f"(module 'mlp'): no translation for {why}",
-                          result[0].reason)
+            result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+            self.assertIn(
+                f"(module 'mlp'): no translation for {why}", result[0].reason
+            )
             self.assertEqual([s.parent for s in result.fused], ["layers.1"])
 
     def test_modules_of_torch_jit(self):
@@ -348,16 +427,24 @@ class Refusals(unittest.TestCase):
             owner = model.get_submodule(parent)
             setattr(owner, name, torch.jit.script(getattr(owner, name)))
             expected = model(x)
-            result = fuse(model, x, {(("*", "layers.*.norm"),
-                                      ("*", "layers.*.mlp")): "fuse"},
-                          strict=False)
-            self.assertIn(f"FUSE-N222 not-traceable: 'layers.0.{path}' is a "
-                          "torch.jit.ScriptModule", result[0].reason)
+            result = fuse(
+                model,
+                x,
+                {(("*", "layers.*.norm"), ("*", "layers.*.mlp")): "fuse"},
+                strict=False,
+            )
+            self.assertIn(
+                f"FUSE-N222 not-traceable: 'layers.0.{path}' is a "
+                "torch.jit.ScriptModule",
+                result[0].reason,
+            )
             # The other layer is as any.
             self.assertEqual([s.parent for s in result.fused], ["layers.1"])
             torch.testing.assert_close(model(x), expected)
-        with self.assertRaisesRegex(FuseError, "FUSE-N222 not-traceable: the model "
-                                    "is a torch.jit.ScriptModule"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "FUSE-N222 not-traceable: the model is a torch.jit.ScriptModule",
+        ):
             fuse(torch.jit.script(MLP(8, 16)), x)
 
     def test_modules_of_torch_jit_get_tensors_with_data(self):
@@ -388,29 +475,39 @@ class Refusals(unittest.TestCase):
                 super().__init__()
                 self.mlp = CountingMLP(8, 16)
 
-        model, _ = self.refused("FUSE-N223 .*the forward of 'layers.0.mlp' "
-                                "changes its attribute 'calls'", Counting)
+        model, _ = self.refused(
+            "FUSE-N223 .*the forward of 'layers.0.mlp' "
+            "changes its attribute 'calls'",
+            Counting,
+        )
         self.assertEqual(model.layers[0].mlp.calls, 0)
 
     def test_overlaps_and_shared_modules(self):
         model, x = net(1)
         fuse(model, x)
-        with self.assertRaisesRegex(FuseError, "FUSE-N213 already-fused: "
-                                    "'layers.0.norm' is a member of site"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "FUSE-N213 already-fused: 'layers.0.norm' is a member of site",
+        ):
             fuse(model, x)
 
         def share(model):
             model.again = model.layers[0].mlp
 
-        self.refused("'layers.0.mlp' is the same module as 'again'",
-                     change=share)
+        self.refused(
+            "'layers.0.mlp' is the same module as 'again'", change=share
+        )
 
     def test_dropout_in_training(self):
         class Dropping(Block):
             def __init__(self):
                 super().__init__()
-                self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(),
-                                         nn.Dropout(0.5), nn.Linear(16, 8))
+                self.mlp = nn.Sequential(
+                    nn.Linear(8, 16),
+                    nn.ReLU(),
+                    nn.Dropout(0.5),
+                    nn.Linear(16, 8),
+                )
 
         pattern = (CHAIN[0], ("Sequential", "layers.*.mlp"))
         self.refused("training mode", Dropping, lambda m: m.train(), pattern)
@@ -418,8 +515,9 @@ class Refusals(unittest.TestCase):
         fuse(model, x, {pattern: "fuse"})
         model(x)
         model.train()
-        with self.assertRaisesRegex(FuseError, "has dropout or batch "
-                                    "statistics and is in training mode"):
+        with self.assertRaisesRegex(
+            FuseError, "has dropout or batch statistics and is in training mode"
+        ):
             model(x)
 
     def test_another_flow_in_a_later_call(self):
@@ -434,17 +532,22 @@ class Refusals(unittest.TestCase):
         fuse(model, x)
         model(x)
         model.layers[0].again = True
-        with self.assertRaisesRegex(FuseError, "FUSE-N206 not-a-chain: in "
-                                    "this call the input of FusedIdentity"):
+        with self.assertRaisesRegex(
+            FuseError,
+            "FUSE-N206 not-a-chain: in this call the input of FusedIdentity",
+        ):
             model(x)
 
     def test_models_without_known_inputs(self):
         model, _ = net(1)
-        with self.assertRaisesRegex(FlowError, "cannot infer example inputs for "
-                                    "Net; pass inputs="):
+        with self.assertRaisesRegex(
+            FlowError, "cannot infer example inputs for Net; pass inputs="
+        ):
             fuse_mlir.fuse_modules(model, {CHAIN: "fuse"})
-        with self.assertRaisesRegex(FlowError, "Net fails on its example "
-                                    "inputs, so that its data flow is"):
+        with self.assertRaisesRegex(
+            FlowError,
+            "Net fails on its example inputs, so that its data flow is",
+        ):
             fuse(model, torch.randn(3, 5))
 
     def test_sizes_of_images(self):
@@ -454,18 +557,25 @@ class Refusals(unittest.TestCase):
 
         model = nn.Linear(8, 8)
         model.main_input_name = "pixel_values"
-        for size, expected in ((16, (16, 16)), ((16, 24), (16, 24)),
-                               (None, (224, 224))):
+        for size, expected in (
+            (16, (16, 16)),
+            ((16, 24), (16, 24)),
+            (None, (224, 224)),
+        ):
             model.config = SimpleNamespace(image_size=size, num_channels=1)
-            self.assertEqual(default_inputs(model)["pixel_values"].shape,
-                             (2, 1, *expected))
+            self.assertEqual(
+                default_inputs(model)["pixel_values"].shape, (2, 1, *expected)
+            )
 
     def test_linears_that_are_no_kernel(self):
         model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 8)).eval()
         found = fuse_mlir.explain(model, inputs=torch.randn(3, 8))
-        self.assertRegex(found[0].reason, "FUSE-N221 no-kernel: the members "
-                         "are linear, linear, and no kernel consists of "
-                         "these; there are gated_mlp, ")
+        self.assertRegex(
+            found[0].reason,
+            "FUSE-N221 no-kernel: the members "
+            "are linear, linear, and no kernel consists of "
+            "these; there are gated_mlp, ",
+        )
 
     def test_mlps_that_are_no_module(self):
         class Layer(nn.Module):
@@ -482,19 +592,30 @@ class Refusals(unittest.TestCase):
                 return self.down(gate * self.up(x))
 
         found = fuse_mlir.explain(Layer().eval(), inputs=torch.randn(3, 8))
-        self.assertEqual([(s.id, s.reason) for s in found], [(
-            "up+down#0", "FUSE-N206 not-a-chain: between 'up' and 'down' the "
-            "model computes 'mul' by itself; a chain consists of modules, so "
-            "put the MLP into one")])
+        self.assertEqual(
+            [(s.id, s.reason) for s in found],
+            [
+                (
+                    "up+down#0",
+                    "FUSE-N206 not-a-chain: between 'up' and 'down' the "
+                    "model computes 'mul' by itself; a chain consists of modules, so "
+                    "put the MLP into one",
+                )
+            ],
+        )
         layer = nn.TransformerDecoderLayer(8, 2, 16).eval()
         x = torch.randn(3, 8)
-        self.assertIn("between 'linear1' and 'linear2' the model computes "
-                      "'relu' by itself",
-                      fuse_mlir.explain(layer, inputs=(x, x))[0].reason)
+        self.assertIn(
+            "between 'linear1' and 'linear2' the model computes "
+            "'relu' by itself",
+            fuse_mlir.explain(layer, inputs=(x, x))[0].reason,
+        )
 
     def test_inputs_that_a_model_fails_on(self):
-        with self.assertRaisesRegex(FlowError, "Linear fails on its example "
-                                    "inputs, .*; pass others as inputs="):
+        with self.assertRaisesRegex(
+            FlowError,
+            "Linear fails on its example inputs, .*; pass others as inputs=",
+        ):
             fuse_mlir.explain(nn.Linear(8, 8), inputs=torch.randn(3, 9))
 
     def test_models_without_chains(self):
@@ -503,18 +624,27 @@ class Refusals(unittest.TestCase):
 
 
 class NoModules(unittest.TestCase):
-
     def test_names_of_models(self):
-        for function in (fuse_mlir.fuse_modules, fuse_mlir.explain,
-                         fuse_mlir.verify, fuse_mlir.unfuse_modules,
-                         lambda model: fuse_mlir.calibrate(model, [1])):
-            for model, kind in (("qwen3", "str"), (None, "NoneType"),
-                                (nn.Linear, "type")):
+        for function in (
+            fuse_mlir.fuse_modules,
+            fuse_mlir.explain,
+            fuse_mlir.verify,
+            fuse_mlir.unfuse_modules,
+            lambda model: fuse_mlir.calibrate(model, [1]),
+        ):
+            for model, kind in (
+                ("qwen3", "str"),
+                (None, "NoneType"),
+                (nn.Linear, "type"),
+            ):
                 with self.assertRaisesRegex(
-                        TypeError, f"the model is of type {kind}; expected a "
-                        "torch.nn.Module"):
+                    TypeError,
+                    f"the model is of type {kind}; expected a torch.nn.Module",
+                ):
                     function(model)
         for target in ("qwen3", int):
-            with self.assertRaisesRegex(TypeError, "compile_module takes a "
-                                        "torch.nn.Module or a class of them"):
+            with self.assertRaisesRegex(
+                TypeError,
+                "compile_module takes a torch.nn.Module or a class of them",
+            ):
                 fuse_mlir.compile_module(target)

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir.reports import report
-from fuse_mlir.quantized.flips import match_flips
 from fuse_mlir.compiler.kernels import Kernel
-from fuse_mlir.quantized.value_range import quantize
+from fuse_mlir.quantized.flips import match_flips
 from fuse_mlir.quantized.stored import Policy, StoredLinear, StoredParts
+from fuse_mlir.quantized.value_range import quantize
+from fuse_mlir.reports import report
 from tests.models import needs_library
 
 SCALE = 0.0371
@@ -30,7 +30,6 @@ def chain():
 
 
 class Codes(unittest.TestCase):
-
     def setUp(self):
         self.chain = chain()
         torch.manual_seed(1)
@@ -75,14 +74,14 @@ class Codes(unittest.TestCase):
         self.assertTrue(torch.equal(matched, self.exact))
 
     def test_rows_that_are_no_rows_of_the_chain(self):
-        matched, count = match_flips(self.chain, [self.x[None]], self.exact,
-                                     self.either[0], ERROR)
+        matched, count = match_flips(
+            self.chain, [self.x[None]], self.exact, self.either[0], ERROR
+        )
         self.assertEqual(count, 0)
         self.assertIs(matched, self.exact)
 
 
 class Mlp(nn.Module):
-
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
@@ -97,7 +96,6 @@ class Mlp(nn.Module):
 
 @needs_library
 class Verify(unittest.TestCase):
-
     def setUp(self):
         self.model = Mlp().eval()
         torch.manual_seed(1)
@@ -116,8 +114,9 @@ class Verify(unittest.TestCase):
         self.assertIn("stored codes at ties of double precision", check.detail)
         # What is left is rounding of f32.
         self.assertLess(float(check.detail.split()[2].rstrip(",")), 1e-6)
-        with mock.patch.object(report, "match_flips",
-                               lambda c, i, exact, o, e: (exact, 0)):
+        with mock.patch.object(
+            report, "match_flips", lambda c, i, exact, o, e: (exact, 0)
+        ):
             blind = self.check(self.x)
         self.assertGreater(float(blind.detail.split()[2].rstrip(",")), 1e-5)
 
@@ -128,8 +127,12 @@ class Verify(unittest.TestCase):
             result = run(kernel, *args)
             down = kernel.chain.get_submodule("down")
             # Codes from one to two are an eighth apart.
-            step = 0.125 * down.scale_of_input * down.scale_of_weight \
+            step = (
+                0.125
+                * down.scale_of_input
+                * down.scale_of_weight
                 * down.stored[:, 7].float()
+            )
             result[17] += 0.1 * step
             return result
 

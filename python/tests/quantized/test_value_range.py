@@ -9,11 +9,15 @@ import numpy as np
 import torch
 
 from fuse_mlir.errors import RangeError
-from fuse_mlir.quantized.value_range import Range, choose_scale, dequantize, quantize
+from fuse_mlir.quantized.value_range import (
+    Range,
+    choose_scale,
+    dequantize,
+    quantize,
+)
 
 
 class RangeTest(unittest.TestCase):
-
     def test_batches_count_as_one(self) -> None:
         values = np.random.default_rng(0).normal(size=10000)
         whole, parts = Range(), Range()
@@ -51,7 +55,6 @@ class RangeTest(unittest.TestCase):
 
 
 class ScaleTest(unittest.TestCase):
-
     def test_amax_maps_the_largest_to_the_largest_code(self) -> None:
         seen = Range()
         seen.add(np.array([0.5, -8.96]))
@@ -76,8 +79,9 @@ class ScaleTest(unittest.TestCase):
             seen.add(values)
             best = choose_scale(seen, storage, "mse")
             amax = choose_scale(seen, storage, "amax")
-            self.assertLessEqual(best.relative_mse,
-                                 amax.relative_mse * (1 + 1e-6))
+            self.assertLessEqual(
+                best.relative_mse, amax.relative_mse * (1 + 1e-6)
+            )
 
     def test_errors_name_what_exists(self) -> None:
         seen = Range()
@@ -94,7 +98,6 @@ class ScaleTest(unittest.TestCase):
 
 
 class QuantizeTest(unittest.TestCase):
-
     def test_saturates_and_keeps_nan(self) -> None:
         values = torch.tensor([465.0, -1e9, float("inf"), float("nan"), 0.0])
         stored = quantize(values, 1.0, "f8E4M3FN").float()

@@ -13,16 +13,17 @@ EXAMPLE = ROOT / "examples" / "decoder-model.mlir"
 
 
 class Explain(unittest.TestCase):
-
     def setUp(self):
         self.tools = Path(tool("fuse-explain")).parent
 
     def test_fused_sites(self):
-        report = explain_ir(EXAMPLE, ["@norm_mlp->gated_mlp"], tokens=16,
-                            tools=self.tools)
+        report = explain_ir(
+            EXAMPLE, ["@norm_mlp->gated_mlp"], tokens=16, tools=self.tools
+        )
         self.assertEqual(
             [site.id for site in report.fused if site.level == "modules"],
-            ["layers.0.norm+mlp#0", "layers.1.norm+mlp#0"])
+            ["layers.0.norm+mlp#0", "layers.1.norm+mlp#0"],
+        )
         self.assertEqual(report.refused, ())
         site = report.sites[0]
         self.assertEqual(site.kernel, "gated_mlp")
@@ -34,9 +35,12 @@ class Explain(unittest.TestCase):
     def test_refused_sites_have_a_reason_and_a_prediction(self):
         text = EXAMPLE.read_text().replace(
             'fuse.module @mlp class "GatedMLP"',
-            'fuse.module @mlp class "GatedMLP" hooks(["accelerate"])', 1)
-        report = explain_ir(text, ["@norm_mlp->gated_mlp"], tokens=16,
-                            tools=self.tools)
+            'fuse.module @mlp class "GatedMLP" hooks(["accelerate"])',
+            1,
+        )
+        report = explain_ir(
+            text, ["@norm_mlp->gated_mlp"], tokens=16, tools=self.tools
+        )
         (site,) = report.refused
         self.assertEqual(site.reason, "FUSE-N208")
         self.assertIn("hooks accelerate", site.detail)
@@ -47,8 +51,9 @@ class Explain(unittest.TestCase):
     def test_page(self):
         with tempfile.TemporaryDirectory() as directory:
             page = Path(directory) / "report.html"
-            explain_ir(EXAMPLE, ["@norm_mlp->gated_mlp"], html=page,
-                       tools=self.tools)
+            explain_ir(
+                EXAMPLE, ["@norm_mlp->gated_mlp"], html=page, tools=self.tools
+            )
             self.assertIn("layers.1.norm+mlp#0", page.read_text())
 
     def test_errors(self):

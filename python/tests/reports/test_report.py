@@ -10,10 +10,10 @@ from unittest import mock
 import torch
 
 import fuse_mlir
-from fuse_mlir.reports import report
 from fuse_mlir.compiler.kernels import Kernel
-from fuse_mlir.reports.report import sites_html, sites_json
 from fuse_mlir.fusion.results import sites_text
+from fuse_mlir.reports import report
+from fuse_mlir.reports.report import sites_html, sites_json
 from tests.models import CHAIN, Block, Net, fuse, needs_library, net
 
 INF, NAN = float("inf"), float("nan")
@@ -23,19 +23,29 @@ class Models(unittest.TestCase):
     """V3, on results that are given."""
 
     def check(self, ours, theirs):
-        return report._check_model(list(map(torch.tensor, ours)),
-                                   list(map(torch.tensor, theirs)))
+        return report._check_model(
+            list(map(torch.tensor, ours)), list(map(torch.tensor, theirs))
+        )
 
     def test_what_is_not_finite_on_both_sides(self):
-        for same in ([[1.0, NAN]], [[INF, 1.0]], [[-INF], [2.0]], [[]],
-                     [[1, 2]], [[True]], [[1 + 2j]]):
+        for same in (
+            [[1.0, NAN]],
+            [[INF, 1.0]],
+            [[-INF], [2.0]],
+            [[]],
+            [[1, 2]],
+            [[True]],
+            [[1 + 2j]],
+        ):
             self.assertTrue(self.check(same, same).passed, same)
 
     def test_what_is_not_finite_on_one_side(self):
-        for ours, theirs in (([[1.0, NAN]], [[1.0, 2.0]]),
-                             ([[1.0, 2.0]], [[1.0, NAN]]),
-                             ([[1.0, INF]], [[1.0, -INF]]),
-                             ([[1.0, INF]], [[1.0, NAN]])):
+        for ours, theirs in (
+            ([[1.0, NAN]], [[1.0, 2.0]]),
+            ([[1.0, 2.0]], [[1.0, NAN]]),
+            ([[1.0, INF]], [[1.0, -INF]]),
+            ([[1.0, INF]], [[1.0, NAN]]),
+        ):
             found = self.check(ours, theirs)
             self.assertFalse(found.passed, ours)
             self.assertIn("1 values are not finite on one side", found.detail)
@@ -50,13 +60,18 @@ class Models(unittest.TestCase):
 
 @needs_library
 class Sites(unittest.TestCase):
-
     def test_inputs_that_are_not_finite(self):
         model, x = net(1)
         x[0], x[1, 1] = NAN, INF
         lines = []
-        self.assertTrue(fuse_mlir.verify(
-            model, x, {CHAIN: "fuse"}, progress=lambda *line: lines.append(line)))
+        self.assertTrue(
+            fuse_mlir.verify(
+                model,
+                x,
+                {CHAIN: "fuse"},
+                progress=lambda *line: lines.append(line),
+            )
+        )
         self.assertEqual(lines, [(1, 1, "layers.0.norm+mlp#0: verified")])
 
     def test_a_kernel_that_makes_nan(self):
@@ -72,7 +87,8 @@ class Sites(unittest.TestCase):
         lines = []
         with mock.patch.object(Kernel, "run", wrong):
             found = fuse_mlir.verify(
-                model, x, progress=lambda *line: lines.append(line))
+                model, x, progress=lambda *line: lines.append(line)
+            )
         self.assertEqual(lines, [(1, 1, "layers.0.norm+mlp#0: V2 failed")])
         failed = {c.rung: c.detail for c in found.checks if not c.passed}
         self.assertEqual(set(failed), {"V2", "V3"})
@@ -103,21 +119,24 @@ class Sites(unittest.TestCase):
         def linear(x, weight):
             total = torch.zeros(len(x), len(weight))
             for i in range(x.shape[1]):
-                total += x[:, i:i + 1] * weight[:, i]
+                total += x[:, i : i + 1] * weight[:, i]
             return total
 
         def run(kernel, inputs, weights):
             normed = model.layers[0].norm._member(inputs[0])
             hidden = torch.nn.functional.silu(
-                linear(normed, mlp.gate.weight)) * linear(normed,
-                                                          mlp.up.weight)
+                linear(normed, mlp.gate.weight)
+            ) * linear(normed, mlp.up.weight)
             return linear(hidden, mlp.down.weight) * factor
 
-        for factor, failed in ((1.0, []), (1 + 2.0 ** -18, ["V2"])):
+        for factor, failed in ((1.0, []), (1 + 2.0**-18, ["V2"])):
             with mock.patch.object(Kernel, "run", run):
                 found = fuse_mlir.verify(model, x)
-            self.assertEqual([c.rung for c in found.checks if not c.passed],
-                             failed, str(found))
+            self.assertEqual(
+                [c.rung for c in found.checks if not c.passed],
+                failed,
+                str(found),
+            )
 
     def test_what_overflows(self):
         model, x = net(1)
@@ -136,13 +155,17 @@ class Sites(unittest.TestCase):
         fuse(model, x)
         after = fuse_mlir.explain(model, inputs=x, only_faster=False)
         self.assertEqual([s.status for s in before], ["could fuse"] * 2)
-        self.assertEqual([(s.parent, s.id, s.status) for s in after],
-                         [(s.parent, s.id, "fused") for s in before])
+        self.assertEqual(
+            [(s.parent, s.id, s.status) for s in after],
+            [(s.parent, s.id, "fused") for s in before],
+        )
 
     def test_a_module_that_is_an_mlp_itself(self):
         model, x = net(1)
-        with self.assertRaisesRegex(fuse_mlir.FuseError, "MLP has no chain to "
-                                    "fuse.*; fuse_mlir.compile_module"):
+        with self.assertRaisesRegex(
+            fuse_mlir.FuseError,
+            "MLP has no chain to fuse.*; fuse_mlir.compile_module",
+        ):
             fuse_mlir.fuse_modules(model.layers[0].mlp, inputs=x)
         with self.assertRaises(fuse_mlir.FuseError) as caught:
             fuse_mlir.fuse_modules(model.layers[0].norm, inputs=x)
@@ -168,8 +191,15 @@ class Page(html.parser.HTMLParser):
 class Names(unittest.TestCase):
     """Modules may be called anything that has no dot."""
 
-    NAMES = ("<script>alert(1)</script>", "b&\"'", "a b, c", "x[0]*", "нôrm",
-             "{a+b#1}", "n\nl\x1b[1m")
+    NAMES = (
+        "<script>alert(1)</script>",
+        "b&\"'",
+        "a b, c",
+        "x[0]*",
+        "нôrm",
+        "{a+b#1}",
+        "n\nl\x1b[1m",
+    )
 
     def test_reports_have_all_of_them(self):
         class Named(Block):
@@ -182,18 +212,28 @@ class Names(unittest.TestCase):
                 model, x = net(1, Named)
                 layer = model.layers[0]
                 layer._modules = {name: layer.norm, "mlp": layer.mlp}
-                result = fuse_mlir.fuse_modules(model, inputs=x,
-                                                only_faster=False)
+                result = fuse_mlir.fuse_modules(
+                    model, inputs=x, only_faster=False
+                )
                 self.assertEqual(result[0].members[0], f"layers.0.{name}")
                 page = Page(sites_html(result, title=name))
                 # The page has one of its own, which sorts.
-                self.assertEqual([tag for tag, _ in page.tags].count("script"),
-                                 1)
+                self.assertEqual(
+                    [tag for tag, _ in page.tags].count("script"), 1
+                )
                 self.assertIn(f"layers.0.{name}+mlp#0", page.texts)
-                self.assertFalse([a for _, attrs in page.tags for a in attrs
-                                  if a in ("src", "href")])
-                self.assertEqual(json.loads(sites_json(result))[0]["members"],
-                                 result[0].members)
+                self.assertFalse(
+                    [
+                        a
+                        for _, attrs in page.tags
+                        for a in attrs
+                        if a in ("src", "href")
+                    ]
+                )
+                self.assertEqual(
+                    json.loads(sites_json(result))[0]["members"],
+                    result[0].members,
+                )
                 # One line per site, whatever its name does to terminals.
                 text = sites_text(result)
                 self.assertEqual(len(text.splitlines()), 2)

@@ -13,10 +13,9 @@ import unittest
 import torch
 from torch import nn
 
-from fuse_mlir import slots
-from fuse_mlir import errors
-from fuse_mlir.slots.models import add_slots, list_slots, remove_slots
+from fuse_mlir import errors, slots
 from fuse_mlir.slots import HardwareRequirement, KernelSpec, OpSlot
+from fuse_mlir.slots.models import add_slots, list_slots, remove_slots
 from tests.models import LLAMA, needs_library, snapshot, transformer
 
 torch.set_num_threads(1)
@@ -44,8 +43,11 @@ class Qwen3RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.rand(hidden_size) + 0.5)
         self.variance_epsilon = eps
         self.veomni_rms_norm = OpSlot(
-            "rms_norm", "standard", params={"eps": eps},
-            eager=lambda x, weight: eager_norm(x, weight, eps))
+            "rms_norm",
+            "standard",
+            params={"eps": eps},
+            eager=lambda x, weight: eager_norm(x, weight, eps),
+        )
 
     def forward(self, hidden_states):
         if self.veomni_rms_norm.has_kernel:
@@ -59,32 +61,39 @@ def liger(hidden_states, weight, eps):
 
 
 LIGER = KernelSpec(
-    name="liger_kernel", op_name="rms_norm", variant="standard",
-    factory=lambda: liger, hardware=HardwareRequirement(device_type="any"),
-    description="LigerRMSNorm")
+    name="liger_kernel",
+    op_name="rms_norm",
+    variant="standard",
+    factory=lambda: liger,
+    hardware=HardwareRequirement(device_type="any"),
+    description="LigerRMSNorm",
+)
 #: A global, as the proposal has them. Attributes of its name are no reads of
 #: it, so that Qwen3RMSNorm can be bound.
-veomni_rms_norm = OpSlot("rms_norm", "standard", params={"eps": 1e-6},
-                         eager=lambda x, w: eager_norm(x, w, 1e-6))
+veomni_rms_norm = OpSlot(
+    "rms_norm",
+    "standard",
+    params={"eps": 1e-6},
+    eager=lambda x, w: eager_norm(x, w, 1e-6),
+)
 
 
 class GlobalNorm(nn.Module):
-
     def forward(self, hidden_states):
         return veomni_rms_norm(hidden_states, hidden_states[0])
 
 
 @needs_library
 class VeOmni569(unittest.TestCase):
-
     def setUp(self):
         torch.manual_seed(0)
         self.registry = slots.Context()
         self.x = torch.randn(3, 16)
 
     def bind(self, model, kernel, **config):
-        return slots.bind(model, {"bind": {"rms_norm": kernel}, **config},
-                          self.registry)
+        return slots.bind(
+            model, {"bind": {"rms_norm": kernel}, **config}, self.registry
+        )
 
     def fails(self, text, call, *args, **kwargs):
         with self.assertRaises(errors.NativeError) as caught:
@@ -107,76 +116,121 @@ class VeOmni569(unittest.TestCase):
         with torch.no_grad():
             self.assertTrue(torch.equal(compiled(self.x), expected))
         slots.unbind(student)
-        self.assertTrue(torch.equal(student(self.x), eager_norm(
-            self.x, student.weight, 1e-6)))
+        self.assertTrue(
+            torch.equal(
+                student(self.x), eager_norm(self.x, student.weight, 1e-6)
+            )
+        )
 
     def test_569_duplicate_registration(self):
         self.registry.register(LIGER)
-        self.fails("duplicate kernel registration: op=rms_norm, "
-                   "variant=standard, name=liger_kernel",
-                   self.registry.register, LIGER)
+        self.fails(
+            "duplicate kernel registration: op=rms_norm, "
+            "variant=standard, name=liger_kernel",
+            self.registry.register,
+            LIGER,
+        )
         self.registry.register(LIGER, force=True)
         with self.assertRaises(dataclasses.FrozenInstanceError):
             LIGER.name = "other"
 
     def test_569_unknown_kernel_lists_the_available_ones(self):
         self.registry.register(LIGER)
-        self.fails("unknown kernel 'typo' for op=rms_norm, variant=standard; "
-                   "available: eager, fuse, liger_kernel", self.bind,
-                   Qwen3RMSNorm(16), "typo")
+        self.fails(
+            "unknown kernel 'typo' for op=rms_norm, variant=standard; "
+            "available: eager, fuse, liger_kernel",
+            self.bind,
+            Qwen3RMSNorm(16),
+            "typo",
+        )
 
     def test_569_hardware_fails_early_and_nothing_stands_in(self):
-        self.registry.register(dataclasses.replace(
-            LIGER, hardware=HardwareRequirement("gpu", 90)))
+        self.registry.register(
+            dataclasses.replace(LIGER, hardware=HardwareRequirement("gpu", 90))
+        )
         model = Qwen3RMSNorm(16)
-        self.fails("requires device_type=gpu, compute_capability>=90, but the "
-                   "target is device_type=cpu; available for it: eager, fuse",
-                   self.bind, model, "liger_kernel")
+        self.fails(
+            "requires device_type=gpu, compute_capability>=90, but the "
+            "target is device_type=cpu; available for it: eager, fuse",
+            self.bind,
+            model,
+            "liger_kernel",
+        )
         self.assertIsNone(model.veomni_rms_norm.kernel)
 
     def test_569_variants_do_not_stand_for_each_other(self):
         # (1 + w) of Qwen3.5, in both directions.
-        self.registry.register(dataclasses.replace(
-            LIGER, variant="offset1_f32"))
-        self.fails("kernel 'liger_kernel' for op=rms_norm is of variant "
-                   "offset1_f32, the slot of variant standard", self.bind,
-                   Qwen3RMSNorm(16), "liger_kernel")
+        self.registry.register(
+            dataclasses.replace(LIGER, variant="offset1_f32")
+        )
+        self.fails(
+            "kernel 'liger_kernel' for op=rms_norm is of variant "
+            "offset1_f32, the slot of variant standard",
+            self.bind,
+            Qwen3RMSNorm(16),
+            "liger_kernel",
+        )
         model = nn.Module()
         model.slot = OpSlot(
-            "rms_norm", "offset1_f32", params={"eps": 1e-6},
-            eager=lambda x, w: eager_norm(x, 1 + w, 1e-6))
-        self.fails("kernel 'liger_kernel' is off by", self.bind, model,
-                   "liger_kernel")
+            "rms_norm",
+            "offset1_f32",
+            params={"eps": 1e-6},
+            eager=lambda x, w: eager_norm(x, 1 + w, 1e-6),
+        )
+        self.fails(
+            "kernel 'liger_kernel' is off by", self.bind, model, "liger_kernel"
+        )
 
     def test_569_calls_of_unbound_slots(self):
-        self.fails("op=rms_norm, variant=standard has no kernel bound",
-                   Qwen3RMSNorm(16).veomni_rms_norm, self.x, self.x[0])
+        self.fails(
+            "op=rms_norm, variant=standard has no kernel bound",
+            Qwen3RMSNorm(16).veomni_rms_norm,
+            self.x,
+            self.x[0],
+        )
 
     def test_569_rebinding_is_no_accident(self):
         self.registry.register(LIGER)
         model = Qwen3RMSNorm(16)
         self.bind(model, "liger_kernel")
-        self.fails("is bound to 'liger_kernel'; to bind it to 'fuse' set "
-                   "rebind", self.bind, model, "fuse")
+        self.fails(
+            "is bound to 'liger_kernel'; to bind it to 'fuse' set rebind",
+            self.bind,
+            model,
+            "fuse",
+        )
 
     def test_569_presets_that_do_not_fit_fail(self):
-        self.fails("preset 'npu' fails: unknown kernel 'npu' for op=rms_norm",
-                   slots.bind, Qwen3RMSNorm(16), {
-                       "presets": {"npu": {"rms_norm": "npu"}},
-                       "preset": "npu"}, self.registry)
+        self.fails(
+            "preset 'npu' fails: unknown kernel 'npu' for op=rms_norm",
+            slots.bind,
+            Qwen3RMSNorm(16),
+            {"presets": {"npu": {"rms_norm": "npu"}}, "preset": "npu"},
+            self.registry,
+        )
 
     def test_569_slots_without_kernels_are_in_the_report(self):
         model = nn.Module()
         model.slot = OpSlot("moe_load_balancing_loss", eager=lambda x: x)
         report = slots.bind(model, {"default": "eager"}, self.registry)
-        self.assertIn("op=moe_load_balancing_loss",
-                      report["without_kernels"][0])
-        self.fails("unknown kernel 'fused'", slots.bind, model, {
-            "bind": {"moe_load_balancing_loss": "fused"}}, self.registry)
+        self.assertIn(
+            "op=moe_load_balancing_loss", report["without_kernels"][0]
+        )
+        self.fails(
+            "unknown kernel 'fused'",
+            slots.bind,
+            model,
+            {"bind": {"moe_load_balancing_loss": "fused"}},
+            self.registry,
+        )
 
     def test_569_global_slots_are_refused_by_name(self):
-        self.fails("slot 'veomni_rms_norm' is a global of", self.bind,
-                   GlobalNorm(), "fuse")
+        self.fails(
+            "slot 'veomni_rms_norm' is a global of",
+            self.bind,
+            GlobalNorm(),
+            "fuse",
+        )
 
     def test_569_training_has_the_gradients_of_the_eager_code(self):
         self.registry.register(LIGER)
@@ -198,16 +252,24 @@ class VeOmni569(unittest.TestCase):
     def test_569_models_without_slots(self):
         """Norms of a model of transformers, by a function and by fuse."""
         self.registry.register(LIGER)
-        model = transformer("qwen3", torch.float32,
-                            **{**LLAMA, "num_hidden_layers": 2})
+        model = transformer(
+            "qwen3", torch.float32, **{**LLAMA, "num_hidden_layers": 2}
+        )
         with torch.no_grad():
             expected = model(IDS).logits
             add_slots(model)
-            self.bind(model, "liger_kernel", default="eager", overrides=[
-                {"path": "model.layers.0.**", "bind": {"rms_norm": "fuse"}}])
+            self.bind(
+                model,
+                "liger_kernel",
+                default="eager",
+                overrides=[
+                    {"path": "model.layers.0.**", "bind": {"rms_norm": "fuse"}}
+                ],
+            )
             self.assertEqual(
                 {s.kernel for s in list_slots(model) if s.op == "rms_norm"},
-                {"liger_kernel", "fuse"})
+                {"liger_kernel", "fuse"},
+            )
             torch.testing.assert_close(model(IDS).logits, expected)
 
 
@@ -216,14 +278,18 @@ class Transformers45420(unittest.TestCase):
     """Functions stay functions: `self.rotary_fn` is no module."""
 
     def setUp(self):
-        self.model = transformer("qwen3", torch.float32,
-                                 **{**LLAMA, "num_hidden_layers": 2})
+        self.model = transformer(
+            "qwen3", torch.float32, **{**LLAMA, "num_hidden_layers": 2}
+        )
         self.context = slots.Context()
 
     def bind(self, kernel="fuse", **config):
         add_slots(self.model, ["apply_rotary_pos_emb"])
-        return slots.bind(self.model, {
-            "bind": {"apply_rotary_pos_emb": kernel}, **config}, self.context)
+        return slots.bind(
+            self.model,
+            {"bind": {"apply_rotary_pos_emb": kernel}, **config},
+            self.context,
+        )
 
     def test_45420_functions_never_become_modules(self):
         before = snapshot(self.model)
@@ -242,11 +308,15 @@ class Transformers45420(unittest.TestCase):
 
     def test_45420_every_module_runs_as_before(self):
         """What DeepSpeed's ZeRO-3 traces: the order in which modules run."""
+
         def trace():
             order = []
-            hooks = [module.register_forward_pre_hook(
-                lambda *_, name=name: order.append(name))
-                for name, module in self.model.named_modules()]
+            hooks = [
+                module.register_forward_pre_hook(
+                    lambda *_, name=name: order.append(name)
+                )
+                for name, module in self.model.named_modules()
+            ]
             with torch.no_grad():
                 self.model(IDS)
             for hook in hooks:
@@ -255,8 +325,9 @@ class Transformers45420(unittest.TestCase):
 
         before = trace()
         add_slots(self.model, ["apply_rotary_pos_emb", "rms_norm"])
-        slots.bind(self.model, {"preset": "fuse", "default": "eager"},
-                   self.context)
+        slots.bind(
+            self.model, {"preset": "fuse", "default": "eager"}, self.context
+        )
         self.assertEqual(trace(), before)
         self.assertEqual(trace(), before)
 
@@ -266,8 +337,10 @@ class Transformers45420(unittest.TestCase):
 
         def rotary(q, k, cos, sin, unsqueeze_dim=1):
             calls.append(1)
-            cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(
-                unsqueeze_dim)
+            cos, sin = (
+                cos.unsqueeze(unsqueeze_dim),
+                sin.unsqueeze(unsqueeze_dim),
+            )
 
             def turn(x):
                 low, high = x.chunk(2, -1)
@@ -277,8 +350,11 @@ class Transformers45420(unittest.TestCase):
 
         with torch.no_grad():
             expected = self.model(IDS).logits
-            self.context.register(KernelSpec(
-                "hub", "apply_rotary_pos_emb", "full", function=rotary))
+            self.context.register(
+                KernelSpec(
+                    "hub", "apply_rotary_pos_emb", "full", function=rotary
+                )
+            )
             self.bind("hub")
             calls.clear()
             torch.testing.assert_close(self.model(IDS).logits, expected)
@@ -290,11 +366,13 @@ class Transformers45420(unittest.TestCase):
         self.bind(mode="training")
         for model in (self.model, reference):
             model(IDS, labels=IDS).loss.backward()
-        for ours, theirs in zip(self.model.parameters(),
-                                reference.parameters()):
+        for ours, theirs in zip(
+            self.model.parameters(), reference.parameters()
+        ):
             self.assertIsNotNone(ours.grad)
-            torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4,
-                                       atol=1e-6)
+            torch.testing.assert_close(
+                ours.grad, theirs.grad, rtol=1e-4, atol=1e-6
+            )
 
 
 if __name__ == "__main__":

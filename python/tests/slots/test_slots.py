@@ -7,8 +7,7 @@ import unittest
 import torch
 from torch import nn
 
-from fuse_mlir import native, slots
-from fuse_mlir import errors
+from fuse_mlir import errors, native, slots
 
 EPS = 2.0**-10
 
@@ -46,7 +45,6 @@ def rms_norm(x, weight):
 
 
 class Scale(nn.Module):
-
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(4, 4)
@@ -57,7 +55,6 @@ class Scale(nn.Module):
 
 
 class Model(nn.Module):
-
     def __init__(self):
         super().__init__()
         self.layers = nn.ModuleList([Scale(), Scale()])
@@ -67,12 +64,12 @@ class Model(nn.Module):
 
 
 class Norm(nn.Module):
-
     def __init__(self, width):
         super().__init__()
         self.weight = nn.Parameter(torch.rand(width) + 0.5)
-        self.norm = slots.OpSlot("rms_norm", params={"eps": EPS},
-                                 eager=rms_norm)
+        self.norm = slots.OpSlot(
+            "rms_norm", params={"eps": EPS}, eager=rms_norm
+        )
 
     def forward(self, x):
         return self.norm(x, self.weight)
@@ -80,7 +77,6 @@ class Norm(nn.Module):
 
 @unittest.skipUnless(native.available(), "libfuse is not built")
 class Slots(unittest.TestCase):
-
     def setUp(self):
         self.context = slots.Context()
         self.context.register_kernels(ROUGH)
@@ -98,7 +94,6 @@ class Slots(unittest.TestCase):
 
 
 class Instances(Slots):
-
     def test_two_models_are_bound_differently(self):
         teacher, student = Scale(), Scale()
         self.bind(teacher, {"scale": "eager"})
@@ -119,42 +114,65 @@ class Instances(Slots):
     def test_override_by_path(self):
         model = Model()
         report = self.bind(
-            model, {"scale": "rough"},
-            overrides=[{"path": "layers.1", "bind": {"scale": "eager"}}])
-        self.assertEqual([(c["path"], c["kernel"], c["because"])
-                          for c in report["calls"]],
-                         [("layers.0", "rough", "bind scale"),
-                          ("layers.1", "eager", "override layers.1")])
+            model,
+            {"scale": "rough"},
+            overrides=[{"path": "layers.1", "bind": {"scale": "eager"}}],
+        )
+        self.assertEqual(
+            [(c["path"], c["kernel"], c["because"]) for c in report["calls"]],
+            [
+                ("layers.0", "rough", "bind scale"),
+                ("layers.1", "eager", "override layers.1"),
+            ],
+        )
         first, second = model(self.x)
         self.assertTrue(torch.equal(first, self.rough))
         self.assertTrue(torch.equal(second, self.exact))
 
     def test_two_models_of_one_ir_module(self):
-        function = ("func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {"
-                    "%0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> "
-                    "tensor<4xf32> return %0 : tensor<4xf32>}")
-        slot = ('fuse.slot @s op "scale" variant "standard" : (tensor<4xf32>) '
-                "-> tensor<4xf32> {}")
-        module = self.context.parse("\n".join(
-            f'fuse.model @{name} class "M" {{ {slot} {function} }}'
-            for name in ("teacher", "student")))
+        function = (
+            "func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {"
+            "%0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> "
+            "tensor<4xf32> return %0 : tensor<4xf32>}"
+        )
+        slot = (
+            'fuse.slot @s op "scale" variant "standard" : (tensor<4xf32>) '
+            "-> tensor<4xf32> {}"
+        )
+        module = self.context.parse(
+            "\n".join(
+                f'fuse.model @{name} class "M" {{ {slot} {function} }}'
+                for name in ("teacher", "student")
+            )
+        )
         before = str(module)
-        report = module.bind({"models": {
-            "student": {"bind": {"scale": "rough"}}}})
-        self.assertEqual([(c["model"], c["kernel"]) for c in report["calls"]],
-                         [("teacher", None), ("student", "rough")])
+        report = module.bind(
+            {"models": {"student": {"bind": {"scale": "rough"}}}}
+        )
+        self.assertEqual(
+            [(c["model"], c["kernel"]) for c in report["calls"]],
+            [("teacher", None), ("student", "rough")],
+        )
         module.unbind("student")
         self.assertEqual(str(module), before)
 
 
 class Tree(Slots):
-
     def test_slots_never_enter_the_module_tree(self):
         model = Model()
         modules = [name for name, _ in model.named_modules()]
         state = list(model.state_dict())
-        self.assertEqual(modules, ["", "layers", "layers.0", "layers.0.linear",
-                                   "layers.1", "layers.1.linear"])
+        self.assertEqual(
+            modules,
+            [
+                "",
+                "layers",
+                "layers.0",
+                "layers.0.linear",
+                "layers.1",
+                "layers.1.linear",
+            ],
+        )
         self.bind(model, {"scale": "rough"})
         model(self.x)
         self.assertEqual([name for name, _ in model.named_modules()], modules)
@@ -165,43 +183,66 @@ class Tree(Slots):
 
 
 class Errors(Slots):
-
     def test_unbound_slot_does_not_run(self):
         with self.assertRaisesRegex(
-                slots.SlotError, "op=scale, variant=standard has no kernel"):
+            slots.SlotError, "op=scale, variant=standard has no kernel"
+        ):
             Scale()(self.x)
 
     def test_unknown_kernel(self):
-        self.fails("unknown kernel 'fast' for op=scale, variant=standard; "
-                   "available: eager, chip, rough", Scale(), {"scale": "fast"})
+        self.fails(
+            "unknown kernel 'fast' for op=scale, variant=standard; "
+            "available: eager, chip, rough",
+            Scale(),
+            {"scale": "fast"},
+        )
 
     def test_other_variant(self):
-        self.fails("kernel 'other' for op=scale is of variant shifted",
-                   Scale(), {"scale": "other"})
+        self.fails(
+            "kernel 'other' for op=scale is of variant shifted",
+            Scale(),
+            {"scale": "other"},
+        )
 
     def test_interleaved_rotary(self):
         model = Scale()
-        model.scale = slots.OpSlot("apply_rotary_pos_emb", "interleaved",
-                                   eager=lambda q, k, cos, sin: (q, k))
-        self.fails("kernel 'fuse' for op=apply_rotary_pos_emb is of variant "
-                   "full, partial", model, {"apply_rotary_pos_emb": "fuse"})
+        model.scale = slots.OpSlot(
+            "apply_rotary_pos_emb",
+            "interleaved",
+            eager=lambda q, k, cos, sin: (q, k),
+        )
+        self.fails(
+            "kernel 'fuse' for op=apply_rotary_pos_emb is of variant "
+            "full, partial",
+            model,
+            {"apply_rotary_pos_emb": "fuse"},
+        )
 
     def test_mode(self):
-        self.fails("is for mode inference, not for training", Scale(),
-                   {"scale": "rough"}, mode="training")
+        self.fails(
+            "is for mode inference, not for training",
+            Scale(),
+            {"scale": "rough"},
+            mode="training",
+        )
 
     def test_hardware(self):
-        self.fails("kernel 'chip' for op=scale, variant=standard requires "
-                   "device_type=gpu, compute_capability>=80, but the target "
-                   "is device_type=cpu; available for it: eager, rough",
-                   Scale(), {"scale": "chip"})
+        self.fails(
+            "kernel 'chip' for op=scale, variant=standard requires "
+            "device_type=gpu, compute_capability>=80, but the target "
+            "is device_type=cpu; available for it: eager, rough",
+            Scale(),
+            {"scale": "chip"},
+        )
 
     def test_inputs_elsewhere_than_the_kernel(self):
         model = Scale()
         self.bind(model, {"scale": "chip"}, target="sm_90")
         with self.assertRaisesRegex(
-                slots.SlotError, "kernel 'chip' of op=scale is bound for "
-                "sm_90, and an input is on cpu; bind the slot again"):
+            slots.SlotError,
+            "kernel 'chip' of op=scale is bound for "
+            "sm_90, and an input is on cpu; bind the slot again",
+        ):
             model(self.x)
 
     def test_code_for_gpus(self):
@@ -211,37 +252,49 @@ class Errors(Slots):
         bound, types = model.norm.bound_ir(inputs, [(-1, 48), (48,)])
         self.assertEqual(types, [torch.float32])
         code = native.compile_module(
-            bound._handle.pointer, self.context._diagnostics,
-            chip="sm_90a")
+            bound._handle.pointer, self.context._diagnostics, chip="sm_90a"
+        )
         self.assertIn(b".entry", code.bytes())
 
     def test_unknown_op_and_path(self):
-        self.fails("no call of a slot of op 'rope'", Scale(),
-                   {"rope": "eager"})
-        self.fails("override 'layers.7': no call of a slot of op 'scale'",
-                   Model(), {}, overrides=[
-                       {"path": "layers.7", "bind": {"scale": "eager"}}])
+        self.fails("no call of a slot of op 'rope'", Scale(), {"rope": "eager"})
+        self.fails(
+            "override 'layers.7': no call of a slot of op 'scale'",
+            Model(),
+            {},
+            overrides=[{"path": "layers.7", "bind": {"scale": "eager"}}],
+        )
 
     def test_nothing_is_bound_after_an_error(self):
         model = Model()
-        self.fails("unknown kernel", model, {"scale": "rough"}, overrides=[
-            {"path": "layers.1", "bind": {"scale": "fast"}}])
-        self.assertEqual([layer.scale.kernel for layer in model.layers],
-                         [None, None])
+        self.fails(
+            "unknown kernel",
+            model,
+            {"scale": "rough"},
+            overrides=[{"path": "layers.1", "bind": {"scale": "fast"}}],
+        )
+        self.assertEqual(
+            [layer.scale.kernel for layer in model.layers], [None, None]
+        )
 
     def test_rebinding_has_to_be_asked_for(self):
         model = Scale()
         self.bind(model, {"scale": "rough"})
         self.bind(model, {"scale": "rough"})
-        self.fails("is bound to 'rough'; to bind it to 'eager' set rebind",
-                   model, {"scale": "eager"})
-        slots.bind(model, {"bind": {"scale": "eager"}}, self.context,
-                   rebind=True)
+        self.fails(
+            "is bound to 'rough'; to bind it to 'eager' set rebind",
+            model,
+            {"scale": "eager"},
+        )
+        slots.bind(
+            model, {"bind": {"scale": "eager"}}, self.context, rebind=True
+        )
         self.assertTrue(torch.equal(model(self.x), self.exact))
 
     def test_duplicate_registration(self):
-        with self.assertRaisesRegex(errors.NativeError,
-                                    "duplicate kernel registration: op=scale"):
+        with self.assertRaisesRegex(
+            errors.NativeError, "duplicate kernel registration: op=scale"
+        ):
             self.context.register_kernels(ROUGH)
         self.context.register_kernels(ROUGH, force=True)
 
@@ -255,7 +308,8 @@ class Errors(Slots):
 
         cases = (
             ("swiglu_mlp", {}, linear, [(3, 8), (16, 8), (16, 8), (8, 16)]),
-            ("rms_norm", {"eps": 1e-6}, norm, [(3, 8), (8,)]))
+            ("rms_norm", {"eps": 1e-6}, norm, [(3, 8), (8,)]),
+        )
         for op, params, eager, shapes in cases:
             inputs = [torch.randn(shape) for shape in shapes]
             model = nn.Module()
@@ -268,22 +322,25 @@ class Errors(Slots):
                     torch.testing.assert_close(model.slot(*inputs), expected)
                     continue
                 with self.assertRaisesRegex(
-                        slots.SlotError, "kernel 'fuse' of op=swiglu_mlp "
-                        "computes in torch.float32, and autocast would have "
-                        "the eager body compute in torch.bfloat16"):
+                    slots.SlotError,
+                    "kernel 'fuse' of op=swiglu_mlp "
+                    "computes in torch.float32, and autocast would have "
+                    "the eager body compute in torch.bfloat16",
+                ):
                     model.slot(*inputs)
             torch.testing.assert_close(model.slot(*inputs), eager(*inputs))
 
     def test_wrong_arguments(self):
-        with self.assertRaisesRegex(slots.SlotError, "the configuration is a "
-                                    "NoneType; expected a mapping"):
+        with self.assertRaisesRegex(
+            slots.SlotError,
+            "the configuration is a NoneType; expected a mapping",
+        ):
             slots.bind(nn.Linear(2, 2), None, slots.Context())
         with self.assertRaisesRegex(slots.SlotError, "model is of type str"):
             slots.bind("model", {}, slots.Context())
 
 
 class Gradients(Slots):
-
     def test_gradients_are_those_of_the_eager_function(self):
         model = Norm(8)
         reference = copy.deepcopy(model)
@@ -327,10 +384,10 @@ class Attention(nn.Module):
 
     def __init__(self, kernel):
         super().__init__()
-        self.rotary = slots.OpSlot("apply_rotary_pos_emb", "full",
-                                   eager=rotary)
-        slots.bind(self, {"bind": {"apply_rotary_pos_emb": kernel}},
-                   slots.Context())
+        self.rotary = slots.OpSlot("apply_rotary_pos_emb", "full", eager=rotary)
+        slots.bind(
+            self, {"bind": {"apply_rotary_pos_emb": kernel}}, slots.Context()
+        )
 
     def forward(self, x, cos, sin):
         q = x.view(1, -1, 4, 8).transpose(1, 2)
@@ -343,7 +400,6 @@ GLOBAL = slots.OpSlot("rms_norm", params={"eps": EPS}, eager=rms_norm)
 
 
 class ReadsGlobal(nn.Module):
-
     def forward(self, x):
         return GLOBAL(x, x[0])
 
@@ -364,8 +420,7 @@ class Meanings(Slots):
         with torch.inference_mode():
             expected = model(*inputs)
         with torch.no_grad():
-            compiled = torch.compile(model, fullgraph=True,
-                                     backend="aot_eager")
+            compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
             torch.testing.assert_close(compiled(*inputs), expected)
             program = torch.export.export(model, inputs)
             torch.testing.assert_close(program.module()(*inputs), expected)
@@ -375,11 +430,17 @@ class Meanings(Slots):
             return nn.functional.rms_norm(x, x.shape[-1:], weight, 1e-3)
 
         model = self.slot("rms_norm", norm, eps=0.1)
-        self.fails("slot slot (op=rms_norm, variant=standard) of the model is "
-                   "not what it says: its eager function is off by", model,
-                   {"rms_norm": "fuse"})
-        self.fails("it computes variant 'standard' with eps=0.001", model,
-                   {"rms_norm": "fuse"})
+        self.fails(
+            "slot slot (op=rms_norm, variant=standard) of the model is "
+            "not what it says: its eager function is off by",
+            model,
+            {"rms_norm": "fuse"},
+        )
+        self.fails(
+            "it computes variant 'standard' with eps=0.001",
+            model,
+            {"rms_norm": "fuse"},
+        )
         self.assertIsNone(model.slot.kernel)
         # The eager function is what the model means.
         self.bind(model, {"rms_norm": "eager"})
@@ -392,44 +453,78 @@ class Meanings(Slots):
             return rotary(q, k, sin, cos)
 
         for model, op, text in (
-                (self.slot("rms_norm", lambda x, w: rms_norm(x, 1 + w),
-                           eps=EPS), "rms_norm", "variant 'offset1_f32'"),
-                (self.slot("rms_norm", rms_norm, "offset1_f32", eps=EPS),
-                 "rms_norm", "variant 'standard'"),
-                (self.slot("act_and_mul", gated, "gelu_tanh"), "act_and_mul",
-                 "it computes variant 'gelu'"),
-                (self.slot("apply_rotary_pos_emb", split, "full"),
-                 "apply_rotary_pos_emb", "is off by"),
-                (self.slot("rms_norm", lambda x, w: nn.functional.dropout(
-                    rms_norm(x, w)), eps=EPS), "rms_norm",
-                 "gives other results for the same inputs")):
+            (
+                self.slot("rms_norm", lambda x, w: rms_norm(x, 1 + w), eps=EPS),
+                "rms_norm",
+                "variant 'offset1_f32'",
+            ),
+            (
+                self.slot("rms_norm", rms_norm, "offset1_f32", eps=EPS),
+                "rms_norm",
+                "variant 'standard'",
+            ),
+            (
+                self.slot("act_and_mul", gated, "gelu_tanh"),
+                "act_and_mul",
+                "it computes variant 'gelu'",
+            ),
+            (
+                self.slot("apply_rotary_pos_emb", split, "full"),
+                "apply_rotary_pos_emb",
+                "is off by",
+            ),
+            (
+                self.slot(
+                    "rms_norm",
+                    lambda x, w: nn.functional.dropout(rms_norm(x, w)),
+                    eps=EPS,
+                ),
+                "rms_norm",
+                "gives other results for the same inputs",
+            ),
+        ):
             with self.subTest(text):
                 state = torch.random.get_rng_state()
                 self.fails(text, model, {op: "fuse"})
-                self.assertTrue(torch.equal(state,
-                                            torch.random.get_rng_state()))
+                self.assertTrue(
+                    torch.equal(state, torch.random.get_rng_state())
+                )
 
     def test_right_functions_are_bound(self):
         def norm(x, weight, bias):
-            return nn.functional.layer_norm(x, x.shape[-1:], weight, bias,
-                                            1e-5)
+            return nn.functional.layer_norm(x, x.shape[-1:], weight, bias, 1e-5)
 
         def mlp(x, gate, up, down):
             return (nn.functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
 
         def loss(logits, labels):
             return nn.functional.cross_entropy(
-                logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+                logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
+            )
 
         for model, op, variant in (
-                (self.slot("layer_norm", norm, eps=1e-5), "layer_norm", None),
-                (self.slot("layer_norm", lambda x, weight: norm(
-                    x, weight, None), eps=1e-5), "layer_norm", None),
-                (self.slot("swiglu_mlp", mlp), "swiglu_mlp", None),
-                (self.slot("cross_entropy_loss", loss, "causal"),
-                 "cross_entropy_loss", None),
-                (self.slot("apply_rotary_pos_emb", rotary, "full"),
-                 "apply_rotary_pos_emb", None)):
+            (self.slot("layer_norm", norm, eps=1e-5), "layer_norm", None),
+            (
+                self.slot(
+                    "layer_norm",
+                    lambda x, weight: norm(x, weight, None),
+                    eps=1e-5,
+                ),
+                "layer_norm",
+                None,
+            ),
+            (self.slot("swiglu_mlp", mlp), "swiglu_mlp", None),
+            (
+                self.slot("cross_entropy_loss", loss, "causal"),
+                "cross_entropy_loss",
+                None,
+            ),
+            (
+                self.slot("apply_rotary_pos_emb", rotary, "full"),
+                "apply_rotary_pos_emb",
+                None,
+            ),
+        ):
             with self.subTest(op):
                 report = self.bind(model, {op: "fuse"})
                 self.assertEqual(report["unchecked"], [])
@@ -437,14 +532,23 @@ class Meanings(Slots):
 
     def test_what_was_not_compared_is_in_the_report(self):
         report = self.bind(Scale(), {"scale": "rough"})
-        self.assertEqual(report["unchecked"], [
-            {"path": "", "slot": "scale", "reason": "op=scale, "
-             "variant=standard is not one of fuse's own"}])
+        self.assertEqual(
+            report["unchecked"],
+            [
+                {
+                    "path": "",
+                    "slot": "scale",
+                    "reason": "op=scale, "
+                    "variant=standard is not one of fuse's own",
+                }
+            ],
+        )
 
     def test_verify_on_request(self):
         model = Norm(8)
-        self.assertIn("the eager function is what the slot says",
-                      str(slots.verify(model)))
+        self.assertIn(
+            "the eager function is what the slot says", str(slots.verify(model))
+        )
         self.bind(model, {"rms_norm": "fuse"})
         self.assertIn("pass inputs that reach it", str(slots.verify(model)))
         found = slots.verify(model, torch.randn(3, 8))
@@ -460,9 +564,11 @@ class Meanings(Slots):
     def test_finding_13_global_slots_are_refused_by_name(self):
         for call in (lambda m: self.bind(m, {}), slots.verify):
             with self.assertRaisesRegex(
-                    slots.SlotError, "slot 'GLOBAL' is a global of "
-                    f"'{__name__}', which ReadsGlobal \\('0'\\) reads; a "
-                    "binding belongs to one model"):
+                slots.SlotError,
+                "slot 'GLOBAL' is a global of "
+                f"'{__name__}', which ReadsGlobal \\('0'\\) reads; a "
+                "binding belongs to one model",
+            ):
                 call(nn.Sequential(ReadsGlobal()))
 
     def test_has_kernel_traces_without_a_break(self):
@@ -479,7 +585,6 @@ class Meanings(Slots):
 
 
 class Sizes(Slots):
-
     def programs(self, slot):
         return sum(p is not None for p in slot._programs.values())
 
@@ -501,14 +606,17 @@ class Sizes(Slots):
         self.assertEqual(len(self.context._code), 1)
         # Another function is other code.
         model = Scale()
-        for body, factor in ((ROUGH, 2), (ROUGH.replace("%1, %1", "%1, %x"),
-                                          2), (ROUGH.replace("addf", "subf"),
-                                               0)):
+        for body, factor in (
+            (ROUGH, 2),
+            (ROUGH.replace("%1, %1", "%1, %x"), 2),
+            (ROUGH.replace("addf", "subf"), 0),
+        ):
             self.context.register_kernels(body, force=True)
             self.bind(model, {"scale": "rough"}, rebind=True)
             model.scale._programs.clear()
-            self.assertTrue(torch.allclose(model(self.x), factor * self.x,
-                                           rtol=0.01))
+            self.assertTrue(
+                torch.allclose(model(self.x), factor * self.x, rtol=0.01)
+            )
 
     def test_sizes_that_a_kernel_has_to_know(self):
         # `rough` is for four values, so nothing is left open.
@@ -521,7 +629,6 @@ class Sizes(Slots):
 
 
 class Numbers(Slots):
-
     def test_generated_norm_is_the_eager_one(self):
         torch.manual_seed(0)
         model = Norm(48)
@@ -539,9 +646,12 @@ class Numbers(Slots):
             self.assertGreater((wrong - expected).abs().max(), 0.1)
 
     def test_list_kernels(self):
-        found = {(entry["op"], entry["variant"]):
-                 [kernel["name"] for kernel in entry["kernels"]]
-                 for entry in self.context.list_kernels()}
+        found = {
+            (entry["op"], entry["variant"]): [
+                kernel["name"] for kernel in entry["kernels"]
+            ]
+            for entry in self.context.list_kernels()
+        }
         self.assertEqual(found["scale", "standard"], ["chip", "rough"])
         self.assertEqual(found["rms_norm", "standard"], ["fuse"])
 

@@ -28,7 +28,8 @@ def main() -> int:
     python.chmod(0o755)
     environment = dict(os.environ)
     environment["PATH"] = os.pathsep.join(
-        [str(binaries.resolve()), os.environ["PATH"]])
+        [str(binaries.resolve()), os.environ["PATH"]]
+    )
     printed = None
     counts = {"file": 0, "sh": 0, "text": 0}
     for name, language, text in BLOCK.findall(page.read_text()):
@@ -36,10 +37,15 @@ def main() -> int:
             (directory / name).write_text(text)
             counts["file"] += 1
         elif language == "sh":
-            done = subprocess.run(["bash", "-e", "-c", text],
-                                  cwd=directory, env=environment, text=True,
-                                  stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=False)
+            done = subprocess.run(
+                ["bash", "-e", "-c", text],
+                cwd=directory,
+                env=environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
             printed = done.stdout
             if done.returncode:
                 print(f"failed:\n{text}\n{printed}")

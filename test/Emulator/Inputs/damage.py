@@ -16,11 +16,12 @@ HEADER, ENTRY, ALIGNMENT = 56, 24, 64
 
 
 def read(data):
-    count, = struct.unpack_from("<I", data, 12)
+    (count,) = struct.unpack_from("<I", data, 12)
     for i in range(count):
-        kind, _, offset, size = struct.unpack_from("<IIQQ", data,
-                                                   HEADER + i * ENTRY)
-        yield kind, data[offset:offset + size]
+        kind, _, offset, size = struct.unpack_from(
+            "<IIQQ", data, HEADER + i * ENTRY
+        )
+        yield kind, data[offset : offset + size]
 
 
 def write(version, sections):
@@ -28,11 +29,15 @@ def write(version, sections):
     begin = HEADER + len(sections) * ENTRY
     for kind, content in sections:
         body += bytes(-(begin + len(body)) % ALIGNMENT)
-        entries += struct.pack("<IIQQ", kind, 0, begin + len(body),
-                               len(content))
+        entries += struct.pack(
+            "<IIQQ", kind, 0, begin + len(body), len(content)
+        )
         body += content
-    head = b"FUSEART\0" + version + struct.pack(
-        "<IQ", len(sections), begin + len(body))
+    head = (
+        b"FUSEART\0"
+        + version
+        + struct.pack("<IQ", len(sections), begin + len(body))
+    )
     digest = hashlib.sha256(head + entries + body).digest()
     return head + digest + entries + body
 
@@ -44,8 +49,11 @@ def main(source, target, pattern, replacement, number=None):
     def replace(match):
         nonlocal seen
         seen += 1
-        return match.expand(replacement) \
-            if number is None or seen == int(number) else match[0]
+        return (
+            match.expand(replacement)
+            if number is None or seen == int(number)
+            else match[0]
+        )
 
     sections = []
     for kind, content in read(data):

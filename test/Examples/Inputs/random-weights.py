@@ -24,11 +24,15 @@ def main(source, output):
                 for size in shape:
                     count *= size
                 # The upper half of an f32 is a bf16.
-                raw = b"".join(struct.pack("<f", draw.gauss(0, 0.1))[2:]
-                               for _ in range(count))
+                raw = b"".join(
+                    struct.pack("<f", draw.gauss(0, 0.1))[2:]
+                    for _ in range(count)
+                )
                 header[".".join(path + [parameter.group(1)])] = {
-                    "dtype": "BF16", "shape": shape,
-                    "data_offsets": [len(data), len(data) + len(raw)]}
+                    "dtype": "BF16",
+                    "shape": shape,
+                    "data_offsets": [len(data), len(data) + len(raw)],
+                }
                 data += raw
     text = json.dumps(header).encode()
     with open(output, "wb") as file:

@@ -29,8 +29,16 @@ def run(data):
     with open(path("w.safetensors"), "wb") as file:
         file.write(data)
     result = subprocess.run(
-        ["fuse-run", path("f.mlir"), "--weights=" + path("w.safetensors"),
-         "--print"], capture_output=True, text=True, check=False)
+        [
+            "fuse-run",
+            path("f.mlir"),
+            "--weights=" + path("w.safetensors"),
+            "--print",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode in (0, 1), (result.returncode, result.stderr)
     return result.stdout if result.returncode == 0 else result.stderr
 
@@ -46,14 +54,20 @@ def tensor(dtype, shape, begin, end):
 
 
 data = struct.pack("<4H2f", 0x3F80, 0xC000, 0x4040, 0x0000, 1.5, -2.5)
-header = {"a.weight": tensor("BF16", [2, 2], 0, 8),
-          "a.bias": tensor("F32", [2], 8, 16)}
+header = {
+    "a.weight": tensor("BF16", [2, 2], 0, 8),
+    "a.bias": tensor("F32", [2], 8, 16),
+}
 expected = "2x2xbf16\n[1, -2]\n[3, 0]\n2xf32\n[1.5, -2.5]\n"
 assert run(pack(header, data)) == expected
-assert run(pack({**header, "__metadata__": {"format": "pt"}}, data, pad=3)) \
+assert (
+    run(pack({**header, "__metadata__": {"format": "pt"}}, data, pad=3))
     == expected
-assert run(pack({**header, "empty": tensor("F32", [0, 3], 16, 16)}, data)) \
+)
+assert (
+    run(pack({**header, "empty": tensor("F32", [0, 3], 16, 16)}, data))
     == expected
+)
 
 
 def fails(file, text):
@@ -69,8 +83,13 @@ fails(b"", "shorter than the length of a header")
 fails(b"\x10\0\0\0\0\0\0\0", "does not fit into the file")
 fails(b"\xff" * 8 + b"{}", "does not fit into the file")
 fails(struct.pack("<Q", 2) + b"[]", "does not start with '{'")
-fails(pack('{"\udcff": 1}'.encode("utf-8", "surrogateescape").decode("latin1"),
-           data), "is no object")
+fails(
+    pack(
+        '{"\udcff": 1}'.encode("utf-8", "surrogateescape").decode("latin1"),
+        data,
+    ),
+    "is no object",
+)
 fails(struct.pack("<Q", 5) + b'{"\xff"}', "is not UTF-8")
 fails(pack('{"a": ' + "[" * 9 + "]" * 9 + "}", data), "nested more than 8")
 fails(pack('{"a": ' + "[" * 100000, data), "nested more than 8")
@@ -94,13 +113,22 @@ fails(pack(changed(data_offsets=[16, 8]), data), "outside of the file")
 fails(pack(changed(data_offsets=[4, 12]), data + b"1234"), "gap or an overlap")
 fails(pack(changed(data_offsets=[12, 20]), data + b"1234"), "gap or an overlap")
 fails(pack(header, data + b"1"), "1 bytes after the last tensor")
-fails(pack({"a.bias": tensor("F32", [2], 0, 8)}, data[8:]),
-      "no tensor 'a.weight'; there are a.bias")
-fails(pack(changed("a.weight", dtype="F16"), data),
-      "tensor 'a.weight' is 2x2xF16, expected 2x2xbf16")
-fails(pack(changed("a.weight", shape=[4]), data),
-      "tensor 'a.weight' is 4xBF16, expected 2x2xbf16")
+fails(
+    pack({"a.bias": tensor("F32", [2], 0, 8)}, data[8:]),
+    "no tensor 'a.weight'; there are a.bias",
+)
+fails(
+    pack(changed("a.weight", dtype="F16"), data),
+    "tensor 'a.weight' is 2x2xF16, expected 2x2xbf16",
+)
+fails(
+    pack(changed("a.weight", shape=[4]), data),
+    "tensor 'a.weight' is 4xBF16, expected 2x2xbf16",
+)
 missing = subprocess.run(
     ["fuse-run", path("f.mlir"), "--weights=" + path("none")],
-    stderr=subprocess.PIPE, text=True, check=False)
+    stderr=subprocess.PIPE,
+    text=True,
+    check=False,
+)
 assert "none: No such file" in missing.stderr, missing.stderr

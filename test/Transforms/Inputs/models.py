@@ -27,40 +27,57 @@ def indent(text, by):
 
 
 def module(name, class_name, *parts, extra=""):
-    return (f'fuse.module @{name} class "{class_name}"{extra} {{\n'
-            + "".join(indent(part, 2) for part in parts) + "}\n")
+    return (
+        f'fuse.module @{name} class "{class_name}"{extra} {{\n'
+        + "".join(indent(part, 2) for part in parts)
+        + "}\n"
+    )
 
 
 def norm(name, class_name="Qwen3RMSNorm", tied=""):
     weight = tensor(HIDDEN)
     tie = f' tied_to("{tied}")' if tied else ""
-    return module(name, class_name, f"""fuse.parameter @weight{tie} : {weight}
+    return module(
+        name,
+        class_name,
+        f"""fuse.parameter @weight{tie} : {weight}
 func.func @forward(%x: {X}) -> {X} {{
   %w = fuse.get_parameter @weight : {weight}
   %y = fuse.rms_norm %x weight(%w) eps 1.0e-6 : ({X}, {weight}) -> {X}
   return %y : {X}
 }}
-""")
+""",
+    )
 
 
 def linear(name, out, size, tied=""):
-    weight, source, result = tensor(out, size), tensor("?", size), \
-        tensor("?", out)
+    weight, source, result = (
+        tensor(out, size),
+        tensor("?", size),
+        tensor("?", out),
+    )
     tie = f' tied_to("{tied}")' if tied else ""
-    return module(name, "Linear", f"""fuse.parameter @weight{tie} : {weight}
+    return module(
+        name,
+        "Linear",
+        f"""fuse.parameter @weight{tie} : {weight}
 func.func @forward(%x: {source}) -> {result} {{
   %w = fuse.get_parameter @weight : {weight}
   %y = fuse.linear %x, %w : ({source}, {weight}) -> {result}
   return %y : {result}
 }}
-""")
+""",
+    )
 
 
 def gated_mlp(extra="", tied=""):
     def tie(child):
         return f"{tied}.{child}.weight" if tied else ""
+
     return module(
-        "mlp", "Qwen3MLP", linear("gate_proj", INNER, HIDDEN, tie("gate_proj")),
+        "mlp",
+        "Qwen3MLP",
+        linear("gate_proj", INNER, HIDDEN, tie("gate_proj")),
         linear("up_proj", INNER, HIDDEN, tie("up_proj")),
         linear("down_proj", HIDDEN, INNER, tie("down_proj")),
         f"""func.func @forward(%x: {X}) -> {X} {{
@@ -71,12 +88,16 @@ def gated_mlp(extra="", tied=""):
   %d = fuse.call_module @down_proj(%p) : ({H}) -> {X}
   return %d : {X}
 }}
-""", extra=extra)
+""",
+        extra=extra,
+    )
 
 
 def dense_mlp():
     return module(
-        "mlp", "DenseMLP", linear("fc1", INNER, HIDDEN),
+        "mlp",
+        "DenseMLP",
+        linear("fc1", INNER, HIDDEN),
         linear("fc2", HIDDEN, INNER),
         f"""func.func @forward(%x: {X}) -> {X} {{
   %u = fuse.call_module @fc1(%x) : ({X}) -> {H}
@@ -84,7 +105,8 @@ def dense_mlp():
   %d = fuse.call_module @fc2(%a) : ({H}) -> {X}
   return %d : {X}
 }}
-""")
+""",
+    )
 
 
 def block(norm_name, users=1):
@@ -98,21 +120,32 @@ def block(norm_name, users=1):
 """
     if users == 1:
         return body + f"  return %s : {X}\n}}\n"
-    return body + f"""  %y = fuse.residual_add %n, %s {add}
+    return (
+        body
+        + f"""  %y = fuse.residual_add %n, %s {add}
   return %y : {X}
 }}
 """
+    )
 
 
 def qwen3_layer(index):
     attention = module(
-        "self_attn", "Qwen3Attention", linear("q_proj", HIDDEN, HIDDEN),
-        linear("k_proj", HIDDEN, HIDDEN), linear("v_proj", HIDDEN, HIDDEN),
+        "self_attn",
+        "Qwen3Attention",
+        linear("q_proj", HIDDEN, HIDDEN),
+        linear("k_proj", HIDDEN, HIDDEN),
+        linear("v_proj", HIDDEN, HIDDEN),
         linear("o_proj", HIDDEN, HIDDEN),
-        f"func.func private @forward({X}) -> {X}\n")
+        f"func.func private @forward({X}) -> {X}\n",
+    )
     return module(
-        f'"{index}"', "Qwen3DecoderLayer", attention, gated_mlp(),
-        norm("input_layernorm"), norm("post_attention_layernorm"),
+        f'"{index}"',
+        "Qwen3DecoderLayer",
+        attention,
+        gated_mlp(),
+        norm("input_layernorm"),
+        norm("post_attention_layernorm"),
         f"""func.func @forward(%x: {X}) -> {X} {{
   %n = fuse.call_module @input_layernorm(%x) : ({X}) -> {X}
   %a = fuse.call_module @self_attn(%n) : ({X}) -> {X}
@@ -122,29 +155,39 @@ def qwen3_layer(index):
   %y = fuse.residual_add %h, %m : ({X}, {X}) -> {X}
   return %y : {X}
 }}
-""")
+""",
+    )
 
 
 def chain(count):
     lines = [f"func.func @forward(%x0: {X}) -> {X} {{\n"]
     for i in range(count):
-        lines.append(f'  %x{i + 1} = fuse.call_module @layers::@"{i}"(%x{i}) '
-                     f": ({X}) -> {X}\n")
+        lines.append(
+            f'  %x{i + 1} = fuse.call_module @layers::@"{i}"(%x{i}) '
+            f": ({X}) -> {X}\n"
+        )
     return lines, f"%x{count}"
 
 
 def qwen3(layers):
     weight, logits = tensor(32, HIDDEN), tensor("?", 32)
     body, last = chain(layers)
-    body += [f"  %n = fuse.call_module @norm({last}) : ({X}) -> {X}\n",
-             f"  return %n : {X}\n}}\n"]
+    body += [
+        f"  %n = fuse.call_module @norm({last}) : ({X}) -> {X}\n",
+        f"  return %n : {X}\n}}\n",
+    ]
     model = module(
-        "model", "Qwen3Model",
-        module("embed_tokens", "Embedding",
-               f"fuse.parameter @weight : {weight}\n"),
-        module("layers", "ModuleList",
-               *(qwen3_layer(i) for i in range(layers))),
-        norm("norm"), "".join(body))
+        "model",
+        "Qwen3Model",
+        module(
+            "embed_tokens", "Embedding", f"fuse.parameter @weight : {weight}\n"
+        ),
+        module(
+            "layers", "ModuleList", *(qwen3_layer(i) for i in range(layers))
+        ),
+        norm("norm"),
+        "".join(body),
+    )
     head = linear("lm_head", 32, HIDDEN, tied="model.embed_tokens.weight")
     forward = f"""func.func @forward(%x: {X}) -> {logits} {{
   %h = fuse.call_module @model(%x) : ({X}) -> {X}
@@ -156,58 +199,86 @@ def qwen3(layers):
     ("Qwen3RMSNorm", "model.layers.*.post_attention_layernorm"),
     ("Qwen3MLP", "model.layers.*.mlp")]
 """
-    return ('fuse.model @qwen3 class "Qwen3ForCausalLM" {\n'
-            + indent(pattern + model + head + forward, 2) + "}\n")
+    return (
+        'fuse.model @qwen3 class "Qwen3ForCausalLM" {\n'
+        + indent(pattern + model + head + forward, 2)
+        + "}\n"
+    )
 
 
 def mixed():
     def layer(index, *parts):
         return module(f'"{index}"', "Layer", *parts)
+
     layers = [
         layer(0, norm("norm", "RMSNorm"), gated_mlp(), block("norm")),
         layer(1, norm("norm", "RMSNorm"), dense_mlp(), block("norm")),
         # Skipped: nobody calls its norm.
-        layer(2, norm("norm", "RMSNorm"), gated_mlp(),
-              f"func.func @forward(%x: {X}) -> {X} {{\n  return %x : {X}\n"
-              "}\n"),
+        layer(
+            2,
+            norm("norm", "RMSNorm"),
+            gated_mlp(),
+            f"func.func @forward(%x: {X}) -> {X} {{\n  return %x : {X}\n}}\n",
+        ),
         layer(3, norm("norm", "RMSNorm"), gated_mlp(), block("norm", users=2)),
-        layer(4, norm("norm", "RMSNorm"),
-              gated_mlp(extra=' hooks(["accelerate"])'), block("norm")),
+        layer(
+            4,
+            norm("norm", "RMSNorm"),
+            gated_mlp(extra=' hooks(["accelerate"])'),
+            block("norm"),
+        ),
         # The weights of layer 0, by other names.
-        layer(5, norm("norm", "RMSNorm", tied="layers.0.norm.weight"),
-              gated_mlp(tied="layers.0.mlp"), block("norm")),
-        layer(6, norm("norm", "RMSNorm"), gated_mlp(),
-              f"""func.func @forward(%x: {X}) -> {X} {{
+        layer(
+            5,
+            norm("norm", "RMSNorm", tied="layers.0.norm.weight"),
+            gated_mlp(tied="layers.0.mlp"),
+            block("norm"),
+        ),
+        layer(
+            6,
+            norm("norm", "RMSNorm"),
+            gated_mlp(),
+            f"""func.func @forward(%x: {X}) -> {X} {{
   %n = fuse.call_module @norm(%x) : ({X}) -> {X}
   %m = fuse.call_module @mlp(%n) : ({X}) -> {X}
   %o = fuse.call_module @norm(%m) : ({X}) -> {X}
   %p = fuse.call_module @mlp(%o) : ({X}) -> {X}
   return %p : {X}
 }}
-"""),
+""",
+        ),
     ]
     body, last = chain(len(layers))
     # Layer 1 a second time: a shared module.
-    body += [f'  %again = fuse.call_module @layers::@"1"({last}) '
-             f": ({X}) -> {X}\n", f"  return %again : {X}\n}}\n"]
+    body += [
+        f'  %again = fuse.call_module @layers::@"1"({last}) : ({X}) -> {X}\n',
+        f"  return %again : {X}\n}}\n",
+    ]
     pattern = """fuse.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),
                                ("*MLP", "layers.*.mlp")]
 """
-    return ('fuse.model @mixed class "Mixed" {\n'
-            + indent(pattern + module("layers", "ModuleList", *layers)
-                     + "".join(body), 2) + "}\n")
+    return (
+        'fuse.model @mixed class "Mixed" {\n'
+        + indent(
+            pattern + module("layers", "ModuleList", *layers) + "".join(body), 2
+        )
+        + "}\n"
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("model", choices=["qwen3", "mixed"])
-    parser.add_argument("--layers", type=int, default=36,
-                        help="layers of qwen3 (default 36)")
+    parser.add_argument(
+        "--layers", type=int, default=36, help="layers of qwen3 (default 36)"
+    )
     options = parser.parse_args()
-    print(qwen3(options.layers) if options.model == "qwen3" else mixed(),
-          end="")
+    print(
+        qwen3(options.layers) if options.model == "qwen3" else mixed(), end=""
+    )
 
 
 if __name__ == "__main__":

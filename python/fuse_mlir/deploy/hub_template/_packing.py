@@ -21,7 +21,7 @@ def _tiles(weight, rows):
     tiles = -(-data.shape[0] // rows)
     width = -(-data.shape[1] // _STEP_BYTES) * _STEP_BYTES
     padded = data.new_zeros(tiles * rows, width)
-    padded[:data.shape[0], :data.shape[1]] = data
+    padded[: data.shape[0], : data.shape[1]] = data
     return padded.view(tiles, rows, width)
 
 
@@ -32,15 +32,23 @@ def order(recipe, device):
         RuntimeError: the recipe is unknown, or has no tiles.
     """
     row = torch.arange(_TILE_ROWS, device=device)
-    group, m, warp, half, low = (row // 128, row // 64 % 2, row // 16 % 4,
-                                 row // 8 % 2, row % 8)
+    group, m, warp, half, low = (
+        row // 128,
+        row // 64 % 2,
+        row // 16 % 4,
+        row // 8 % 2,
+        row % 8,
+    )
     if recipe == "gate_up_256":
-        return half * 128 + group * 64 + low // 2 * 16 + warp * 4 \
-            + low % 2 * 2 + m
+        return (
+            half * 128 + group * 64 + low // 2 * 16 + warp * 4 + low % 2 * 2 + m
+        )
     if recipe == "rows_256":
         return group * 128 + warp * 32 + low * 4 + m * 2 + half
-    raise RuntimeError(f"recipe '{recipe}' is unknown; there are "
-                       "gate_up_256, rows_256, identity")
+    raise RuntimeError(
+        f"recipe '{recipe}' is unknown; there are "
+        "gate_up_256, rows_256, identity"
+    )
 
 
 def swizzle(chunks):
@@ -64,6 +72,5 @@ def pack(recipe, weights):
     else:
         tiles = torch.cat([_tiles(w, _TILE_ROWS) for w in weights])
     count, _, width = tiles.shape
-    chunks = tiles[:, rows].view(count, _TILE_ROWS, width // _STEP_BYTES,
-                                 8, 16)
+    chunks = tiles[:, rows].view(count, _TILE_ROWS, width // _STEP_BYTES, 8, 16)
     return swizzle(chunks.permute(2, 0, 1, 3, 4)).reshape(-1)

@@ -25,8 +25,12 @@ def _compute_type(element: str) -> str:
     return "f64" if element == "f64" else "f32"
 
 
-def elementwise(walker: Walker, node: Node, operands: Sequence[Any],
-                body: Callable[[Body, list[str]], str]) -> Value:
+def elementwise(
+    walker: Walker,
+    node: Node,
+    operands: Sequence[Any],
+    body: Callable[[Body, list[str]], str],
+) -> Value:
     """`operands` are values or Python numbers, as in the ATen call."""
     shape, element = walker.result(node)
     tensors = [v for v in operands if isinstance(v, Value)]
@@ -37,35 +41,49 @@ def elementwise(walker: Walker, node: Node, operands: Sequence[Any],
 
     def emit(block: Body) -> str:
         scalars = iter(block.inputs)
-        inputs = [next(scalars) if isinstance(v, Value)
-                  else block.constant(float(v)) for v in operands]
+        inputs = [
+            next(scalars) if isinstance(v, Value) else block.constant(float(v))
+            for v in operands
+        ]
         result = body(block, inputs)
         # A result type other than the common one is a second conversion.
         return block.round(result, common) if element != common else result
 
     return walker.emitter.elementwise(
-        node.name, tensors, shape, element, compute, emit,
-        [common] * len(tensors))
+        node.name,
+        tensors,
+        shape,
+        element,
+        compute,
+        emit,
+        [common] * len(tensors),
+    )
 
 
 def _float_operand(value: Value) -> None:
     if value.element not in ELEMENTS.values():
-        raise Unsupported(f"operand of type {value.element}; expected one of "
-                          + ", ".join(ELEMENTS.values()))
+        raise Unsupported(
+            f"operand of type {value.element}; expected one of "
+            + ", ".join(ELEMENTS.values())
+        )
 
 
 def _unary(body: Callable[[Body, str], str]) -> Handler:
     def handle(walker: Walker, node: Node) -> Value:
-        return elementwise(walker, node, [walker.arg(node, 0)],
-                           lambda b, x: body(b, x[0]))
+        return elementwise(
+            walker, node, [walker.arg(node, 0)], lambda b, x: body(b, x[0])
+        )
+
     return handle
 
 
 def _binary(body: Callable[[Body, str, str], str]) -> Handler:
     def handle(walker: Walker, node: Node) -> Value:
         operands = [walker.arg(node, 0), walker.arg(node, 1)]
-        return elementwise(walker, node, operands,
-                           lambda b, x: body(b, x[0], x[1]))
+        return elementwise(
+            walker, node, operands, lambda b, x: body(b, x[0], x[1])
+        )
+
     return handle
 
 
@@ -80,8 +98,9 @@ def _sigmoid(b: Body, x: str) -> str:
 
 
 def _rounded(walker: Walker, number: float, element: str) -> float:
-    return float(torch.tensor(number, dtype=walker.dtype(element),
-                              device="cpu"))
+    return float(
+        torch.tensor(number, dtype=walker.dtype(element), device="cpu")
+    )
 
 
 def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:
@@ -91,8 +110,10 @@ def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:
     """
     operands = [lhs, rhs]
     common = walker.common_element(operands)
-    operands = [v if isinstance(v, Value) else _rounded(walker, v, common)
-                for v in operands]
+    operands = [
+        v if isinstance(v, Value) else _rounded(walker, v, common)
+        for v in operands
+    ]
     alpha = _rounded(walker, walker.arg(node, 2, "alpha", 1), common)
 
     def body(b: Body, x: list[str]) -> str:
@@ -110,14 +131,16 @@ def _add(name: str) -> Handler:
 
 
 def _rsub(walker: Walker, node: Node) -> Value:
-    return _sum(walker, node, walker.arg(node, 1), walker.arg(node, 0),
-                "arith.subf")
+    return _sum(
+        walker, node, walker.arg(node, 1), walker.arg(node, 0), "arith.subf"
+    )
 
 
 def _div(walker: Walker, node: Node) -> Value:
     operands = [walker.arg(node, 0), walker.arg(node, 1)]
-    return elementwise(walker, node, operands,
-                       lambda b, x: b.op("arith.divf", x[0], x[1]))
+    return elementwise(
+        walker, node, operands, lambda b, x: b.op("arith.divf", x[0], x[1])
+    )
 
 
 def _pow(walker: Walker, node: Node) -> Value:
@@ -159,12 +182,17 @@ def _clamp(walker: Walker, node: Node) -> Value:
 
 
 def _hardtanh(walker: Walker, node: Node) -> Value:
-    return _bounded(walker, node, walker.arg(node, 1, "min_val", -1.0),
-                    walker.arg(node, 2, "max_val", 1.0))
+    return _bounded(
+        walker,
+        node,
+        walker.arg(node, 1, "min_val", -1.0),
+        walker.arg(node, 2, "max_val", 1.0),
+    )
 
 
-def _bounded(walker: Walker, node: Node, low: float | None,
-             high: float | None) -> Value:
+def _bounded(
+    walker: Walker, node: Node, low: float | None, high: float | None
+) -> Value:
     def body(b: Body, x: list[str]) -> str:
         out = x[0]
         if low is not None:
@@ -184,8 +212,8 @@ def _cast(walker: Walker, node: Node) -> Value:
         return value
     # The narrowing or widening is the whole computation.
     return walker.emitter.elementwise(
-        node.name, [value], shape, element, value.element,
-        lambda b: b.inputs[0])
+        node.name, [value], shape, element, value.element, lambda b: b.inputs[0]
+    )
 
 
 def _same(walker: Walker, node: Node) -> Value:
@@ -212,7 +240,8 @@ def _reduce(mean: bool) -> Handler:
         for d in dims:
             if mean and not is_static(value.shape[d]):
                 raise Unsupported(
-                    f"mean over dimension {d}, whose size is not static")
+                    f"mean over dimension {d}, whose size is not static"
+                )
             count = count * value.shape[d]
         shape, element = walker.result(node)
         # dtype= converts the input first.
@@ -220,8 +249,13 @@ def _reduce(mean: bool) -> Handler:
         emitter = walker.emitter
         if wanted is not None and ELEMENTS[wanted] != value.element:
             value = emitter.elementwise(
-                f"{node.name}_cast", [value], value.shape, ELEMENTS[wanted],
-                value.element, lambda b: b.inputs[0])
+                f"{node.name}_cast",
+                [value],
+                value.shape,
+                ELEMENTS[wanted],
+                value.element,
+                lambda b: b.inputs[0],
+            )
         compute = _compute_type(value.element)
         total = emitter.reduce_sum(f"{node.name}_sum", value, dims, compute)
 
@@ -233,9 +267,11 @@ def _reduce(mean: bool) -> Handler:
         reduced = total
         if mean or element != compute:
             hint = f"{node.name}_quotient" if keep else node.name
-            reduced = emitter.elementwise(hint, [total], total.shape, element,
-                                          compute, finish)
+            reduced = emitter.elementwise(
+                hint, [total], total.shape, element, compute, finish
+            )
         return walker.reshape(node.name, reduced, shape) if keep else reduced
+
     return handle
 
 
@@ -250,10 +286,12 @@ HANDLERS: dict[str, Handler] = {
     "aten.mul.Scalar": _binary(lambda b, x, y: b.op("arith.mulf", x, y)),
     "aten.div.Tensor": _div,
     "aten.div.Scalar": _div,
-    "aten.maximum.default":
-        _binary(lambda b, x, y: b.op("arith.maximumf", x, y)),
-    "aten.minimum.default":
-        _binary(lambda b, x, y: b.op("arith.minimumf", x, y)),
+    "aten.maximum.default": _binary(
+        lambda b, x, y: b.op("arith.maximumf", x, y)
+    ),
+    "aten.minimum.default": _binary(
+        lambda b, x, y: b.op("arith.minimumf", x, y)
+    ),
     "aten.pow.Tensor_Scalar": _pow,
     "aten.neg.default": _simple("arith.negf"),
     "aten.abs.default": _simple("math.absf"),
@@ -261,15 +299,15 @@ HANDLERS: dict[str, Handler] = {
     "aten.log.default": _simple("math.log"),
     "aten.sqrt.default": _simple("math.sqrt"),
     "aten.rsqrt.default": _simple("math.rsqrt"),
-    "aten.reciprocal.default":
-        _unary(lambda b, x: b.op("arith.divf", b.constant(1.0), x)),
+    "aten.reciprocal.default": _unary(
+        lambda b, x: b.op("arith.divf", b.constant(1.0), x)
+    ),
     "aten.erf.default": _simple("math.erf"),
     "aten.tanh.default": _simple("math.tanh"),
     "aten.sigmoid.default": _unary(_sigmoid),
     "aten.clamp.default": _clamp,
     "aten.hardtanh.default": _hardtanh,
     "aten.relu6.default": lambda w, n: _bounded(w, n, 0.0, 6.0),
-
     "aten.to.dtype": _cast,
     "aten.to.dtype_layout": _cast,
     "aten.to.device": _cast,
@@ -283,7 +321,6 @@ HANDLERS: dict[str, Handler] = {
     "aten.detach_.default": _same,
     "aten.lift_fresh_copy.default": _same,
     "aten.dropout.default": _dropout,
-
     "aten.mean.dim": _reduce(mean=True),
     "aten.mean.default": _reduce(mean=True),
     "aten.sum.default": _reduce(mean=False),

@@ -12,7 +12,11 @@ from fuse_mlir.errors import Unsupported
 from fuse_mlir.frontend.aten.elementwise import elementwise
 from fuse_mlir.frontend.aten.shapes import CUTS, Pieces
 from fuse_mlir.frontend.aten.types import Handler
-from fuse_mlir.frontend.elements import ELEMENTS, LAYER_ELEMENTS, STORED_ELEMENTS
+from fuse_mlir.frontend.elements import (
+    ELEMENTS,
+    LAYER_ELEMENTS,
+    STORED_ELEMENTS,
+)
 from fuse_mlir.ir.builder import Value, float_literal, is_static, tensor_type
 
 if TYPE_CHECKING:
@@ -21,8 +25,10 @@ if TYPE_CHECKING:
 
 def _layer_operand(value: Value, what: str) -> None:
     if value.element not in LAYER_ELEMENTS:
-        raise Unsupported(f"{what} of type {value.element}; expected one of "
-                          + ", ".join(LAYER_ELEMENTS))
+        raise Unsupported(
+            f"{what} of type {value.element}; expected one of "
+            + ", ".join(LAYER_ELEMENTS)
+        )
     if value.rank and not is_static(value.shape[-1]):
         raise Unsupported(f"{what} whose last dimension is not static")
 
@@ -40,10 +46,15 @@ def _square(walker: Walker, node: Node) -> Value:
     if source is not None:
         # One op in f32 rounds as the two do: relu is exact.
         return walker.emitter.op(
-            node.name, f"fuse.activation relu2 {source.name} : {source.type} "
-            f"-> {value.type}", value.shape, value.element)
-    return elementwise(walker, node, [value],
-                       lambda b, x: b.op("arith.mulf", x[0], x[0]))
+            node.name,
+            f"fuse.activation relu2 {source.name} : {source.type} "
+            f"-> {value.type}",
+            value.shape,
+            value.element,
+        )
+    return elementwise(
+        walker, node, [value], lambda b, x: b.op("arith.mulf", x[0], x[0])
+    )
 
 
 def _activation(kind: str | Callable[[Walker, Node], str]) -> Handler:
@@ -55,7 +66,11 @@ def _activation(kind: str | Callable[[Walker, Node], str]) -> Handler:
         return walker.emitter.op(
             node.name,
             f"fuse.activation {name} {value.name} : {value.type} -> "
-            f"{tensor_type(shape, element)}", shape, element)
+            f"{tensor_type(shape, element)}",
+            shape,
+            element,
+        )
+
     return handle
 
 
@@ -64,8 +79,14 @@ def _gelu_kind(walker: Walker, node: Node) -> str:
     return {"none": "gelu", "tanh": "gelu_tanh"}[mode]
 
 
-def _emit_linear(walker: Walker, node: Node, value: Value, weight: Value,
-                 bias: Value | None, hint: str = "") -> Value:
+def _emit_linear(
+    walker: Walker,
+    node: Node,
+    value: Value,
+    weight: Value,
+    bias: Value | None,
+    hint: str = "",
+) -> Value:
     _layer_operand(value, "input")
     _layer_operand(weight, "weight")
     if weight.rank != 2:
@@ -82,7 +103,9 @@ def _emit_linear(walker: Walker, node: Node, value: Value, weight: Value,
     return walker.emitter.op(
         hint or node.name,
         f"{text} : ({', '.join(types)}) -> {tensor_type(shape, element)}",
-        shape, element)
+        shape,
+        element,
+    )
 
 
 def _linear(walker: Walker, node: Node) -> Value | Pieces:
@@ -97,16 +120,23 @@ def _linear(walker: Walker, node: Node) -> Value | Pieces:
     for i, (start, stop) in enumerate(cuts):
         rows = walker.rows(weight, start, stop)
         part = None if bias is None else walker.rows(bias, start, stop)
-        pieces.append(_emit_linear(walker, node, value, rows, part,
-                                   f"{node.name}_{i}"))
+        pieces.append(
+            _emit_linear(walker, node, value, rows, part, f"{node.name}_{i}")
+        )
     return Pieces(pieces)
 
 
-def _cuts(walker: Walker, node: Node, weight: Value,
-          *vectors: Value | None) -> list[tuple[int, int]] | None:
+def _cuts(
+    walker: Walker, node: Node, weight: Value, *vectors: Value | None
+) -> list[tuple[int, int]] | None:
     """Where the only reader of a linear cuts its features, if it does."""
-    if len(node.users) != 1 or weight.rank != 2 or not all(
-            p is None or walker.is_parameter(p) for p in (weight, *vectors)):
+    if (
+        len(node.users) != 1
+        or weight.rank != 2
+        or not all(
+            p is None or walker.is_parameter(p) for p in (weight, *vectors)
+        )
+    ):
         return None
     user = next(iter(node.users))
     sizes = CUTS.get(str(user.target))
@@ -123,8 +153,14 @@ def _cuts(walker: Walker, node: Node, weight: Value,
     return cuts
 
 
-def _quantized(walker: Walker, x: Value, storage: str, activations: str,
-               order: str, scale: float | None) -> tuple[Value, Value | None]:
+def _quantized(
+    walker: Walker,
+    x: Value,
+    storage: str,
+    activations: str,
+    order: str,
+    scale: float | None,
+) -> tuple[Value, Value | None]:
     """The stored input of a linear, and the scale where it is measured.
 
     Linears that quantize one value in one way share the op, which makes them
@@ -141,15 +177,24 @@ def _quantized(walker: Walker, x: Value, storage: str, activations: str,
     hint = f"{x.name[1:]}_q"
     if scale is not None:
         clause = " order divide" if order == "divide" else ""
-        text = (f"fuse.quantize {x.name} scale {float_literal(scale, 'f64')}"
-                f"{clause} : ({x.type}) -> {stored}")
+        text = (
+            f"fuse.quantize {x.name} scale {float_literal(scale, 'f64')}"
+            f"{clause} : ({x.type}) -> {stored}"
+        )
         pair = (walker.emitter.op(hint, text, x.shape, storage), None)
     else:
         shape = x.shape[:-1] if activations == "per_token" else (1,)
-        text = (f"fuse.dynamic_quantize {activations} {x.name} : ({x.type}) -> "
-                f"({stored}, {tensor_type(shape, 'f32')})")
-        pair = walker.emitter.op2(hint, f"{x.name[1:]}_scale", text,
-                                  (x.shape, storage), (shape, "f32"))
+        text = (
+            f"fuse.dynamic_quantize {activations} {x.name} : ({x.type}) -> "
+            f"({stored}, {tensor_type(shape, 'f32')})"
+        )
+        pair = walker.emitter.op2(
+            hint,
+            f"{x.name[1:]}_scale",
+            text,
+            (x.shape, storage),
+            (shape, "f32"),
+        )
     walker.quantized[key] = pair
     return pair
 
@@ -165,53 +210,90 @@ def _stored_linear(walker: Walker, node: Node) -> Value | Pieces:
         return None if value is None else walker.rows(value, *cut)
 
     return Pieces(
-        _emit_stored(walker, node, x, walker.rows(weight, *cut),
-                     part(bias, cut), part(channel, cut)) for cut in cuts)
+        _emit_stored(
+            walker,
+            node,
+            x,
+            walker.rows(weight, *cut),
+            part(bias, cut),
+            part(channel, cut),
+        )
+        for cut in cuts
+    )
 
 
-def _emit_stored(walker: Walker, node: Node, x: Value, weight: Value,
-                 bias: Value | None, channel: Value | None) -> Value:
+def _emit_stored(
+    walker: Walker,
+    node: Node,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    channel: Value | None,
+) -> Value:
     input_scale, weight_scale, activations, order, bias_place = (
-        walker.arg(node, i) for i in range(4, 9))
+        walker.arg(node, i) for i in range(4, 9)
+    )
     shape, element = walker.result(node)
     shape = (*shape[:-1], weight.shape[0])
-    number = "per_channel" if channel is not None \
+    number = (
+        "per_channel"
+        if channel is not None
         else float_literal(weight_scale, "f64")
+    )
     scales = ""
     measured = None
     if activations == "none":
         vector = "" if channel is None else f" channel_scale({channel.name})"
         scale = f" scale {number}" if channel is None else ""
-        operands = weight.type if channel is None \
-            else f"{weight.type}, {channel.type}"
+        operands = (
+            weight.type if channel is None else f"{weight.type}, {channel.type}"
+        )
         weight = walker.emitter.op(
             f"{weight.name[1:]}_real",
             f"fuse.dequantize {weight.name}{scale}{vector} : ({operands}) -> "
-            f"{tensor_type(weight.shape, x.element)}", weight.shape, x.element)
+            f"{tensor_type(weight.shape, x.element)}",
+            weight.shape,
+            x.element,
+        )
         channel = None
     else:
         x, measured = _quantized(
-            walker, x, weight.element, activations, order,
-            input_scale if activations == "static" else None)
-        first = "dynamic" if measured is not None \
+            walker,
+            x,
+            weight.element,
+            activations,
+            order,
+            input_scale if activations == "static" else None,
+        )
+        first = (
+            "dynamic"
+            if measured is not None
             else float_literal(input_scale, "f64")
+        )
         scales = f" scales({first}, {number})"
     text = f"fuse.linear {x.name}, {weight.name}"
     types = [x.type, weight.type]
     if bias is not None:
         _layer_operand(bias, "bias")
-        place = " added after_rounding" if bias_place == "after_rounding" \
-            else ""
+        place = (
+            " added after_rounding" if bias_place == "after_rounding" else ""
+        )
         text += f" bias({bias.name}){place}"
         types.append(bias.type)
-    for name, operand in (("channel_scale", channel),
-                          ("dynamic_scale", measured)):
+    for name, operand in (
+        ("channel_scale", channel),
+        ("dynamic_scale", measured),
+    ):
         if operand is not None:
             text += f" {name}({operand.name})"
             types.append(operand.type)
     return walker.emitter.op(
-        node.name, f"{text}{scales} : ({', '.join(types)}) -> "
-        f"{tensor_type(shape, element)}", shape, element)
+        node.name,
+        f"{text}{scales} : ({', '.join(types)}) -> "
+        f"{tensor_type(shape, element)}",
+        shape,
+        element,
+    )
 
 
 def _full_range(walker: Walker, node: Node, first: int) -> None:
@@ -220,12 +302,15 @@ def _full_range(walker: Walker, node: Node, first: int) -> None:
         raise Unsupported("a zero point")
     low, high, dtype = (walker.arg(node, first + i) for i in (1, 2, 3))
     if dtype not in STORED_ELEMENTS:
-        raise Unsupported(f"type {dtype}; expected one of "
-                          + ", ".join(map(str, STORED_ELEMENTS)))
+        raise Unsupported(
+            f"type {dtype}; expected one of "
+            + ", ".join(map(str, STORED_ELEMENTS))
+        )
     info = torch.iinfo(dtype) if dtype == torch.int8 else torch.finfo(dtype)
     if (low, high) != (info.min, info.max):
-        raise Unsupported(f"the range {low} to {high}; expected "
-                          f"{info.min:g} to {info.max:g}")
+        raise Unsupported(
+            f"the range {low} to {high}; expected {info.min:g} to {info.max:g}"
+        )
 
 
 def _scale(scale: float) -> str:
@@ -248,63 +333,98 @@ def _quantize_per_tensor(walker: Walker, node: Node) -> Value:
         # The op rounds to an integer before it converts.
         raise Unsupported(f"type {storage}; expected i8")
     return walker.emitter.op(
-        node.name, f"fuse.quantize {x.name} scale {scale} : ({x.type}) -> "
-        f"{tensor_type(x.shape, storage)}", x.shape, storage)
+        node.name,
+        f"fuse.quantize {x.name} scale {scale} : ({x.type}) -> "
+        f"{tensor_type(x.shape, storage)}",
+        x.shape,
+        storage,
+    )
 
 
-def _dequantized(walker: Walker, node: Node, value: Value, clause: str,
-                 types: Sequence[str]) -> Value:
+def _dequantized(
+    walker: Walker, node: Node, value: Value, clause: str, types: Sequence[str]
+) -> Value:
     wanted: Any = node.kwargs.get("out_dtype") or torch.float32
     element = ELEMENTS[wanted]
     return walker.emitter.op(
-        node.name, f"fuse.dequantize {value.name} {clause} : "
+        node.name,
+        f"fuse.dequantize {value.name} {clause} : "
         f"({', '.join(types)}) -> {tensor_type(value.shape, element)}",
-        value.shape, element)
+        value.shape,
+        element,
+    )
 
 
 def _dequantize_per_tensor(walker: Walker, node: Node) -> Value:
     value = walker.arg(node, 0)
     _full_range(walker, node, 2)
-    return _dequantized(walker, node, value,
-                        f"scale {_scale(walker.arg(node, 1))}", [value.type])
+    return _dequantized(
+        walker,
+        node,
+        value,
+        f"scale {_scale(walker.arg(node, 1))}",
+        [value.type],
+    )
 
 
 def _dequantize_per_channel(walker: Walker, node: Node) -> Value:
     value, scales = walker.arg(node, 0), walker.arg(node, 1)
     if walker.arg(node, 3) != 0:
-        raise Unsupported(f"scales along dimension {walker.arg(node, 3)}; "
-                          "expected 0")
+        raise Unsupported(
+            f"scales along dimension {walker.arg(node, 3)}; expected 0"
+        )
     point = walker.arg(node, 2)
     if point is not None and bool((point != 0).any()):
         raise Unsupported("a zero point")
     if scales.element != "f32":
         raise Unsupported(f"scales of type {scales.element}; expected f32")
-    return _dequantized(walker, node, value, f"channel_scale({scales.name})",
-                        [value.type, scales.type])
+    return _dequantized(
+        walker,
+        node,
+        value,
+        f"channel_scale({scales.name})",
+        [value.type, scales.type],
+    )
 
 
 def _mm(walker: Walker, node: Node) -> Value:
     rhs = walker.arg(node, 1)
     if rhs.rank != 2:
         raise Unsupported(f"right operand of rank {rhs.rank}; expected 2")
-    return _emit_linear(walker, node, walker.arg(node, 0),
-                        walker.transpose(f"{node.name}_weight", rhs, [1, 0]),
-                        None)
+    return _emit_linear(
+        walker,
+        node,
+        walker.arg(node, 0),
+        walker.transpose(f"{node.name}_weight", rhs, [1, 0]),
+        None,
+    )
 
 
 def _addmm(walker: Walker, node: Node) -> Value:
-    if walker.arg(node, 3, "beta", 1) != 1 \
-            or walker.arg(node, 4, "alpha", 1) != 1:
+    if (
+        walker.arg(node, 3, "beta", 1) != 1
+        or walker.arg(node, 4, "alpha", 1) != 1
+    ):
         raise Unsupported("alpha or beta other than 1")
-    weight = walker.transpose(f"{node.name}_weight", walker.arg(node, 2),
-                              [1, 0])
-    return _emit_linear(walker, node, walker.arg(node, 1), weight,
-                        walker.arg(node, 0))
+    weight = walker.transpose(
+        f"{node.name}_weight", walker.arg(node, 2), [1, 0]
+    )
+    return _emit_linear(
+        walker, node, walker.arg(node, 1), weight, walker.arg(node, 0)
+    )
 
 
-def _norm(walker: Walker, node: Node, mnemonic: str, value: Value,
-          shape: Sequence[int], weight: Value | None, bias: Value | None,
-          eps: float, tail: str = "") -> Value:
+def _norm(
+    walker: Walker,
+    node: Node,
+    mnemonic: str,
+    value: Value,
+    shape: Sequence[int],
+    weight: Value | None,
+    bias: Value | None,
+    eps: float,
+    tail: str = "",
+) -> Value:
     _layer_operand(value, "input")
     if len(shape) != 1:
         raise Unsupported(f"normalized shape of rank {len(shape)}; expected 1")
@@ -316,15 +436,25 @@ def _norm(walker: Walker, node: Node, mnemonic: str, value: Value,
             text += f" {name}({operand.name})"
             types.append(operand.type)
     return walker.emitter.op(
-        node.name, f"{text} eps {float_literal(eps, 'f64')}{tail} : "
-        f"({', '.join(types)}) -> {value.type}", value.shape, value.element)
+        node.name,
+        f"{text} eps {float_literal(eps, 'f64')}{tail} : "
+        f"({', '.join(types)}) -> {value.type}",
+        value.shape,
+        value.element,
+    )
 
 
 def _layer_norm(walker: Walker, node: Node) -> Value:
-    return _norm(walker, node, "layer_norm", walker.arg(node, 0),
-                 walker.arg(node, 1), walker.arg(node, 2, "weight", None),
-                 walker.arg(node, 3, "bias", None),
-                 walker.arg(node, 4, "eps", 1e-5))
+    return _norm(
+        walker,
+        node,
+        "layer_norm",
+        walker.arg(node, 0),
+        walker.arg(node, 1),
+        walker.arg(node, 2, "weight", None),
+        walker.arg(node, 3, "bias", None),
+        walker.arg(node, 4, "eps", 1e-5),
+    )
 
 
 def _native_layer_norm(walker: Walker, node: Node) -> Any:
@@ -337,23 +467,39 @@ def _rms_norm(walker: Walker, node: Node) -> Value:
     if eps is None:
         # PyTorch takes the epsilon of the type it computes in.
         eps = torch.finfo(torch.float32).eps
-    return _norm(walker, node, "rms_norm", value, walker.arg(node, 1),
-                 walker.arg(node, 2, "weight", None), None, eps,
-                 " cast after_weight")
+    return _norm(
+        walker,
+        node,
+        "rms_norm",
+        value,
+        walker.arg(node, 1),
+        walker.arg(node, 2, "weight", None),
+        None,
+        eps,
+        " cast after_weight",
+    )
 
 
 def _moe_experts(walker: Walker, node: Node) -> Value:
-    x, index, weights, gate_up, down, act = (walker.arg(node, i)
-                                             for i in range(6))
-    for value, what in ((x, "input"), (weights, "factors"),
-                        (gate_up, "weight"), (down, "weight")):
+    x, index, weights, gate_up, down, act = (
+        walker.arg(node, i) for i in range(6)
+    )
+    for value, what in (
+        (x, "input"),
+        (weights, "factors"),
+        (gate_up, "weight"),
+        (down, "weight"),
+    ):
         _layer_operand(value, what)
     operands = (x, index, weights, gate_up, down)
     return walker.emitter.op(
-        node.name, f"fuse.moe_experts {x.name} route({index.name}, "
+        node.name,
+        f"fuse.moe_experts {x.name} route({index.name}, "
         f"{weights.name}) gate_up({gate_up.name}) down({down.name}) "
         f"act({act}) : ({', '.join(v.type for v in operands)}) -> {x.type}",
-        x.shape, x.element)
+        x.shape,
+        x.element,
+    )
 
 
 HANDLERS: dict[str, Handler] = {
@@ -364,10 +510,8 @@ HANDLERS: dict[str, Handler] = {
     "aten.matmul.default": _mm,
     "aten.addmm.default": _addmm,
     "quantized_decomposed.quantize_per_tensor.default": _quantize_per_tensor,
-    "quantized_decomposed.dequantize_per_tensor.default":
-        _dequantize_per_tensor,
-    "quantized_decomposed.dequantize_per_channel.default":
-        _dequantize_per_channel,
+    "quantized_decomposed.dequantize_per_tensor.default": _dequantize_per_tensor,
+    "quantized_decomposed.dequantize_per_channel.default": _dequantize_per_channel,
     "aten.silu.default": _activation("silu"),
     "aten.gelu.default": _activation(_gelu_kind),
     "aten.relu.default": _relu,

@@ -49,23 +49,30 @@ def _expand(walker: Walker, node: Node) -> Value:
     shape, element = walker.result(node)
     if tuple(shape) == value.shape:
         return value
-    return walker.emitter.elementwise(node.name, [value], shape, element,
-                                      element, lambda b: b.inputs[0])
+    return walker.emitter.elementwise(
+        node.name, [value], shape, element, element, lambda b: b.inputs[0]
+    )
 
 
-def _extract(walker: Walker, hint: str, value: Value, dim: int, start: int,
-             size: int) -> Value:
+def _extract(
+    walker: Walker, hint: str, value: Value, dim: int, start: int, size: int
+) -> Value:
     offsets = ["0"] * value.rank
-    sizes = [str(d) if is_static(d) else walker.emitter.dim(d)
-             for d in value.shape]
+    sizes = [
+        str(d) if is_static(d) else walker.emitter.dim(d) for d in value.shape
+    ]
     offsets[dim], sizes[dim] = str(start), str(size)
     shape: list[Dim] = list(value.shape)
     shape[dim] = size
     strides = ", ".join(["1"] * value.rank)
     return walker.emitter.op(
-        hint, f"tensor.extract_slice {value.name}[{', '.join(offsets)}] "
+        hint,
+        f"tensor.extract_slice {value.name}[{', '.join(offsets)}] "
         f"[{', '.join(sizes)}] [{strides}] : {value.type} to "
-        f"{tensor_type(shape, value.element)}", shape, value.element)
+        f"{tensor_type(shape, value.element)}",
+        shape,
+        value.element,
+    )
 
 
 def _static_dim(value: Value, dim: int) -> tuple[int, int]:
@@ -77,11 +84,14 @@ def _static_dim(value: Value, dim: int) -> tuple[int, int]:
     return dim, size
 
 
-def _pieces(walker: Walker, node: Node, value: Value, dim: int,
-            sizes: Sequence[int]) -> tuple[Value, ...]:
+def _pieces(
+    walker: Walker, node: Node, value: Value, dim: int, sizes: Sequence[int]
+) -> tuple[Value, ...]:
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return tuple(_extract(walker, f"{node.name}_{i}", value, dim, start, size)
-                 for i, (start, size) in enumerate(zip(starts, sizes)))
+    return tuple(
+        _extract(walker, f"{node.name}_{i}", value, dim, start, size)
+        for i, (start, size) in enumerate(zip(starts, sizes))
+    )
 
 
 def _split_sizes(walker: Walker, node: Node, total: int) -> list[int]:

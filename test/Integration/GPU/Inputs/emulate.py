@@ -24,13 +24,21 @@ from fuse_bench.common.plan import evaluate  # noqa: E402
 
 F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
-TYPES = {"bf16": BF16, "f16": torch.float16, "f32": F32, "i8": torch.int8,
-         "f8E4M3FN": E4M3, "f8E5M2": E5M2, "i32": torch.int32,
-         "i64": torch.int64}
+TYPES = {
+    "bf16": BF16,
+    "f16": torch.float16,
+    "f32": F32,
+    "i8": torch.int8,
+    "f8E4M3FN": E4M3,
+    "f8E5M2": E5M2,
+    "i32": torch.int32,
+    "i64": torch.int64,
+}
 GUARD = 64
 
 
 # What the ops of the fuse dialect mean.
+
 
 def rms_norm(x, w, eps, offset=0, after=False):
     v = x.to(F32)
@@ -60,7 +68,8 @@ def linear(x, w, bias=None, alpha=None, dtype=None):
 
 def scale_of(x, w):
     return (torch.as_tensor(x, dtype=F32) * torch.as_tensor(w, dtype=F32)).to(
-        F64)
+        F64
+    )
 
 
 def activation(kind, x):
@@ -69,9 +78,12 @@ def activation(kind, x):
         "silu": lambda: v / (1 + torch.exp(-v)),
         "quick_gelu": lambda: v / (1 + torch.exp(-1.702 * v)),
         "gelu": lambda: v / 2 * (1 + torch.erf(v / math.sqrt(2))),
-        "gelu_tanh": lambda: v / 2 * (1 + torch.tanh(
-            math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))),
-        "relu2": lambda: torch.relu(v)**2,
+        "gelu_tanh": lambda: (
+            v
+            / 2
+            * (1 + torch.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+        ),
+        "relu2": lambda: torch.relu(v) ** 2,
     }[kind]()
     return y.to(x.dtype)
 
@@ -99,6 +111,7 @@ def dequantize(q, scale):
 
 # The functions of ptx-families.mlir.
 
+
 def mlp_bf16(x, r, w, b, w1, b1, w2, b2):
     s = add(x, r)
     h = activation("gelu", linear(layer_norm(s, w, b, 1e-5), w1, b1))
@@ -106,25 +119,27 @@ def mlp_bf16(x, r, w, b, w1, b1, w2, b2):
 
 
 def mlp_f32(x, w1, w2):
-    return linear(activation("relu2", linear(x, w1)), w2),
+    return (linear(activation("relu2", linear(x, w1)), w2),)
 
 
 def mlp_i8(x, w, w1, w2, s):
     n = quantize(rms_norm(x, w, 1e-6), 2.1e-2, torch.int8)
     h = linear(n, w1, alpha=scale_of(2.1e-2, s), dtype=BF16)
     h = quantize(activation("gelu_tanh", h), 4e-2, torch.int8)
-    return linear(h, w2, alpha=scale_of(4e-2, 9e-4), dtype=BF16),
+    return (linear(h, w2, alpha=scale_of(4e-2, 9e-4), dtype=BF16),)
 
 
 def gated_mlp_bf16(x, r, w, g, u, d):
     s = add(x, r)
     n = rms_norm(s, w, 1e-6)
     h = mul(activation("silu", linear(n, g)), linear(n, u))
-    return add(s, linear(h, d)),
+    return (add(s, linear(h, d)),)
 
 
 def gated_mlp_f16(x, g, u, d):
-    return linear(mul(activation("quick_gelu", linear(x, g)), linear(x, u)), d),
+    return (
+        linear(mul(activation("quick_gelu", linear(x, g)), linear(x, u)), d),
+    )
 
 
 def gated_mlp_f8(x, w, g, u, d):
@@ -132,7 +147,7 @@ def gated_mlp_f8(x, w, g, u, d):
     gate = linear(n, g, alpha=scale_of(2.1e-2, 1.3e-3), dtype=BF16)
     up = linear(n, u, alpha=scale_of(2.1e-2, 1.1e-3), dtype=BF16)
     h = quantize(mul(activation("gelu_tanh", gate), up), 4e-2, E4M3)
-    return linear(h, d, alpha=scale_of(4e-2, 9e-4), dtype=BF16),
+    return (linear(h, d, alpha=scale_of(4e-2, 9e-4), dtype=BF16),)
 
 
 def gated_mlp_qdq(x, g, u, d):
@@ -140,7 +155,7 @@ def gated_mlp_qdq(x, g, u, d):
     gate = linear(n, dequantize(g, 1.3e-3))
     up = linear(n, dequantize(u, 1.1e-3))
     h = quantize(mul(activation("silu", gate), up), 4e-2, E5M2, True)
-    return linear(dequantize(h, 4e-2), dequantize(d, 9e-4)),
+    return (linear(dequantize(h, 4e-2), dequantize(d, 9e-4)),)
 
 
 def norm_linear(x, w, q, k, b):
@@ -154,23 +169,23 @@ def norm_quantize(x, r, w):
 
 
 def act_quantize(g, u):
-    return quantize(mul(activation("silu", g), u), 4e-2, torch.int8, True),
+    return (quantize(mul(activation("silu", g), u), 4e-2, torch.int8, True),)
 
 
 def group(x, w):
-    return activation("gelu", rms_norm(x, w, 1e-6)),
+    return (activation("gelu", rms_norm(x, w, 1e-6)),)
 
 
 def silu_f32(x):
-    return activation("silu", x),
+    return (activation("silu", x),)
 
 
 def gelu_f32(x):
-    return activation("gelu", x),
+    return (activation("gelu", x),)
 
 
 def gelu_tanh_f32(x):
-    return activation("gelu_tanh", x),
+    return (activation("gelu_tanh", x),)
 
 
 # These measure how well functions of math are approximated, relative to |x|.
@@ -179,15 +194,18 @@ ACTIVATIONS = {"silu_f32", "gelu_f32", "gelu_tanh_f32"}
 
 # Running kernels.
 
+
 def build(kernels, directory):
     """Compiles the bitcode in a gpu.binary for this machine."""
     text = open(kernels).read()
-    escaped = re.search(r'#gpu\.object<.*?, (?:offload = )?"((?:[^"\\]|\\.)*)"',
-                        text, re.S).group(1)
+    escaped = re.search(
+        r'#gpu\.object<.*?, (?:offload = )?"((?:[^"\\]|\\.)*)"', text, re.S
+    ).group(1)
     bitcode = re.sub(
         rb"\\(\\|[0-9A-F]{2})",
         lambda m: b"\\" if m[1] == b"\\" else bytes([int(m[1], 16)]),
-        escaped.encode("latin-1"))
+        escaped.encode("latin-1"),
+    )
     path = os.path.join(directory, "kernels")
     with open(path + ".bc", "wb") as file:
         file.write(bitcode)
@@ -196,18 +214,35 @@ def build(kernels, directory):
     ir = re.sub(r"(?m)^target .*$", "", ir)
     ir = re.sub(r" ?addrspace\(3\)|ptx_kernel ", "", ir)
     for intrinsic, function in (
-            ("read.ptx.sreg.tid.x", "fuse_thread_x"),
-            ("read.ptx.sreg.ctaid.x", "fuse_block_x"),
-            ("read.ptx.sreg.ctaid.y", "fuse_block_y")):
+        ("read.ptx.sreg.tid.x", "fuse_thread_x"),
+        ("read.ptx.sreg.ctaid.x", "fuse_block_x"),
+        ("read.ptx.sreg.ctaid.y", "fuse_block_y"),
+    ):
         ir = ir.replace("@llvm.nvvm." + intrinsic, "@" + function)
     # The number of the barrier is of no interest: there is only one.
-    ir = re.sub(r"void @llvm\.nvvm\.barrier[\w.]*\((i32)?[^)]*\)",
-                "void @fuse_barrier()", ir)
+    ir = re.sub(
+        r"void @llvm\.nvvm\.barrier[\w.]*\((i32)?[^)]*\)",
+        "void @fuse_barrier()",
+        ir,
+    )
     with open(path + ".host.ll", "w") as file:
         file.write(ir)
     runtime = os.path.join(os.path.dirname(__file__), "emulate.c")
-    subprocess.run(["clang", "-w", "-O1", "-shared", "-fPIC", path + ".host.ll",
-                    runtime, "-o", path + ".so", "-lm"], check=True)
+    subprocess.run(
+        [
+            "clang",
+            "-w",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            path + ".host.ll",
+            runtime,
+            "-o",
+            path + ".so",
+            "-lm",
+        ],
+        check=True,
+    )
     return ctypes.CDLL(path + ".so")
 
 
@@ -217,12 +252,15 @@ class Buffer:
     def __init__(self, size):
         self.size = size
         self.data = (ctypes.c_uint8 * (size + 2 * GUARD))(
-            *[0xAA] * (size + 2 * GUARD))
+            *[0xAA] * (size + 2 * GUARD)
+        )
         self.address = ctypes.addressof(self.data) + GUARD
 
     def check(self, name):
-        for i in (*range(GUARD), *range(GUARD + self.size,
-                                        self.size + 2 * GUARD)):
+        for i in (
+            *range(GUARD),
+            *range(GUARD + self.size, self.size + 2 * GUARD),
+        ):
             if self.data[i] != 0xAA:
                 sys.exit(f"{name}: wrote out of bounds, byte {i - GUARD}")
 
@@ -258,10 +296,12 @@ def run(library, plan, tensors):
                 values.append(evaluate(arg["size"], symbols))
         status = library.fuse_launch(
             ctypes.cast(library[launch["kernel"]], ctypes.c_void_p),
-            ctypes.c_uint64(grid[0]), ctypes.c_uint64(grid[1]),
+            ctypes.c_uint64(grid[0]),
+            ctypes.c_uint64(grid[1]),
             ctypes.c_uint32(launch["block"][0]),
             (ctypes.c_uint64 * len(values))(*values),
-            ctypes.c_uint32(len(values)))
+            ctypes.c_uint32(len(values)),
+        )
         if status:
             sys.exit(f"{name}: {launch['kernel']} cannot run, status {status}")
     for buffer in buffers + workspace:
@@ -290,8 +330,14 @@ def make(name, index, shape, dtype):
 
 # One step of the last rounding, relative to the largest result: sums may run
 # in another order, so a value can round the other way.
-TOLERANCE = {F32: 2e-6, torch.float16: 2**-9, BF16: 2**-6,
-             torch.int8: 1.01 / 128, E4M3: 2**-3, E5M2: 2**-2}
+TOLERANCE = {
+    F32: 2e-6,
+    torch.float16: 2**-9,
+    BF16: 2**-6,
+    torch.int8: 1.01 / 128,
+    E4M3: 2**-3,
+    E5M2: 2**-2,
+}
 
 
 def main(references, make, sizes=(0, 1, 7, 33, 67)):
@@ -313,14 +359,19 @@ def main(references, make, sizes=(0, 1, 7, 33, 67)):
                     if size == -1:
                         shape[i] = 2 if dynamic > 1 and i == 0 else tokens
                 dtype = TYPES[info["type"]]
-                tensors.append(torch.zeros(shape).to(dtype) if info["result"]
-                               else make(name, index, shape, dtype))
-            inputs = [t for t, i in zip(tensors, plan["arguments"])
-                      if not i["result"]]
+                tensors.append(
+                    torch.zeros(shape).to(dtype)
+                    if info["result"]
+                    else make(name, index, shape, dtype)
+                )
+            inputs = [
+                t for t, i in zip(tensors, plan["arguments"]) if not i["result"]
+            ]
             if name in ACTIVATIONS:
                 inputs[0] *= torch.logspace(-6, 2, inputs[0].shape[-1])
-            results = [t for t, i in zip(tensors, plan["arguments"])
-                       if i["result"]]
+            results = [
+                t for t, i in zip(tensors, plan["arguments"]) if i["result"]
+            ]
             for tensor in results:
                 if tensor.numel():
                     bytes_of(tensor).fill_(0xAA)
@@ -333,14 +384,18 @@ def main(references, make, sizes=(0, 1, 7, 33, 67)):
                     continue
                 error = (got.to(F64) - want.to(F64)).abs()
                 error[got.isnan() & want.isnan()] = 0
-                limit = TOLERANCE[want.dtype] * want.to(
-                    F64).nan_to_num().abs().max()
+                limit = (
+                    TOLERANCE[want.dtype]
+                    * want.to(F64).nan_to_num().abs().max()
+                )
                 if name in ACTIVATIONS:
                     error, limit = error / inputs[0].to(F64).abs(), 3e-7
                 error = error.max()
                 if not error <= limit:
-                    sys.exit(f"{name}: {tokens} tokens, error {error:.3g}, "
-                             f"limit {limit:.3g}")
+                    sys.exit(
+                        f"{name}: {tokens} tokens, error {error:.3g}, "
+                        f"limit {limit:.3g}"
+                    )
         print(f"{name}: right")
 
 

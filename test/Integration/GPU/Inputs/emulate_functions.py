@@ -3,10 +3,9 @@
 usage: emulate_functions.py kernels.mlir plan.json build-directory
 """
 
+import emulate
 import torch
 from torch.nn import functional
-
-import emulate
 
 F32, F64 = torch.float32, torch.float64
 
@@ -19,7 +18,7 @@ def rotary(x, cos, sin, heads):
     half = width // 2
     turned = torch.cat((-part[..., half:], part[..., :half]), dim=-1)
     y = part * cos + turned * sin
-    return torch.cat((y, rest), dim=-1).to(x.dtype),
+    return (torch.cat((y, rest), dim=-1).to(x.dtype),)
 
 
 def loss(logits, labels, items=None, ignore=-100, causal=False, total=False):
@@ -27,9 +26,12 @@ def loss(logits, labels, items=None, ignore=-100, causal=False, total=False):
     if causal:
         labels = functional.pad(labels, (0, 1), value=ignore)[..., 1:]
     value = functional.cross_entropy(
-        logits.to(F64).reshape(-1, logits.shape[-1]), labels.reshape(-1),
-        ignore_index=ignore, reduction="sum" if total else "mean")
-    return (value if items is None else value / items).to(F32),
+        logits.to(F64).reshape(-1, logits.shape[-1]),
+        labels.reshape(-1),
+        ignore_index=ignore,
+        reduction="sum" if total else "mean",
+    )
+    return ((value if items is None else value / items).to(F32),)
 
 
 def experts(x, index, weights, gate_up, down, act):
@@ -44,7 +46,7 @@ def experts(x, index, weights, gate_up, down, act):
             hidden = emulate.activation(act, gate) * up
             out = (down[expert].to(F64) @ hidden.to(F64)).to(x.dtype)
             y[token] += (out * weight).to(x.dtype).to(F64)
-    return y.to(x.dtype),
+    return (y.to(x.dtype),)
 
 
 REFERENCES = {
@@ -73,7 +75,7 @@ def make(name, index, shape, dtype):
         # The last number is that of an expert elsewhere.
         return torch.randint(-1, 6, shape).to(dtype)
     if name.startswith("experts") and len(shape) == 3:
-        return (torch.randn(shape) / shape[-1]**0.5).to(dtype)
+        return (torch.randn(shape) / shape[-1] ** 0.5).to(dtype)
     return torch.randn(shape).to(dtype)
 
 
