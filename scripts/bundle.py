@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# ===- bundle.py - Pack the compiler with all that it loads -----------------===#
+# ===- bundle.py - Pack the compiler with all that it loads ----------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """Make a compiler that runs where neither MLIR nor a recent C library is.
 
     cmake --build build/dev

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# ===- count-report.py - What a report of a test runner counts --------------===#
+# ===- count-report.py - What a report of a test runner counts -------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """Print how many tests of a report passed and failed, as two numbers.
 
     lit --output lit.json ... ; scripts/count-report.py lit.json

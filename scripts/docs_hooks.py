@@ -1,8 +1,8 @@
-# ===- docs_hooks.py - Generate the references of the site -----------------===#
+# ===- docs_hooks.py - Generate the references of the site ----------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """Fill the references of the documentation while mkdocs builds the site.
 
 A line `<!-- generated: NAME ARGUMENTS -->` of a page becomes what a function of

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# ===- mutants.py - Show that the tests notice wrong code -------------------===#
+# ===- mutants.py - Show that the tests notice wrong code ------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """Mutation testing: run the tests on wrong versions of fuse.
 
     scripts/mutants.py --output build/mutants.json     # all, about half an hour

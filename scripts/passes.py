@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# ===- passes.py - Run passes on what is not made for them -----------------===#
+# ===- passes.py - Run passes on what is not made for them ----------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """Run passes of fuse on modules that have come any part of another way.
 
     scripts/passes.py --seed 1 --count 1000

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# ===- reliability.py - What random tests reached, and how long they took ---===#
+# ===- reliability.py - What random tests reached, and how long they took --===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """Keep benchmarks/results/reliability.json, and the table that shows it.
 
     scripts/reliability.py run "E, H" -- fuse-fuzz --run --seed=7 --seconds=60
@@ -179,9 +179,9 @@ def save(results: dict[str, Any]) -> None:
     (ROOT / RESULTS).write_text(f"{{\n{text}\n ]\n}}\n")
 
 
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 # Tables
-# ===------------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 
 
 def get_reached(runs: list[dict[str, Any]]) -> str:

@@ -69,10 +69,10 @@ def forms_of(problem: Problem, schedule: str) -> set:
 class Forms(unittest.TestCase):
     def test_what_makes_a_form(self):
         fields = (
-            "tokens = 128, blocks = 132, split_k = 11, {}weight_stages = "
-            "8, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, {}partials "
-            "= f32, tagged_partials = true, {}hint = evict_first, dependent = "
-            "true"
+            "tokens = 128, blocks = 132, split_k = 11, {}weight_stages = 8, "
+            "token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, "
+            "{}partials = f32, tagged_partials = true, {}hint = evict_first, "
+            "dependent = true"
         )
         whole = "#tile.schedule<" + fields.format(
             "", "", "smem_epilogue = true, "

@@ -246,7 +246,7 @@ void KernelSimulation::compile(Operation &op) {
       })
       .Case([&](AccWaitOp) { add(Code::AwaitProducts, op); })
       .Case([&](SemaphoreOp semaphore) {
-        add(Code::Word, op, op.getOperands(), semaphore.getWord());
+        add(Code::Word, op, op.getOperands(), semaphore.getSemaphore());
       })
       .Case([&](SemaphoreArriveOp) { add(Code::Arrive, op, op.getOperands()); })
       .Case([&](SemaphoreCountOp count) {
@@ -266,7 +266,7 @@ void KernelSimulation::compile(Operation &op) {
       .Case([&](StoreOp store) {
         if (isTracked(store.getValue()))
           add(Code::Store, op, op.getOperands());
-        else if (store.getTaggedPartials())
+        else if (store.getPolled())
           add(Code::StoreMarked, op, {store.getBuffer(), store.getIndex()});
       })
       .Case([&](CollectOp collect) {

@@ -100,11 +100,13 @@ _FORMS = {
 #: The same sums as in one launch, in ranges of 256 and 128 hidden units.
 _TWO_LAUNCHES = (
     "#tile.schedule<tokens = 16, blocks = 132, split_k = 3, weight_stages = 6, "
-    "token_stages = 4, max_in_flight = 2, l2_prefetch_stages = 4, partials = f32, polled = "
-    "true, smem_epilogue = true, hint = evict_first, dependent = true, launches = 2>",
+    "token_stages = 4, max_in_flight = 2, l2_prefetch_stages = 4, "
+    "partials = f32, tagged_partials = true, smem_epilogue = true, "
+    "hint = evict_first, dependent = true, launches = 2>",
     "#tile.schedule<tokens = 64, blocks = 132, split_k = 6, gemm1_tile_m = 128, "
-    "gemm2_tile_m = 128, weight_stages = 8, token_stages = 6, max_in_flight = 2, ahead = "
-    "4, partials = f32, smem_epilogue = true, hint = evict_first, dependent = true, "
+    "gemm2_tile_m = 128, weight_stages = 8, token_stages = 6, "
+    "max_in_flight = 2, l2_prefetch_stages = 4, partials = f32, "
+    "smem_epilogue = true, hint = evict_first, dependent = true, "
     "launches = 2>",
 )
 

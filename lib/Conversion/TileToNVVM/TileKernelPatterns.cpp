@@ -273,7 +273,7 @@ struct WordArriveLowering : OpConversionPattern<SemaphoreArriveOp> {
     Emitter emit(rewriter, op.getLoc());
     NVVM::InlinePtxOp::create(
         rewriter, op.getLoc(), TypeRange{},
-        ValueRange{adaptor.getWord(), emit.i32(1)}, ValueRange{},
+        ValueRange{adaptor.getSemaphore(), emit.i32(1)}, ValueRange{},
         op.getRelaxed() ? "red.relaxed.gpu.global.add.u32 [$0], $1;"
                         : "red.release.gpu.global.add.u32 [$0], $1;",
         Value());
@@ -291,7 +291,7 @@ struct WordCountLowering : OpConversionPattern<SemaphoreCountOp> {
     Emitter emit(rewriter, op.getLoc());
     auto count = NVVM::InlinePtxOp::create(
         rewriter, op.getLoc(), TypeRange{rewriter.getI64Type()},
-        ValueRange{adaptor.getWord(), emit.i64(1)}, ValueRange{},
+        ValueRange{adaptor.getSemaphore(), emit.i64(1)}, ValueRange{},
         "atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", Value());
     rewriter.replaceOp(op, count);
     return success();
@@ -311,7 +311,7 @@ struct WordWaitLowering : OpConversionPattern<SemaphoreWaitOp> {
     auto loop = scf::WhileOp::create(rewriter, loc, TypeRange{}, ValueRange{});
     rewriter.createBlock(&loop.getBefore());
     Value count = LLVM::LoadOp::create(
-        rewriter, loc, rewriter.getI32Type(), adaptor.getWord(),
+        rewriter, loc, rewriter.getI32Type(), adaptor.getSemaphore(),
         /*alignment=*/4, /*isVolatile=*/false, /*isNonTemporal=*/false,
         /*isInvariant=*/false, /*isInvariantGroup=*/false,
         op.getRelaxed() ? LLVM::AtomicOrdering::monotonic
@@ -337,11 +337,12 @@ struct WordMeetLowering : OpConversionPattern<SemaphoreMeetOp> {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);
     Type i64 = rewriter.getI64Type();
-    Value ticket = NVVM::InlinePtxOp::create(
-                       rewriter, loc, TypeRange{i64},
-                       ValueRange{adaptor.getWord(), emit.i64(1)}, ValueRange{},
-                       "atom.acq_rel.gpu.global.add.u64 $0, [$1], $2;", Value())
-                       .getResult(0);
+    Value ticket =
+        NVVM::InlinePtxOp::create(
+            rewriter, loc, TypeRange{i64},
+            ValueRange{adaptor.getSemaphore(), emit.i64(1)}, ValueRange{},
+            "atom.acq_rel.gpu.global.add.u64 $0, [$1], $2;", Value())
+            .getResult(0);
     // The meeting that this arrival belongs to is complete at the next
     // multiple of its size.
     Value size = emit.i64(op.getArrivals());
@@ -354,7 +355,7 @@ struct WordMeetLowering : OpConversionPattern<SemaphoreMeetOp> {
     auto loop = scf::WhileOp::create(rewriter, loc, TypeRange{}, ValueRange{});
     rewriter.createBlock(&loop.getBefore());
     Value count = LLVM::LoadOp::create(
-        rewriter, loc, i64, adaptor.getWord(), /*alignment=*/8,
+        rewriter, loc, i64, adaptor.getSemaphore(), /*alignment=*/8,
         /*isVolatile=*/false, /*isNonTemporal=*/false, /*isInvariant=*/false,
         /*isInvariantGroup=*/false, LLVM::AtomicOrdering::acquire, "device");
     Value again = arith::CmpIOp::create(rewriter, loc,

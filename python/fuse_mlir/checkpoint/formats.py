@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Union
+from typing import TypeAlias
 
 from torch import nn
 
-Json = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
+Json: TypeAlias = (
+    "None | bool | int | float | str | list[Json] | dict[str, Json]"
+)
 Quantization = Mapping[str, Json]
 
 #: Methods whose weights no kernel reads, and what they store.

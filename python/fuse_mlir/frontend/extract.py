@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Union
 
 import torch
 from torch import nn
@@ -15,7 +14,7 @@ from fuse_mlir.errors import BlockError
 from fuse_mlir.support.quiet import quiet
 
 #: A dimension of an input: a size, or the name of a dynamic dimension.
-DimSpec = Union[int, str]
+DimSpec = int | str
 
 
 class Chain(nn.Module):

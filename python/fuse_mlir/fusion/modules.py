@@ -170,7 +170,8 @@ def fuse_modules(
         itself = (
             ""
             if results.refused or not looks_like_mlp(model)
-            else "; fuse_mlir.compile_module(model) makes one kernel of the module itself"
+            else "; fuse_mlir.compile_module(model) makes one kernel of the "
+            "module itself"
         )
         raise FuseError(
             f"{type(model).__name__} has no chain to fuse{why}"

@@ -10,12 +10,11 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Union
 
 import sympy
 
 # A dimension is a number or a symbolic expression of the exported program.
-Dim = Union[int, sympy.Expr]
+Dim = int | sympy.Expr
 
 
 @dataclass(frozen=True)
@@ -325,7 +324,7 @@ class Emitter:
             f" outs({init} : {type_}) -> {type_}"
         )
         loops = [f"d{i}" for i in range(value.rank)]
-        kept = [l for i, l in enumerate(loops) if i not in dims]
+        kept = [loop for i, loop in enumerate(loops) if i not in dims]
         head = f"affine_map<({', '.join(loops)}) -> "
         maps = [
             self.map(f"{head}({', '.join(loops)})>"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,7 +25,7 @@ from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import GLOBAL_HOOKS, has_own_forward
 
 # Where an argument of a call is: a position or a keyword.
-Slot = Union[int, str]
+Slot = int | str
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reasons why modules are not fused: ids, names and texts.
 
-Ids and names are those of include/fuse/Analysis/Refusals.def and docs/reference/refusals.md.
-The compiler speaks of ops to people who write IR. What it refuses is said here
-in the words of a model, with advice for somebody who has one.
+Ids and names are those of include/fuse/Analysis/Refusals.def, which
+docs/reference/refusals.md explains. The compiler names ops, for people who
+write IR. This module restates its refusals in terms of a model's modules.
 """
 
 from __future__ import annotations

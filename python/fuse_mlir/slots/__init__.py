@@ -3,9 +3,9 @@
 
 `Context` keeps registered kernels, `Module` is fuse IR whose slots can be
 bound, and `OpSlot` is a slot in a PyTorch module: a function with an eager
-body, bound by `bind(model, config)`. A slot is no `nn.Module` and never enters
-the module tree. docs/how-to/bind-slots.md has the rules; they are those of the compiler,
-which this module calls through its C interface.
+body, bound by `bind(model, config)`. A slot is not an `nn.Module` and never
+enters the module tree. The compiler decides what binds, through its C
+interface; docs/how-to/bind-slots.md has the rules.
 """
 
 from fuse_mlir.errors import SlotError

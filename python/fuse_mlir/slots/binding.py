@@ -134,7 +134,7 @@ def bind(
                 unchecked.append(
                     {"path": place.path, "slot": place.name, "reason": reason}
                 )
-    for place, kernel, function in changes:
+    for place, _, function in changes:
         reason = (
             None
             if function is None

@@ -13,13 +13,12 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-Param = Union[float, int, str]
+Param = float | int | str
 Params = Mapping[str, Param]
 Eager = Callable[..., object]
 

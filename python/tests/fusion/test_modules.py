@@ -367,7 +367,7 @@ class State(unittest.TestCase):
     def test_attributes_of_members(self):
         self.assertEqual(self.model.layers[0].mlp.hidden, 16)
         with self.assertRaises(AttributeError):
-            self.model.layers[0].mlp.no_such_thing
+            _ = self.model.layers[0].mlp.no_such_thing
 
     def test_torch_compile_has_no_graph_break(self):
         torch._dynamo.reset()

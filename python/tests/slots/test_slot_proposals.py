@@ -2,8 +2,8 @@
 """What the proposals for slots let a user write works here.
 
 Kernel replacement by registration (ByteDance-Seed/VeOmni#569) and kernel
-functions that are no modules (huggingface/transformers#45420). docs/how-to/bind-slots.md
-has a table of them.
+functions that are no modules (huggingface/transformers#45420).
+docs/how-to/bind-slots.md has a table of them.
 """
 
 import copy

@@ -502,7 +502,7 @@ class Meanings(Slots):
                 logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
             )
 
-        for model, op, variant in (
+        for model, op, _variant in (
             (self.slot("layer_norm", norm, eps=1e-5), "layer_norm", None),
             (
                 self.slot(
