@@ -528,7 +528,7 @@ class Chains(unittest.TestCase):
             runner.side_effect = launch
             return runner
 
-        make.make_workspace = lambda plan: None
+        setattr(make, "make_workspace", lambda plan: None)
         self.calls: list[tuple] = []
         launch = unittest.mock.Mock(cooperative=cooperative)
         plan = unittest.mock.Mock(

@@ -33,7 +33,7 @@ class Names(unittest.TestCase):
         with self.assertRaisesRegex(
             AttributeError, "'fuse_mlir' has no attribute 'fuse_module'"
         ):
-            _ = fuse_mlir.fuse_module
+            _ = getattr(fuse_mlir, "fuse_module")
 
     def test_importing_changes_nothing(self):
         script = """

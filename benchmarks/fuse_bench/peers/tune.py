@@ -125,7 +125,7 @@ def share_times(turn: Turn) -> None:
         with turn.take():
             write(self, merge(self.get_local_cache(), times))
 
-    CacheBase.update_local_cache = join
+    setattr(CacheBase, "update_local_cache", join)
 
 
 def product(inputs: Sequence[Any]) -> dict[str, Any]:

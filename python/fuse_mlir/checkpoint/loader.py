@@ -270,7 +270,7 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
         for name, tensor in entries.items():
             module.register_buffer(name, tensor)
     _fill(model, checkpoint, dtype, lambda path, _: path not in read)
-    tie: Callable[[], None] = model.tie_weights
+    tie: Callable[[], None] = getattr(model, "tie_weights")
     tie()
     emulate(model)
     return model.eval()

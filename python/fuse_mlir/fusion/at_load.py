@@ -119,12 +119,12 @@ def fusion_at_load() -> Iterator[None]:
             fuse_loaded(model, None)
         return loaded
 
-    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
+    setattr(PreTrainedModel, "from_pretrained", classmethod(from_pretrained))
     try:
         with known_to_transformers():
             yield
     finally:
-        PreTrainedModel.from_pretrained = own
+        setattr(PreTrainedModel, "from_pretrained", own)
 
 
 def kernels_available() -> bool:

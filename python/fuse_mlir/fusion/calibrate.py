@@ -11,7 +11,8 @@ from torch import nn
 
 from fuse_mlir.calibration.scales import calibrate as choose_scales
 from fuse_mlir.errors import CalibrationError
-from fuse_mlir.matching.patterns import ANY_FAMILY
+from fuse_mlir.fusion.results import FusionResult
+from fuse_mlir.matching.patterns import ANY_FAMILY, Patterns
 from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
@@ -21,12 +22,13 @@ from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.quantized.value_range import Range, about
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
+from fuse_mlir.support.types import Inputs, Progress
 
 
 def calibrate(
     model: nn.Module,
-    data: Iterable[Any],
-    patterns: Any = None,
+    data: Iterable[Inputs],
+    patterns: Patterns = None,
     *,
     storage: str = "f8E4M3FN",
     method: str = "amax",
@@ -34,8 +36,8 @@ def calibrate(
     per_channel: bool = False,
     strict: bool | None = None,
     rounding: str = "exact",
-    progress: Callable[[int, int, str], None] | None = None,
-) -> Any:
+    progress: Progress | None = None,
+) -> FusionResult:
     """Fuses the MLPs of `model` with static scales that `data` lead to.
 
     The model runs on all of `data` as it is, and every value that a linear of

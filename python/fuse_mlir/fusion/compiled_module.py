@@ -114,7 +114,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
         )
 
     # Hosts ask for it to know which arguments they can pass.
-    forward.__signature__ = inspect.signature(kind.forward)
+    setattr(forward, "__signature__", inspect.signature(kind.forward))
     return {
         "_replicate_for_data_parallel": replicate,
         "forward": forward,

@@ -180,7 +180,7 @@ class KernelConfig(KernelMapping):
             for name in self.registered_layer_names.values():
                 self._mapping.setdefault(name, {})
         # Another model can be loaded with this object.
-        model.kernel_config = copy.copy(self)
+        setattr(model, "kernel_config", copy.copy(self))
         self._mapping = dict(self.layers)
         if self.fusions:
             at_load.fuse_loaded(model, self)

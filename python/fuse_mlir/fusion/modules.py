@@ -41,6 +41,7 @@ from fuse_mlir.matching.patterns import (
     KernelMapping,
     ModuleSpec,
     Pattern,
+    Patterns,
     check_specs,
     declared_patterns,
     resolve,
@@ -58,6 +59,7 @@ from fuse_mlir.matching.sites import (
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
+from fuse_mlir.support.types import FusionConfig, Inputs, Progress
 
 #: Elements that the kernel for experts reads at once.
 _VECTOR = 8
@@ -72,16 +74,16 @@ Place = FusedModule | EndpointMlp
 
 def fuse_modules(
     model: nn.Module,
-    patterns: Any = None,
+    patterns: Patterns = None,
     specs: Sequence[ModuleSpec] | None = None,
     *,
-    inputs: Any = None,
+    inputs: Inputs = None,
     strict: bool | None = None,
     gradients: str = "recompute",
-    fusion_config: Any = None,
+    fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
     only_faster: bool | None = None,
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
@@ -198,7 +200,7 @@ NOT_MEASURED = (
 
 def prefers_faster(
     model: nn.Module,
-    patterns: Any,
+    patterns: Patterns,
     static: StaticMlp | None,
     only_faster: bool | None,
 ) -> bool:
@@ -216,7 +218,7 @@ def prefers_faster(
 
 
 def rows_to_measure(
-    only_faster: bool, inputs: Any
+    only_faster: bool, inputs: Inputs
 ) -> Callable[[Site], tuple[int, ...] | None]:
     """For a site, the numbers of rows that it is measured with; None where it
     is not."""
@@ -282,7 +284,7 @@ def _plan_all(
     static: StaticMlp | None,
     rounding: str,
     rows: Callable[[Site], tuple[int, ...] | None],
-    progress: Any,
+    progress: Progress | None,
 ) -> tuple[FusionResult, list[tuple[Site, Place]]]:
     """What becomes of all sites, and the modules of those that can fuse."""
     results = FusionResult()
@@ -314,7 +316,7 @@ def _plan_all(
 
 
 def plan_hub(
-    model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any
+    model: nn.Module, static: StaticMlp, patterns: Patterns, inputs: Inputs
 ) -> tuple[FusionResult, list[tuple[Site, Place]]]:
     """The same for MLPs that kernels of the Hub compute.
 
@@ -375,7 +377,7 @@ def _put_all(model: nn.Module, planned: Sequence[tuple[Site, Place]]) -> None:
 
 
 def select(
-    model: nn.Module, patterns: Any, inputs: Any
+    model: nn.Module, patterns: Patterns, inputs: Inputs
 ) -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow where there are none."""
     require_module(model)
@@ -822,14 +824,39 @@ def _names_site(name: str, parent: str, module: Place) -> bool:
 
 @contextlib.contextmanager
 def fused(
-    model: nn.Module, patterns: Any = None, **options: Any
+    model: nn.Module,
+    patterns: Patterns = None,
+    specs: Sequence[ModuleSpec] | None = None,
+    *,
+    inputs: Inputs = None,
+    strict: bool | None = None,
+    gradients: str = "recompute",
+    fusion_config: FusionConfig | None = None,
+    rounding: str = "exact",
+    only_faster: bool | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[FusionResult]:
     """Fuses for the body of a `with`, then undoes what it fused.
 
     Args and errors are those of `fuse_modules`.
+
+    Example:
+        >>> with fuse_mlir.fused(model, ("norm", "mlp")):
+        ...     y = model(x)
     """
     before = {id(module) for _, module in all_sites(model)}
-    result = fuse_modules(model, patterns, **options)
+    result = fuse_modules(
+        model,
+        patterns,
+        specs,
+        inputs=inputs,
+        strict=strict,
+        gradients=gradients,
+        fusion_config=fusion_config,
+        rounding=rounding,
+        only_faster=only_faster,
+        progress=progress,
+    )
     try:
         yield result
     finally:

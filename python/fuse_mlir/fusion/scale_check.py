@@ -24,6 +24,7 @@ from fuse_mlir.quantized.fp8_reference import (
 )
 from fuse_mlir.quantized.stored import STORAGE, check_input_scales, read_linear
 from fuse_mlir.quantized.value_range import Range
+from fuse_mlir.support.types import Inputs
 
 #: What is said of sites whose scales no data was compared with.
 UNCOMPARED = (
@@ -33,7 +34,7 @@ UNCOMPARED = (
 
 
 def check_scales(
-    model: nn.Module, sites: Sequence[Site], inputs: object
+    model: nn.Module, sites: Sequence[Site], inputs: Inputs
 ) -> None:
     """Refuses sites with an input scale that the data contradicts.
 
@@ -88,7 +89,7 @@ def _scaled(site: Site) -> dict[str, tuple[nn.Linear, float]]:
     return found
 
 
-def _has_data(inputs: object) -> bool:
+def _has_data(inputs: Inputs) -> bool:
     tensors = [t for t in tree_leaves(inputs) if isinstance(t, torch.Tensor)]
     return bool(tensors) and not any(t.is_meta for t in tensors)
 
@@ -96,7 +97,7 @@ def _has_data(inputs: object) -> bool:
 def _observe(
     model: nn.Module,
     scaled: Mapping[str, Mapping[str, tuple[nn.Linear, float]]],
-    inputs: object,
+    inputs: Inputs,
 ) -> dict[str, Range]:
     linears = {
         path: module

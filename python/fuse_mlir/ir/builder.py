@@ -10,11 +10,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import sympy
 
 # A dimension is a number or a symbolic expression of the exported program.
-Dim = int | sympy.Expr
+Dim: TypeAlias = "int | sympy.Expr"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from fuse_mlir.support.messages import first_line
 from fuse_mlir.support.metadata_ops import METADATA
 from fuse_mlir.support.module_snapshot import SCALARS, STANDARD
 from fuse_mlir.support.quiet import quiet
+from fuse_mlir.support.types import Inputs
 
 
 @dataclass
@@ -200,7 +201,7 @@ def _dtype(model: nn.Module) -> torch.dtype:
     )
 
 
-def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def split_inputs(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Example inputs as positional and keyword arguments."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
@@ -210,7 +211,7 @@ def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def call_arguments(
-    model: nn.Module, inputs: Any = None
+    model: nn.Module, inputs: Inputs = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a call on example inputs, those of the config when None.
     Nothing is kept for a call after it, which some models can not do.
@@ -226,7 +227,7 @@ def call_arguments(
     return args, kwargs
 
 
-def observe(model: nn.Module, inputs: Any = None) -> Flow:
+def observe(model: nn.Module, inputs: Inputs = None) -> Flow:
     """Runs `model` once, on fake tensors where it can; its hooks do not run.
 
     Args:

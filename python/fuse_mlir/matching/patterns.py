@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import nn
 
@@ -123,6 +123,11 @@ class Pattern:
 # The names of the members' classes, or that of the kernel -> globs.
 Key = tuple[str, ...] | str
 Declared = Mapping[Key, Sequence[str]]
+#: What selects sites: a `KernelConfig`, a mapping of keys to kernels, one key
+#: or a list of keys. None selects what the model declares or its data shows.
+Patterns: TypeAlias = (
+    "KernelMapping | Mapping[Any, object] | Sequence[object] | str | None"
+)
 _DECLARED: dict[type, dict[Key, tuple[str, ...]]] = {}
 
 
@@ -208,7 +213,7 @@ def declared_patterns(model: nn.Module) -> dict[Key, tuple[str, ...]]:
     return found
 
 
-def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
+def resolve(model: nn.Module, patterns: Patterns) -> list[Pattern]:
     """Patterns of a call, in their order.
 
     Args:

@@ -33,12 +33,14 @@ from fuse_mlir.fusion.results import (
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS
 from fuse_mlir.matching.dataflow import call_arguments
+from fuse_mlir.matching.patterns import Patterns
 from fuse_mlir.matching.sites import join, missed_chains
 from fuse_mlir.quantized.flips import match_flips
 from fuse_mlir.quantized.fp8_reference import emulated
 from fuse_mlir.support.about import About
 from fuse_mlir.support.arguments import require
 from fuse_mlir.support.html import page, table
+from fuse_mlir.support.types import FusionConfig, Inputs, Progress
 
 UNFUSE = "builtin.module(func.func(fuse-unfuse))"
 #: How much farther from the exact result than PyTorch a kernel may be, in
@@ -53,11 +55,11 @@ FLOOR_ORDER = 0.25
 
 def explain(
     model: nn.Module,
-    patterns: Any = None,
-    inputs: Any = None,
-    progress: Any = None,
+    patterns: Patterns = None,
+    inputs: Inputs = None,
+    progress: Progress | None = None,
     *,
-    fusion_config: Any = None,
+    fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
     only_faster: bool | None = None,
 ) -> FusionResult:
@@ -293,9 +295,9 @@ class Verification:
 
 def verify(
     model: nn.Module,
-    inputs: Any = None,
-    patterns: Any = None,
-    progress: Any = None,
+    inputs: Inputs = None,
+    patterns: Patterns = None,
+    progress: Progress | None = None,
     *,
     rounding: str = "exact",
 ) -> Verification:
@@ -663,8 +665,8 @@ class Timing:
 
 def bench(
     model: nn.Module,
-    inputs: Any = None,
-    patterns: Any = None,
+    inputs: Inputs = None,
+    patterns: Patterns = None,
     repeats: int = 20,
     *,
     rounding: str = "exact",

@@ -315,7 +315,7 @@ def reads_only(function: Function) -> Function:
                 )
         return results
 
-    call.__signature__ = _signature(function)
+    setattr(call, "__signature__", _signature(function))
     return call
 
 

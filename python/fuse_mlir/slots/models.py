@@ -453,7 +453,7 @@ def _norm_methods(kind: Kind) -> dict[str, object]:
             ],
         )
 
-    forward.__signature__ = inspect.signature(kind.forward)
+    setattr(forward, "__signature__", inspect.signature(kind.forward))
     return {"forward": forward}
 
 
@@ -699,7 +699,7 @@ def _loss(module: nn.Module, ops: Sequence[str], known: _Known) -> _Found:
         or not isinstance(getattr(kind, "loss_function", None), property)
     ):
         return None
-    loss = module.loss_function
+    loss = getattr(module, "loss_function")
     name = getattr(loss, "__name__", type(loss).__name__)
     if name != "ForCausalLMLoss":
         raise _Skip(
@@ -722,7 +722,7 @@ def _loss(module: nn.Module, ops: Sequence[str], known: _Known) -> _Found:
 
 
 def _loss_methods(kind: Kind) -> dict[str, object]:
-    plain = kind.loss_function
+    plain = getattr(kind, "loss_function")
 
     def get(self: nn.Module) -> Callable[..., Tensor]:
         loss = plain.fget(self)

@@ -49,7 +49,7 @@ class SlotChecks(list[SlotCheck]):
         )
 
 
-def verify(model: nn.Module, *inputs: Any) -> SlotChecks:
+def verify(model: nn.Module, *inputs: object) -> SlotChecks:
     """Compares every slot with its definition and with its kernel.
 
     The eager function is held against the op, variant and params on small
