@@ -31,8 +31,8 @@ func.func @f(%x: tensor<128x64xbf16>, %u: tensor<256x64xbf16>,
              %d: tensor<64x256xbf16>) -> tensor<128x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 1,
-         gemm2_tile_m = 128, weight_stages = 4, token_stages = 6, max_in_flight = 2, ahead
-         = 8, partials = f32, tagged_partials = true, hint = evict_first, dependent =
+         gemm2_tile_m = 128, weight_stages = 4, token_stages = 6, max_in_flight = 2,
+         l2_prefetch_stages = 8, partials = f32, tagged_partials = true, hint = evict_first, dependent =
          true>}
     : (tensor<128x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<128x64xbf16>

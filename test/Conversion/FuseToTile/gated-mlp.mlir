@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: func @f8
 // CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_decode_0(%arg0, %arg1, %arg2, %arg3, %arg4) plan
-// CHECK-SAME:      columns = 256 : i64, element = f8E4M3FN, kind = "workspace", offset = 1536 : i64, gemm2_tile_m = 16 : i64
+// CHECK-SAME:      columns = 256 : i64, element = f8E4M3FN, kind = "workspace", offset = 1536 : i64, rows = 16 : i64
 // CHECK-SAME:      bytes = 131072 : i64, kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 2 : i64
 // CHECK-SAME:      bytes = 65536 : i64, kind = "packed", operands = [4], recipe = "rows_256", steps = 2 : i64, tiles = 1 : i64
 // CHECK-SAME:      {index = 0 : i64, kind = "operand"}, {index = 1 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {kind = "tokens"}

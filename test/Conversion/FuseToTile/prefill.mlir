@@ -10,7 +10,7 @@
 // CHECK-SAME:      blocks = 256 : i64, cooperative = false, dependent = true, max_tokens = 256 : i64
 // CHECK-SAME:      threads = 64 : i64
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_1
-// CHECK-SAME:      box_columns = 128 : i64, box_rows = 128 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[INPUT]] : i64, gemm2_tile_m = 256 : i64
+// CHECK-SAME:      box_columns = 128 : i64, box_rows = 128 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[INPUT]] : i64, rows = 256 : i64
 // CHECK-SAME:      kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 4 : i64
 // CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
 // CHECK-SAME:      blocks = 8 : i64, cooperative = false

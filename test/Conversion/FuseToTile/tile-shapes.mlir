@@ -54,7 +54,7 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
 
 // CHECK-LABEL: func @many
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_2(
-// CHECK-SAME:      kind = "workspace", offset = 1536 : i64, gemm2_tile_m = 256 : i64
+// CHECK-SAME:      kind = "workspace", offset = 1536 : i64, rows = 256 : i64
 // CHECK-SAME:      max_tokens = 256 : i64
 func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
                 %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)

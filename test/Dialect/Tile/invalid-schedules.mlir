@@ -488,7 +488,7 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
-// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, gemm1_tile_m, rows, weight_stages, token_stages, max_in_flight, straggler_in_flight, l2_prefetch_stages, publish_throttle_stages, publish_in_flight, reducers, partials, tagged_partials, smem_epilogue, deferred_epilogue, swap_ab, hint, dependent, launches}}
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split_k, gemm1_tile_m, gemm2_tile_m, weight_stages, token_stages, max_in_flight, straggler_in_flight, l2_prefetch_stages, publish_throttle_stages, publish_in_flight, reducers, partials, tagged_partials, smem_epilogue, deferred_epilogue, swap_ab, hint, dependent, launches}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
 
 // -----
@@ -498,7 +498,7 @@ func.func private @f() attributes {tile.schedule = #tile.schedule<tokens = 8>}
 
 // -----
 
-// expected-error@+1 {{field 'rows' of #tile.schedule is given twice}}
+// expected-error@+1 {{field 'gemm2_tile_m' of #tile.schedule is given twice}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<gemm2_tile_m = 128, gemm2_tile_m = 256>}
 
 // -----
@@ -513,10 +513,10 @@ func.func private @f() attributes {tile.schedule = #tile.schedule<hint = evict>}
 
 // -----
 
-// expected-error@+1 {{#tile.prefill_schedule has no field 'max_in_flight'; expected one of tokens, blocks, split, rows, stages, group, cluster, launches, even, uneven_split_k, dependent}}
+// expected-error@+1 {{#tile.prefill_schedule has no field 'max_in_flight'; expected one of tokens, blocks, split_k, gemm2_tile_m, stages, group, cluster, launches, stream_k, uneven_split_k, dependent}}
 func.func private @f() attributes {tile.schedule = #tile.prefill_schedule<max_in_flight = 2>}
 
 // -----
 
-// expected-error@+1 {{#tile.row_schedule has no field 'rows'; expected one of blocks, threads}}
+// expected-error@+1 {{#tile.row_schedule has no field 'gemm2_tile_m'; expected one of blocks, threads}}
 func.func private @f() attributes {tile.schedule = #tile.row_schedule<gemm2_tile_m = 2>}
