@@ -540,7 +540,7 @@ func.func @few_narrow_tiles(%x: tensor<1024x1024xbf16>, %g: tensor<3072x1024xbf1
 }
 
 // CHECK-LABEL: func @ragged
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, {{[a-z0-9 =,]*}}group = 16, {{(launches = 1, )?}}dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, {{[a-z0-9_ =,]*}}group = 16, {{(launches = 1, )?}}dependent = true>
 func.func @ragged(%x: tensor<768x4096xbf16>, %g: tensor<12304x4096xbf16>,
                   %u: tensor<12304x4096xbf16>, %d: tensor<4096x12304xbf16>)
     -> tensor<768x4096xbf16> {
