@@ -1,4 +1,4 @@
-//===- ReadArtifact.cpp - Fuzz artefacts ----------------------------------===//
+//===- ReadArtifact.cpp - Fuzz artifacts ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

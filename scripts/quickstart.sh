@@ -112,7 +112,7 @@ fuse_python compare "$out/layers.output.npy" \
   problem "the fused kernel does not give the bits of the unfused chain"
 echo
 echo "Against PyTorch in bf16, whose sums run in another order, so that some"
-echo "intermediates round to a neighbouring value:"
+echo "intermediates round to a neighboring value:"
 fuse_python compare "$out/imported.output.npy" \
   fused="$out/kernels.output.npy" ||
   problem "the result and that of PyTorch are not both finite"

@@ -41,7 +41,7 @@ run_gtest() {
   rm -f "$report"
 }
 
-# run_lit: the allocator answers for what it can not have, as others do.
+# run_lit: the allocator answers for what it cannot have, as others do.
 run_lit() {
   local report
   report=$(mktemp)

@@ -227,7 +227,7 @@ static int run(const char *path, int64_t mostTokens,
   for (size_t i = 0; i < ordinals.size(); ++i) {
     const Report &report = reports[i];
     // Sums run in another order, which may move a value that is rounded to 8
-    // bits on the way to its neighbour.
+    // bits on the way to its neighbor.
     bool ok = report.error.empty() && report.difference < 0.03 &&
               !report.refused.empty();
     good &= ok;

@@ -665,7 +665,7 @@ FUSE_CUDA_EXPORT int cuFuncSetAttribute(KernelFunction function, int attribute,
         throw Error{InvalidValue,
                     header.name + " has " + printBytes(isStatic) +
                         " of static shared memory, and a block has at most " +
-                        std::to_string(most) + ", so it can not have " +
+                        std::to_string(most) + ", so it cannot have " +
                         std::to_string(value) + " more"};
       kernel.maxDynamicShared = uint32_t(value);
       return;
@@ -679,7 +679,7 @@ FUSE_CUDA_EXPORT int cuFuncSetAttribute(KernelFunction function, int attribute,
       kernel.mayHaveLargeClusters = value != 0;
       return;
     }
-    throw Error{InvalidValue, "the emulator can not set attribute " +
+    throw Error{InvalidValue, "the emulator cannot set attribute " +
                                   std::to_string(attribute) +
                                   " of a kernel, only 8, 9 and 14"};
   });

@@ -190,7 +190,7 @@ int runInContext(const std::function<void(DeviceContext &)> &body);
 
 /// Throws Error unless `pointer` is there.
 void require(const void *pointer, const char *what);
-/// Throws Error unless so many bytes of device memory are there.
+/// Throws Error unless that range of device memory is allocated.
 void requireMemory(DeviceContext &context, DevicePtr address, size_t bytes);
 /// Throws Error where a capture forbids what waits for the device, and makes
 /// that capture invalid, as drivers do.

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Launches wait in the machine until somebody waits for them. Where the order
-// of two streams matters, what has to come first is run at once: hosts can not
-// tell this from a device that is fast.
+// Launches are queued in the machine until a caller synchronizes. Where the
+// order of two streams matters, what has to come first is run at once: hosts
+// cannot tell this from a device that is fast.
 //
 //===----------------------------------------------------------------------===//
 
@@ -408,7 +408,7 @@ FUSE_CUDA_EXPORT int cuStreamBeginCapture(Stream stream, int mode) {
   return runInContext([&](DeviceContext &context) {
     StreamState &state = getStream(context, stream);
     if (&state == &context.legacy)
-      throw Error{CaptureUnsupported, "the default stream can not capture"};
+      throw Error{CaptureUnsupported, "the default stream cannot capture"};
     if (mode < Capture::Global || mode > Capture::Relaxed)
       throw Error{InvalidValue,
                   "there is no mode " + std::to_string(mode) + " of captures"};

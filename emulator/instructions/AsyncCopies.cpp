@@ -71,7 +71,7 @@ struct Copy {
   uint32_t bytes = 0;
   /// Bytes of rows in shared memory whose chunks are permuted.
   unsigned swizzleBytes = 0;
-  /// What is outside of a tensor: zeros, or NaN in floats of so many bytes.
+  /// What is outside of a tensor: zeros, or NaN in floats of that size.
   unsigned nanBytes = 0;
   /// What its thread knew when it began.
   std::shared_ptr<const VectorClock> known;

@@ -50,7 +50,7 @@ struct Descriptor {
   uint32_t swizzleBytes;
 };
 
-/// Bytes of chunks, merged where they are neighbours.
+/// Bytes of chunks, merged where they are neighbors.
 std::vector<SharedRange> getRanges(const std::vector<uint32_t> &chunks);
 
 /// The chunks one behind the other.

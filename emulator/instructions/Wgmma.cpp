@@ -304,7 +304,7 @@ struct Rows {
 } // namespace
 
 /// Kernels with fewer rows than a product has let it read others, of whatever
-/// is there, and drop what comes of it. So it is no fault if these are in no
+/// is there, and discard the result. So it is no fault if these are in no
 /// order with who writes them, but then what they contain is no number. The
 /// first eight rows of all warps are never such rows.
 static Rows loadRows(Warp &warp, Form form, const Descriptor &descriptor,
@@ -417,7 +417,7 @@ static void executeCommit(Warp &warp, uint32_t lanes, const Instruction &) {
 }
 
 /// Four warps compute products together: when these have ended for one of them,
-/// nobody reads their operands any more. Sums are in registers at the own wait.
+/// their operands are no longer read. Sums are in registers at the own wait.
 static bool endTogether(Warp &warp, uint64_t numGroups) {
   unsigned first = warp.index / kGroupWarps * kGroupWarps;
   auto get = [&](unsigned i) -> Warp & { return warp.block->warps[first + i]; };
@@ -491,7 +491,7 @@ enum : uint64_t { kIsStore = 1, kIsTransposed = 2, kSpaceShift = 2 };
 static constexpr unsigned kCountShift = 4;
 
 /// Matrices of eight rows of eight halves, whose rows are where lanes say that
-/// have the same number. A register has two neighbours of a row, or,
+/// have the same number. A register has two neighbors of a row, or,
 /// transposed, of a column.
 static void executeMatrix(Warp &warp, uint32_t lanes,
                           const Instruction &instruction) {

@@ -144,7 +144,7 @@ inline double roundToOdd(double rounded, double error) {
   if (error == 0 || !std::isfinite(rounded) || !std::isfinite(error) ||
       (bits & 1))
     return rounded;
-  // The neighbour on the side of the error is the odd one.
+  // The neighbor on the side of the error is the odd one.
   bool isAway = (error > 0) == !(bits >> 63);
   return bitCast<double>(isAway ? bits + 1 : bits - 1);
 }

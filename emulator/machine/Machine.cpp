@@ -183,7 +183,7 @@ void Machine::launch(std::shared_ptr<const Program> program,
   for (unsigned i = 0; i < 3; ++i)
     if (shape.grid[i] % shape.cluster[i] != 0)
       refuse("a grid of " + print(shape.grid) +
-             " blocks can not be divided into clusters of " +
+             " blocks cannot be divided into clusters of " +
              print(shape.cluster));
   if (header.requiredThreads[0] && header.requiredThreads != shape.block)
     refuse("blocks of " + print(shape.block) + " threads, expected " +
@@ -375,7 +375,7 @@ bool Machine::startBlocks() {
 void Machine::endBlock(Block &block) {
   Grid &grid = *block.grid;
   for (const auto &[id, under] : block.underWay)
-    // Products that nobody waits for are nobody's loss.
+    // Products without a wait affect no result.
     if (!under.instruction->together)
       throw Fault(Fault::LaunchFailed,
                   "kernel " + grid.program->header.name + ", block " +

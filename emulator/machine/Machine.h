@@ -167,9 +167,9 @@ struct UnderWay {
   std::vector<SharedRange> ranges;
   bool isWrite;
   const Instruction *instruction;
-  /// Products read rows that nobody needs. A write to one of these ranges,
-  /// which are behind the others, is no fault: `spoil` gets their number and
-  /// takes care that what is made of it is no number.
+  /// Products read rows whose values are unused. A write to one of these
+  /// ranges, which are behind the others, is no fault: `spoil` gets their
+  /// number and takes care that what is made of it is no number.
   std::vector<SharedRange> spoilable = {};
   std::function<void(size_t)> spoil = nullptr;
 };

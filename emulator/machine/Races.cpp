@@ -273,7 +273,7 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
     auto mask =
         static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
     Cell &cell = getCell(at);
-    // There are so many bytes only where none are the same.
+    // The count is that large only where no two bytes are equal.
     uint64_t others = same ? ~same >> (at - place.address) : ~same;
     bool isSame = (others & ((uint64_t(1) << (next - at)) - 1)) == 0;
     if (isSame && (cell.writtenBytes & mask) &&

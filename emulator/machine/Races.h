@@ -100,7 +100,7 @@ public:
   void writeAsync(Thread &thread, Place place, uint64_t bytes);
   /// A read of chunks of 16 bytes in shared memory, which are looked at and
   /// kept by their first bytes: all that write such chunks write them whole, or
-  /// have neighbours that write the rest of them likewise.
+  /// have neighbors that write the rest of them likewise.
   void readChunks(Thread &thread, const std::vector<uint32_t> &chunks);
   /// Whether a chunk may be read so; keeps nothing.
   bool mayReadChunk(const Thread &thread, uint32_t chunk) const;

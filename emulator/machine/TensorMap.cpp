@@ -37,7 +37,7 @@ static constexpr ElementType kElementTypes[] = {
     {8, true},  // FLOAT64
     {2, true},  // BFLOAT16
 };
-/// Those behind change values on their way, or are of later architectures.
+/// Later ones convert values during the copy, or need later architectures.
 static constexpr int kMaxElementType = 15;
 
 uint32_t TensorMap::getBoxBytes() const {

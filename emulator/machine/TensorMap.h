@@ -28,7 +28,7 @@ struct TensorMap {
   uint64_t address = 0;
   /// Elements.
   std::array<uint64_t, kMaxTensorRank> sizes{};
-  /// Bytes between neighbours in the dimensions behind the first one.
+  /// Bytes between neighbors in the dimensions behind the first one.
   std::array<uint64_t, kMaxTensorRank - 1> strides{};
   std::array<uint16_t, kMaxTensorRank> box{};
   std::array<uint8_t, kMaxTensorRank> steps{};

@@ -503,7 +503,7 @@ Operand Parser::makeConstant(const Constant &constant) const {
   return result;
 }
 
-/// Sets `label` where the operand is a name that nobody knows yet.
+/// Sets `label` where the operand is a name that is not declared yet.
 Operand Parser::parseOperand(std::string_view &label) {
   char c = peek();
   Operand result;

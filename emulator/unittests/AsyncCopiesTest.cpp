@@ -165,7 +165,7 @@ TEST(AsyncCopiesTest, LoadsBytes) {
   EXPECT_EQ("", emulation.fault);
   for (unsigned i = 0; i < 8; ++i)
     EXPECT_EQ(getWord(16 + i), emulation.words[i]);
-  // What nobody has written.
+  // Memory that no thread has written.
   EXPECT_EQ(0xffffffffu, emulation.words[8]);
   std::string hinted = replace(kLoad, "bytes\n    [", "bytes.L2::cache_hint [");
   hinted = replace(hinted, "32, [memory];", "32, [memory], %rd3;");

@@ -129,7 +129,7 @@ again:
     EXPECT_EQ("", getFault([&] { machine.synchronize(); }));
     EXPECT_EQ(20U, read<uint32_t>(sum));
   }
-  // One that nobody gives back.
+  // A lock that no thread releases.
   Machine machine;
   uint64_t lock = machine.allocate(4);
   write<uint32_t>(lock, 1);

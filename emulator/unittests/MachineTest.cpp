@@ -74,7 +74,7 @@ TEST(MachineTest, RefusesLaunchesThatCanNotRun) {
   };
   EXPECT_EQ("kernel iota: 2048 threads in a block, expected 1 to 1024",
             refuse(makeShape(1, 2048)));
-  EXPECT_EQ("kernel iota: a grid of (3, 1, 1) blocks can not be divided into "
+  EXPECT_EQ("kernel iota: a grid of (3, 1, 1) blocks cannot be divided into "
             "clusters of (2, 1, 1)",
             refuse({{3, 1, 1}, {32, 1, 1}, {2, 1, 1}}));
   EXPECT_EQ("kernel iota: 262144 bytes of shared memory, expected 232448 at "
@@ -204,7 +204,7 @@ TEST(MachineTest, WaitsForWordsOfOtherBlocks) {
                        "  st.relaxed.gpu.global.b32",
                        "ld.relaxed.gpu.global.b32", "fence.acq_rel.gpu;");
   EXPECT_EQ("42", runHandshake(text, 0));
-  // Nobody else changes the word.
+  // No other thread changes the word.
   text = makeHandshake("st.global.b32", "red.release.gpu.global.add.u32",
                        "ld.acquire.gpu.global.b32", "bra $wait;");
   EXPECT_NE(std::string::npos, runHandshake(text, 0).find("all threads wait"));

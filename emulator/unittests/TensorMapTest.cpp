@@ -75,7 +75,7 @@ TEST(TensorMapTest, KnowsItsBytes) {
 }
 
 /// What changes an argument, and what encodeTensorMap says about it; the
-/// neighbour that is allowed, if there is one.
+/// neighbor that is allowed, if there is one.
 struct Case {
   void (*change)(Arguments &);
   const char *what;

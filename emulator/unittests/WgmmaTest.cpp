@@ -254,7 +254,7 @@ public:
     }
   }
 
-  /// A sum, by the layout of PTX: two columns of a row are in neighbours.
+  /// A sum, by the layout of PTX: two columns of a row are in neighbors.
   uint32_t get(const Case &test, unsigned row, unsigned column) const {
     unsigned thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
     bool isHalf = test.sum == "f16";

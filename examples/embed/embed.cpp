@@ -257,7 +257,7 @@ static int serve(const Options &options) {
       serveOnGPU(*device, *gpu, input, output, inGraph, options.waitMs);
       double difference = compare(output, expected);
       // Sums run in another order, which may move a value that is rounded to
-      // 8 bits on the way to its neighbour.
+      // 8 bits on the way to its neighbor.
       bool close = difference < 0.03;
       std::printf("cuda%s: %d tokens, differs by %.2g from the CPU: %s\n",
                   inGraph ? " graph" : "", int(tokens), difference,

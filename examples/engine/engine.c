@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
       return 1;
   }
 
-  /* ---- 7. What can not be done is a sentence, not a crash. ---- */
+  /* ---- 7. What cannot be done is a sentence, not a crash. ---- */
   int64_t narrow[] = {2, WIDTH - 1}, wide[] = {2, WIDTH};
   DLTensor in = view(x, narrow), out = view(y, wide);
   const DLTensor *inputs[] = {&in}, *outputs[] = {&out};

@@ -38,7 +38,7 @@ ids = torch.arange(1, 9).view(1, 8)
 with torch.inference_mode():
     before = model(ids).logits
 
-# %% What can be fused, and why the rest can not.
+# %% What can be fused, and why the rest cannot.
 print(fuse_mlir.explain(model, only_faster=False))
 
 # %% Fuse every chain, or those that a pattern names. By default a chain of a

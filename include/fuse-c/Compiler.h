@@ -4,7 +4,7 @@
  *
  *===----------------------------------------------------------------------===*
  *
- * Parses fuse IR, runs passes on it, prints it and compiles it to an artefact,
+ * Parses fuse IR, runs passes on it, prints it and compiles it to an artifact,
  * which fuse-c/Runtime.h runs. Handles are opaque. Every
  * function that can fail returns a status; `fuse_last_error` has a sentence
  * about the last failure of the calling thread. No exception leaves a function,
@@ -114,7 +114,7 @@ typedef struct fuse_compile_options {
    * psABI to run on every machine that has it, or "" for none. */
   const char *cpu;
   /* Nonzero to link that code by ld.lld, so that processes without the compiler
-   * can load the artefact. Without, the compiler loads it in this process. */
+   * can load the artifact. Without, the compiler loads it in this process. */
   int32_t link;
   /* Code for a GPU, such as "sm_90a"; null or "" for none (default). */
   const char *chip;
@@ -144,13 +144,13 @@ FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);
  * model its forward, as a function of its name. Options may be null. Scheduled
  * kernels are planned now and, unless PTX is assembled, compiled when an
  * instance is prepared for numbers of tokens that they serve
- * (fuse_instance_limit_tokens), or when the artefact is saved. That needs
+ * (fuse_instance_limit_tokens), or when the artifact is saved. That needs
  * neither the module nor its context. */
 FUSE_C_EXPORT fuse_status fuse_module_compile(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_artifact **artifact);
 
-/* A directory of artefacts, for any number of processes at the same time. */
+/* A directory of artifacts, for any number of processes at the same time. */
 typedef struct fuse_cache fuse_cache;
 
 /* Opens a cache, and makes its directory if it is not there. Null stands for
@@ -171,7 +171,7 @@ typedef enum fuse_cache_result {
 /* As fuse_module_compile, unless the cache has what that would make. The key is
  * a digest of the module, the options, the builds of compiler and LLVM, the
  * processor where it matters, and the assembler. What is damaged is compiled
- * again; what can not be stored is no failure. `result` may be null. */
+ * again; what cannot be stored is no failure. `result` may be null. */
 FUSE_C_EXPORT fuse_status fuse_module_compile_cached(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_cache *cache, fuse_artifact **artifact, fuse_cache_result *result);

@@ -94,7 +94,7 @@ private:
   std::unique_ptr<DiagnosticHandler> diagnostic;
 };
 
-/// A directory of artefacts.
+/// A directory of artifacts.
 class Cache : public Handle<fuse_cache, fuse_cache_destroy> {
 public:
   /// An empty path stands for the default.

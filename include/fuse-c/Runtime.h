@@ -4,9 +4,9 @@
  *
  *===----------------------------------------------------------------------===*
  *
- * Loads artefacts and runs them on tensors of the caller. The library of this
+ * Loads artifacts and runs them on tensors of the caller. The library of this
  * header, libfuse-rt, links neither MLIR nor LLVM; fuse-c/Compiler.h makes
- * artefacts from IR in the same process.
+ * artifacts from IR in the same process.
  *
  *   artifact   what fuse-compile wrote: code, launch plan, fused IR
  *   device     the CPU, or one CUDA device
@@ -39,7 +39,7 @@ typedef struct fuse_workspace fuse_workspace;
 typedef struct fuse_shared_weights fuse_shared_weights;
 
 /*===----------------------------------------------------------------------===*
- * Artefacts
+ * Artifacts
  *===----------------------------------------------------------------------===*/
 
 /* Reads a file and checks all of it: lengths before anything is allocated, the
@@ -58,8 +58,8 @@ FUSE_C_EXPORT fuse_status fuse_artifact_save(const fuse_artifact *artifact,
 
 FUSE_C_EXPORT void fuse_artifact_destroy(fuse_artifact *artifact);
 
-/* The bytes of the file; they live as long as the artefact. Null, and the last
- * error, if code that fuse_module_compile has left for later can not be made,
+/* The bytes of the file; they live as long as the artifact. Null, and the last
+ * error, if code that fuse_module_compile has left for later cannot be made,
  * which this, saving and sections wait for. */
 FUSE_C_EXPORT const void *fuse_artifact_bytes(const fuse_artifact *artifact,
                                               size_t *size);
@@ -83,7 +83,7 @@ typedef struct fuse_section {
 
 FUSE_C_EXPORT size_t fuse_artifact_num_sections(const fuse_artifact *artifact);
 
-/* `section` points into the artefact. */
+/* `section` points into the artifact. */
 FUSE_C_EXPORT fuse_status fuse_artifact_section(const fuse_artifact *artifact,
                                                 size_t index,
                                                 fuse_section *section);
@@ -101,7 +101,7 @@ FUSE_C_EXPORT fuse_status fuse_device_open_cuda(int32_t ordinal,
 
 FUSE_C_EXPORT void fuse_device_destroy(fuse_device *device);
 
-/* FUSE_OK, or why the device can not be used any more. */
+/* FUSE_OK, or why the device cannot be used any more. */
 FUSE_C_EXPORT fuse_status fuse_device_check(const fuse_device *device);
 
 /* Waits until everything launched on `stream` so far has finished. After
@@ -113,7 +113,7 @@ FUSE_C_EXPORT fuse_status fuse_device_wait(fuse_device *device, void *stream,
 /* Nonzero is the caller's promise that no two kernels whose blocks wait for
  * each other run on a CUDA device at the same time: those of this library are
  * launched on one stream, or in an order that events or waiting make, and
- * nobody else's run there meanwhile, such as collectives or those of another
+ * no other kernels run there meanwhile, such as collectives or those of another
  * process under MPS. Launches that overlap the one before them are then not
  * cooperative: their blocks start as others end, instead of when there is room
  * for all. Where the promise is broken, kernels may wait for ever.
@@ -219,7 +219,7 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
  * all ranges of tokens: some 0.6 s of processor time for a small block and the
  * default of 16384 tokens, on several threads. To pay for what is needed alone,
  * limit the tokens before (fuse_instance_limit_tokens; one range takes some
- * 30 ms), compile for fewer (`tokens`), or keep artefacts in a cache, which
+ * 30 ms), compile for fewer (`tokens`), or keep artifacts in a cache, which
  * have all of it. */
 FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
 
@@ -265,7 +265,7 @@ FUSE_C_EXPORT fuse_status fuse_instance_workspace_size(
     size_t num_inputs, size_t *bytes);
 
 /* Allocates a workspace on the device of an instance and initializes it, for
- * all instances of the same function of an artefact. One workspace serves one
+ * all instances of the same function of an artifact. One workspace serves one
  * launch at a time: launches that may overlap, on different streams, need one
  * each. A launch on another stream than the last one is FUSE_ERROR_STATE until
  * fuse_device_wait has seen the end of that. */
@@ -322,7 +322,7 @@ fuse_tensor_view(const struct DLManagedTensorVersioned *tensor, int writable,
  *===----------------------------------------------------------------------===*/
 
 /* How to load FUSE_SECTION_HOST_OBJECT, which needs a linker. fuse-c/Compiler.h
- * sets it to LLVM's; without one only linked artefacts run on the CPU. */
+ * sets it to LLVM's; without one only linked artifacts run on the CPU. */
 typedef struct fuse_object_linker {
   /* Gives a handle, or sets the last error and returns a status. */
   fuse_status (*link)(const void *object, size_t size, void **handle);
@@ -334,7 +334,7 @@ typedef struct fuse_object_linker {
 /* The functions have to stay valid until the process ends. */
 FUSE_C_EXPORT void fuse_set_object_linker(const fuse_object_linker *linker);
 
-/* What makes the code that the bytes of an artefact lack, such as the compiler
+/* What makes the code that the bytes of an artifact lack, such as the compiler
  * behind fuse_module_compile. Several threads call it at once; on failure a
  * function sets the last error and returns a status. */
 typedef struct fuse_code_source {
@@ -342,14 +342,14 @@ typedef struct fuse_code_source {
    * until `destroy`. */
   fuse_status (*compile)(void *data, size_t number, const char **text,
                          size_t *length);
-  /* The bytes of the artefact with all of its code; they live as long. */
+  /* The bytes of the artifact with all of its code; they live as long. */
   fuse_status (*complete)(void *data, const void **bytes, size_t *size);
   /* May be null. */
   void (*destroy)(void *data);
   void *data;
 } fuse_code_source;
 
-/* As fuse_artifact_from_bytes. On success the artefact and what is made from it
+/* As fuse_artifact_from_bytes. On success the artifact and what is made from it
  * own the data of the source; on failure it stays the caller's. */
 FUSE_C_EXPORT fuse_status fuse_artifact_from_source(
     const void *bytes, size_t size, const fuse_code_source *source,

@@ -42,9 +42,9 @@ typedef enum fuse_status {
   FUSE_ERROR_INTERNAL = 5,
   /* The operating system refused to read or write a file. */
   FUSE_ERROR_IO = 6,
-  /* Not an artefact, or a damaged one. */
+  /* Not an artifact, or a damaged one. */
   FUSE_ERROR_FORMAT = 7,
-  /* An artefact of another version of the format. */
+  /* An artifact of another version of the format. */
   FUSE_ERROR_VERSION = 8,
   /* Code for another machine or GPU than this one. */
   FUSE_ERROR_TARGET = 9,
@@ -53,7 +53,7 @@ typedef enum fuse_status {
   /* A call that comes too early, such as a launch before all weights are
    * bound. */
   FUSE_ERROR_STATE = 11,
-  /* Something that this build or this code can not do. */
+  /* Something that this build or this code cannot do. */
   FUSE_ERROR_UNSUPPORTED = 12,
   /* There is no CUDA driver, or it has no device. */
   FUSE_ERROR_NO_DRIVER = 13,

@@ -1,4 +1,4 @@
-//===- ArtifactDraft.cpp - An artefact before it is a file ----------------===//
+//===- ArtifactDraft.cpp - An artifact before it is a file ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -109,7 +109,7 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
         ";" + (table ? runtime::toHex(runtime::getDigest((*table)->getBuffer()))
                      : options.schedules);
   }
-  // Kernels of files are in the artefact, and only their names in the module.
+  // Kernels of files are in the artifact, and only their names in the module.
   module.walk([&](BoundKernelOp kernel) {
     auto code = dyn_cast_or_null<GPUCodeAttr>(kernel.getCodeAttr());
     if (!code)
@@ -186,7 +186,7 @@ private:
 
 } // namespace
 
-/// What the cache has, unless it is no artefact.
+/// What the cache has, unless it is no artifact.
 static std::optional<std::string> findArtifact(const runtime::Cache &cache,
                                                const runtime::Digest &key) {
   std::optional<std::string> content = cache.find(key);

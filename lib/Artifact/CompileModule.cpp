@@ -1,4 +1,4 @@
-//===- CompileModule.cpp - From fused IR to an artefact -------------------===//
+//===- CompileModule.cpp - From fused IR to an artifact -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -39,7 +39,7 @@ void fuse::registerCompilerTranslations(DialectRegistry &registry) {
 Expected<std::string> fuse::getLayersDigest(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
   if (failed(unfuse(*copy, {})))
-    return createStringError("the fused ops can not be undone");
+    return createStringError("the fused ops cannot be undone");
   std::string text;
   llvm::raw_string_ostream os(text);
   copy->print(os);
@@ -108,7 +108,7 @@ llvm::Error ArtifactBuilder::flattenModels() {
   pm.addPass(createLowerSlotsPass(getSlotOptions()));
   pm.addPass(createFlattenModelsPass());
   if (failed(runPasses(pm, *flat)))
-    return createStringError("a model can not be made a function");
+    return createStringError("a model cannot be made a function");
   module = *flat;
   return llvm::Error::success();
 }
@@ -119,14 +119,14 @@ llvm::Error ArtifactBuilder::findFunctions() {
       functions.push_back(function);
   if (functions.empty())
     return createStringError("the module has no public function");
-  // An artefact has all of its code in itself.
+  // An artifact has all of its code in itself.
   llvm::Error error = llvm::Error::success();
   given.walk([&](BoundKernelOp kernel) {
     auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr());
     if (code && !error)
       error = createStringError("kernel '" + kernel.getSymName() +
                                 "' is in library '" + code.getLibrary() +
-                                "', which an artefact can not carry");
+                                "', which an artifact cannot carry");
   });
   return error;
 }
@@ -169,7 +169,7 @@ llvm::Error ArtifactBuilder::lowerForHost() {
   pm.addPass(createLowerSlotsPass(getSlotOptions()));
   pm.addPass(createSymbolDCEPass());
   if (failed(runPasses(pm, *lowered)))
-    return createStringError("unused functions can not be removed");
+    return createStringError("unused functions cannot be removed");
   if (llvm::Error error = runPhases(*lowered, "linalg", "linalg"))
     return error;
   for (func::FuncOp function : functions) {

@@ -1,4 +1,4 @@
-//===- DeviceCode.cpp - Code for GPUs in an artefact ----------------------===//
+//===- DeviceCode.cpp - Code for GPUs in an artifact ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

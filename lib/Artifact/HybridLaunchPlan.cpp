@@ -60,7 +60,7 @@ static bool packsArguments(tile::LaunchOp launch) {
   return true;
 }
 
-/// Adds a launch to the last range of `op`, unless it can not be there.
+/// Adds a launch to the last range of `op`, unless it cannot be there.
 static LogicalResult addLaunch(tile::LaunchOp launch, TileOp &op,
                                Block &entry) {
   auto &launches = op.ranges.back().second;
@@ -99,7 +99,7 @@ static LogicalResult addDispatch(tile::DispatchOp dispatch, TileOp &op,
   return success();
 }
 
-/// The scheduled ops of a function; nothing if one of them can not stand among
+/// The scheduled ops of a function; nothing if one of them cannot stand among
 /// portable launches.
 static std::optional<std::vector<TileOp>> getTileOps(func::FuncOp function) {
   std::vector<TileOp> ops;
@@ -221,7 +221,7 @@ static void lower(const TileOp &op, int64_t index, IRMapping &made) {
       gpu::KernelDim3{one, one, one}, Value(), operands);
   lowered->setAttr(kTilePlanAttrName, number);
   // Not writable: a launch that reads this is given the buffer itself, which
-  // nobody sees as a read.
+  // no analysis sees as a read.
   for (auto [result, buffer] : llvm::zip(last->getResults(), results)) {
     Value tensor = bufferization::ToTensorOp::create(
         builder, loc, result.getType(), buffer, /*restrict=*/true,

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function of which the scheduled path takes some ops, and the portable path
-// what is around them. On its way down the portable path each scheduled op is
-// one launch, which stands for those of all its ranges of the number of tokens;
-// they take its place when the plan is written.
+// A function with both paths: the scheduled path lowers some of its ops, the
+// portable path the ops around them. In the portable path each scheduled op is
+// one placeholder launch. The launches for all ranges of tokens replace it when
+// the plan is written.
 //
 //===----------------------------------------------------------------------===//
 

@@ -57,7 +57,7 @@ Expected<std::string> fuse::compileKernel(StringRef bytecode,
   runPhase(&context, "kernel", [&] {
     auto module = parseSourceString<ModuleOp>(bytecode, &context);
     if (!module) {
-      error = fail("a scheduled kernel can not be read");
+      error = fail("a scheduled kernel cannot be read");
       return;
     }
     PassManager pm(&context);

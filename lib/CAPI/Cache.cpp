@@ -31,7 +31,7 @@ static fuse_status guardHost(Body body) {
   });
 }
 
-/// Where the cache is when nobody says.
+/// Default directory of the cache.
 static std::string getDefaultDirectory() {
   auto get = [](const char *name) -> std::string {
     const char *value = std::getenv(name);

@@ -1,4 +1,4 @@
-//===- Compile.cpp - C interface from IR to artefacts ---------------------===//
+//===- Compile.cpp - C interface from IR to artifacts ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -98,7 +98,7 @@ static fuse_status readCompileOptions(const fuse_compile_options *options,
   return FUSE_OK;
 }
 
-/// Compiles by `compile`, which sets the artefact. What the passes said is part
+/// Compiles by `compile`, which sets the artifact. What the passes said is part
 /// of the error.
 static fuse_status
 runCompiler(const fuse_module &module, const fuse_compile_options *options,
@@ -159,7 +159,7 @@ static fuse_status completeFile(void *data, const void **bytes, size_t *size) {
   });
 }
 
-/// An artefact whose scheduled kernels are compiled later.
+/// An artifact whose scheduled kernels are compiled later.
 static fuse_status defer(ArtifactDraft draft, const fuse_module &module,
                          const CompileOptions &options,
                          fuse_artifact **artifact) {

@@ -12,7 +12,7 @@
 
 namespace fuse {
 
-/// Compiles `module` by `compile`, which gives the bytes of an artefact, and
+/// Compiles `module` by `compile`, which gives the bytes of an artifact, and
 /// loads them. What the passes said is part of the error.
 fuse_status compileWith(
     const fuse_module &module, const fuse_compile_options *options,

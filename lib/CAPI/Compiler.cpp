@@ -168,7 +168,7 @@ fuse_status fuse_context_set_remark_handler(fuse_context *context,
     if (failed(remark::enableOptimizationRemarks(
             mlirContext, std::make_unique<RemarkForwarder>(handler, user_data),
             std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
-      return fail(FUSE_ERROR_INTERNAL, "remarks can not be enabled");
+      return fail(FUSE_ERROR_INTERNAL, "remarks cannot be enabled");
     return FUSE_OK;
   });
 }

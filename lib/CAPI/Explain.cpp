@@ -86,7 +86,7 @@ fuse_status fuse_module_explain(const fuse_module *module,
         fuse::explain(ModuleOp(*module->module), chosen);
     if (failed(explanation))
       return fail(FUSE_ERROR_PASS,
-                  state.takeErrors("the module can not be explained"));
+                  state.takeErrors("the module cannot be explained"));
     std::string report;
     llvm::raw_string_ostream os(report);
     switch (format) {

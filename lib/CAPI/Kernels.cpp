@@ -43,7 +43,7 @@ fuse_status fuse_context_register_kernels(fuse_context *context,
     if (failed(copy.load(*module, directory ? directory : "", "a program",
                          force != 0)))
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
-                  state.takeErrors("the kernels can not be registered"));
+                  state.takeErrors("the kernels cannot be registered"));
     getKernelRegistry(&state.context) = std::move(copy);
     return FUSE_OK;
   });
@@ -80,7 +80,7 @@ fuse_status fuse_module_bind_slots(fuse_module *module, const char *config,
     FailureOr<SlotReport> bound =
         bindSlots(*module->module, getKernelRegistry(&state.context), *parsed);
     if (failed(bound))
-      return fail(FUSE_ERROR_PASS, state.takeErrors("slots can not be bound"));
+      return fail(FUSE_ERROR_PASS, state.takeErrors("slots cannot be bound"));
     if (!report)
       return FUSE_OK;
     std::string text;
@@ -101,7 +101,7 @@ fuse_status fuse_module_unbind_slots(fuse_module *module, const char *model) {
       only.push_back(model);
     if (failed(unbindSlots(*module->module, only)))
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
-                  state.takeErrors("slots can not be unbound"));
+                  state.takeErrors("slots cannot be unbound"));
     return FUSE_OK;
   });
 }

@@ -20,7 +20,7 @@ using namespace fuse::runtime;
 
 struct fuse_artifact {
   std::shared_ptr<const Artifact> value;
-  /// With the code that `value` lacks, once somebody has asked for it.
+  /// With the code that `value` lacks, once a caller has asked for it.
   mutable std::shared_ptr<const Artifact> whole = nullptr;
   mutable std::mutex mutex = {};
 };
@@ -131,7 +131,7 @@ static void requireAll(const char *names, Pointers... pointers) {
 }
 
 //===----------------------------------------------------------------------===//
-// Artefacts
+// Artifacts
 //===----------------------------------------------------------------------===//
 
 fuse_status fuse_artifact_load(const char *path, fuse_artifact **artifact) {
@@ -155,13 +155,13 @@ fuse_status fuse_artifact_from_bytes(const void *bytes, size_t size,
     if (size > kMaxFileBytes)
       throw Failure(FUSE_ERROR_FORMAT,
                     std::to_string(size) +
-                        " bytes are more than an artefact can have");
+                        " bytes are more than an artifact can have");
     *artifact = new fuse_artifact{std::make_shared<Artifact>(
         std::string(static_cast<const char *>(bytes), size))};
   });
 }
 
-/// The artefact with all of its code.
+/// The artifact with all of its code.
 static const Artifact &complete(const fuse_artifact &artifact) {
   if (!artifact.value->source)
     return *artifact.value;
@@ -260,7 +260,7 @@ fuse_status fuse_artifact_section(const fuse_artifact *artifact, size_t index,
     const std::vector<Section> &sections = complete(*artifact).sections;
     if (index >= sections.size())
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                    "the artefact has " + std::to_string(sections.size()) +
+                    "the artifact has " + std::to_string(sections.size()) +
                         " sections, there is none with index " +
                         std::to_string(index));
     *section = {sections[index].kind, sections[index].data.data(),

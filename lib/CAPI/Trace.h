@@ -22,8 +22,9 @@ namespace fuse {
 /// Writes the passes and phases of contexts to a file while it lives.
 class Trace {
 public:
-  /// What became of the file, once its trace is gone. Kernels that are compiled
-  /// on other threads may keep the trace a little longer than its context.
+  /// Outcome of writing the file, once the trace is destroyed. Kernels that are
+  /// compiled on other threads may keep the trace a little longer than its
+  /// context.
   struct Outcome {
     explicit Outcome(llvm::StringRef path) : path(path) {}
     std::string path;

@@ -268,7 +268,7 @@ Expected<bool> fuse::verify(func::FuncOp function,
   OwningOpRef<ModuleOp> base = isolate(function);
   bool given = hasFusedOps(*base);
   if (given && failed(unfuse(*base, {})))
-    return createStringError("@" + name + " can not be unfused");
+    return createStringError("@" + name + " cannot be unfused");
   auto baseFunction = findFunction(*base, name);
   if (!baseFunction)
     return baseFunction.takeError();
@@ -281,7 +281,7 @@ Expected<bool> fuse::verify(func::FuncOp function,
   for (auto member : formed->getOps<func::FuncOp>()) {
     auto counts = formKernels(member, {});
     if (failed(counts))
-      return createStringError("kernels can not be formed in @" + name);
+      return createStringError("kernels cannot be formed in @" + name);
     numFused += counts->fused;
     numRefused += counts->refused;
   }

@@ -164,7 +164,7 @@ static Expected<HostTensor> parseNpy(StringRef bytes, ElementType wanted) {
   if (!type && (kind == "V1" || kind == "u1") && getSize(wanted) == 1)
     type = wanted;
   if (!type)
-    return createStringError("type '" + descr + "' can not become " +
+    return createStringError("type '" + descr + "' cannot become " +
                              getName(wanted));
 
   int64_t expected = getSize(*type);

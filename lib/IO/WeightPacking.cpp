@@ -418,9 +418,8 @@ static Error writeSource(const WeightRecipe &recipe, unsigned index,
                          const StringMap<const Wanted *> &byName,
                          raw_ostream &os) {
   auto fail = [&](const Twine &why) {
-    return createStringError("'" + wanted.name +
-                             "' can not be had back from '" + recipe.name +
-                             "': " + why);
+    return createStringError("'" + wanted.name + "' cannot be had back from '" +
+                             recipe.name + "': " + why);
   };
   int64_t rows = 0, firstRow = 0;
   for (auto [i, source] : enumerate(recipe.sources)) {

@@ -36,7 +36,7 @@ Tensor Rounding::operator()(const Tensor &tensor) const {
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// `value` with room for roundings of f32, so many units of its magnitude.
+/// `value` widened by `ulps` f32 roundings of its magnitude.
 static Interval withUnits(Interval value, double units) {
   return value.widen(units * kUnit * value.getMagnitude() + 0x1p-149);
 }

@@ -32,7 +32,7 @@ static void sendLine(int pipe, const json &message) {
   std::string line = message.dump() + "\n";
   for (size_t done = 0; done < line.size();) {
     ssize_t count = ::write(pipe, line.data() + done, line.size() - done);
-    // Nobody listens any more.
+    // The parent has closed the pipe.
     if (count < 0 && errno != EINTR)
       std::_Exit(1);
     done += count > 0 ? size_t(count) : 0;

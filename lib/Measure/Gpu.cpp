@@ -191,7 +191,7 @@ GpuGraph Gpu::capture(void *stream, const std::function<void()> &body) const {
   try {
     body();
   } catch (const Failure &) {
-    // The stream has to leave the capture, whatever becomes of it.
+    // The stream has to leave the capture, even after an error.
     (void)functions->cuStreamEndCapture(static_cast<Stream>(stream), &graph);
     throw;
   }

@@ -34,7 +34,7 @@ bool measure::readNumber(std::string_view text, const std::string &name,
 static int finishOutput(const char *tool) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))
     return 0;
-  std::fprintf(stderr, "%s: error: the output can not be written\n", tool);
+  std::fprintf(stderr, "%s: error: the output cannot be written\n", tool);
   return 1;
 }
 

@@ -1,4 +1,4 @@
-//===- DeviceTest.cpp - Artefacts with inputs to run them on --------------===//
+//===- DeviceTest.cpp - Artifacts with inputs to run them on --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -79,7 +79,7 @@ Argument TestBundle::readArgument(const json &object) const {
       invalid("has a pool with a part of an element");
     return argument;
   } catch (const json::exception &error) {
-    invalid(std::string("has an argument that can not be read: ") +
+    invalid(std::string("has an argument that cannot be read: ") +
             error.what());
   }
 }
@@ -143,7 +143,7 @@ Call::Call(std::shared_ptr<Gpu> device, std::string_view artifact,
       function = candidate;
   if (!function)
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                  "the artefact has no function '" + name + "' for a GPU");
+                  "the artifact has no function '" + name + "' for a GPU");
   prepare(arguments, store, shared);
 }
 

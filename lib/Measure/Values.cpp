@@ -115,7 +115,7 @@ void measure::fillFromPool(char *data, size_t count, size_t elementBytes,
 }
 
 /// The place of an element among all values of its type, as far as they are
-/// finite: neighbours differ by one, and both zeros have one place.
+/// finite: neighbors differ by one, and both zeros have one place.
 static int64_t getRank(std::string_view element, const char *data,
                        size_t bytes) {
   uint64_t bits = 0;

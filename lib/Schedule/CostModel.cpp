@@ -82,7 +82,7 @@ DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
   isLate = goesOn && tokens > kManyTokens;
 }
 
-/// What a block takes for so many bytes of weights, when it gets `share` of
+/// Time of a block for `bytes` of weights, when it gets `share` of
 /// them in a microsecond.
 double DecodeEstimate::takeIn(double bytes, double share) const {
   return std::max(bytes / share, bytes / weightStage * cycles / gpu.clock);

@@ -8,6 +8,9 @@
 // rest of its fields by rules, and the estimate with the forms' margins decides
 // among them. The choice gets what the estimate does not see.
 //
+// Constants that name the H200 were measured on one; the runs are in
+// docs/appendix/decode-experiments.md.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Schedule/DecodeSchedule.h"
@@ -15,85 +18,91 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Up to so many tokens, rounding partial sums saves less than looking for
-/// exact ones.
+/// Tokens up to which tagged f32 partial sums are faster than bf16 ones:
+/// polling exact sums costs less than rounding saves (H200).
 static constexpr int64_t kExactTokens = 32;
 
-/// Stages that settle while hidden units are released, with more than so many
-/// tokens, and one more with more than as many again.
-static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
+/// Weight stages held back while a block publishes its hidden units: 2 above
+/// 16 tokens, 3 above 32 (H200).
+static constexpr int64_t kThrottledStages = 2, kFewTokens = 16;
 
-/// Up to so many k-steps of GEMM1 are unrolled. The copying warps
-/// have no registers left then for rings whose stages are no power of two,
-/// where they also make blocks wait or tell those with two tiles.
+/// k-steps of GEMM1 up to which its loop is unrolled. Producer warps then
+/// have no registers for pipelines whose depth is not a power of two, nor
+/// for waits and for blocks with two tiles.
 static constexpr int64_t kUnrolledSteps = 11;
 
-/// Up to so many k-steps, more than every fifth block with two half tiles is
-/// more than whole ones make up for.
+/// k-steps of GEMM1 up to which 128-row tiles lose against 256-row ones when
+/// more than one block in five has two of them (H200).
 static constexpr int64_t kShortSteps = 20;
 
-/// Bytes in flight that are nearly enough for the memory, as a part of what
-/// keeps it busy.
+/// Fraction of the bandwidth-saturating in-flight bytes at which HBM counts
+/// as saturated (H200).
 static constexpr double kBusyShare = 0.88;
 
-/// Stages that settle where halves or three quarters of tiles release hidden
-/// units of many tokens.
-static constexpr int64_t kHalfSettled = 3, kQuarterSettled = 6;
+/// Weight stages held back while 128-row or 192-row tiles publish the hidden
+/// units of more than 32 tokens (H200).
+static constexpr int64_t kHalfThrottled = 3, kTile192Throttled = 6;
 
-/// Half tiles have to be expected to be faster than whole ones by this.
+/// Minimum predicted gain of 128-row tiles over 256-row ones, as a fraction
+/// of the time.
 static constexpr double kHalfMargin = 0.02;
 
-/// ... but may be expected to be slower by this with more than `kHalfTokens`
-/// where a few blocks would have a whole tile more than the others.
+/// Maximum predicted loss, as a fraction of the time, at which 128-row tiles
+/// are still chosen: above `kHalfTokens` tokens, where a few blocks would
+/// have one 256-row tile more than the others.
 static constexpr double kEvenMargin = 0.015;
 
-/// Three quarters have to be expected to be faster than two parts by this.
-static constexpr double kQuarterMargin = 0.03;
+/// Minimum predicted gain of 192-row tiles over a deferred epilogue, as a
+/// fraction of the time.
+static constexpr double kTile192Margin = 0.03;
 
-/// With few tokens, so many blocks for each that has two half tiles are enough
-/// for those to have most of what memory brings. With up to so many in bf16,
-/// and `kHalfTokens` in FP8, others do not wait for them then.
+/// Blocks per block with two 128-row tiles above which the latter get most
+/// of the bandwidth, and tokens up to which the others then do not wait for
+/// them: 56 in bf16, `kHalfTokens` in FP8 (H200).
 static constexpr int64_t kBlocksPerLong = 12, kHiddenTokens = 56;
 
-/// At least so many blocks with work for each that has none.
+/// Minimum ratio of busy to idle blocks.
 static constexpr int64_t kBusyPerIdle = 16;
 
-/// k-steps of a unit from which on it is faster to hold some back.
-static constexpr int64_t kSettledSteps = 14;
+/// k-steps of a GEMM2 unit above which holding back stages is faster (H200).
+static constexpr int64_t kThrottledSteps = 14;
 
-/// k-steps of GEMM1 of which memory has much to bring, few, and so
-/// few that blocks wait for each other most of the time.
+/// k-steps of GEMM1: from 32 on, HBM has enough work; up to 17 it has
+/// little; up to 14 blocks wait for each other most of the time (H200).
 static constexpr int64_t kLongSteps = 32, kFewSteps = 17, kLeastSteps = 14;
 
-/// Up to so many, half of the ranges add up where tiles are halves.
+/// Tokens up to which half of the K-slices reduce where tiles have 128 rows
+/// (H200).
 static constexpr int64_t kHalfTokens = 32;
 
-/// Tokens up to which activations may be divided by their scale: a division
-/// needs registers that wider deferred tiles take.
+/// Tokens up to which a tile index may be divided in the kernel: a division
+/// needs registers that wider deferred tiles use.
 static constexpr int64_t kDividedTokens = 160;
 
-/// Rows of a tile with tokens on the left, one for each block, up to which it
-/// is faster than other tiles.
-static constexpr int64_t kSwappedRows = 160;
+/// Weight rows of a swap-AB tile, one for each block, up to which it is
+/// faster than other tiles (H200).
+static constexpr int64_t kSwapABRows = 160;
 
-/// Up to so many k-steps of GEMM1, two stages in flight to each
-/// block with such a tile are enough, if it has not too few rows, and up to so
-/// many with any. Releases wait for less then.
-static constexpr int64_t kSwappedSteps = 20, kFewestSteps = 8;
+/// k-steps of GEMM1 up to which two stages in flight suffice for a block
+/// with a swap-AB tile: 20 with enough rows, 8 with any. Releases then wait
+/// for fewer loads (H200).
+static constexpr int64_t kSwapABSteps = 20, kFewestSteps = 8;
 
-/// Bytes in flight that are enough for them with up to `kManyTokens`, in
-/// bf16: in 8 bits, up to so many tokens are not the left operand.
-static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
+/// In-flight bytes that saturate HBM for swap-AB tiles with up to
+/// `kManyTokens` tokens in bf16, and tokens up to which swap-AB is not used
+/// in FP8 (H200).
+static constexpr int64_t kSwapABBytes = 4 << 20, kSwapABTokens = 80;
 
-/// Stages that settle while such tiles release hidden units, and with two on
-/// their way where there are more than so many k-steps.
-static constexpr int64_t kSwappedSettled = 7, kLessSettled = 3,
-                         kSettlingSteps = 13;
+/// Weight stages held back while swap-AB tiles publish hidden units: 7, and
+/// 3 with two in flight where GEMM1 has more than 13 k-steps (H200).
+static constexpr int64_t kSwapABThrottled = 7, kSwapABLessThrottled = 3,
+                         kSwapABThrottledSteps = 13;
 
-/// Up to so many tokens two stages are in flight beside a release, and where
-/// there are many k-steps; up to so many k-steps one stage more settles.
-static constexpr int64_t kFewUnsettledTokens = 88, kUnsettledTokens = 112,
-                         kSettledMore = 23;
+/// Tokens up to which two stages stay in flight beside a release: 88, and
+/// 112 with many k-steps; up to the given k-steps one more stage is held
+/// back (H200).
+static constexpr int64_t kFewUnthrottledTokens = 88, kUnthrottledTokens = 112,
+                         kThrottledMoreSteps = 23;
 
 namespace {
 
@@ -226,13 +235,13 @@ std::optional<Form> DecodeSelector::findSwapped() const {
     return tiling.tiles1 <= tiles * gpu.multiprocessors;
   };
   bool hasTwo = !fits(256, 1);
-  int64_t most = hasTwo ? 256 : kSwappedRows;
+  int64_t most = hasTwo ? 256 : kSwapABRows;
   int64_t rows = 64;
   while (rows <= most && !fits(rows, hasTwo ? 2 : 1))
     rows += 32;
   // Few bytes of few tokens wait for memory, of which halves have the same.
   bool isFew = problem.isF8() && !hasTwo &&
-               width <= (rows == 128 ? kManyTokens : kSwappedTokens);
+               width <= (rows == 128 ? kManyTokens : kSwapABTokens);
   if (rows > most || isFew)
     return std::nullopt;
   return Form{rows, 128, /*deferred=*/false, /*swapped=*/true};
@@ -328,11 +337,11 @@ int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
 
 int64_t DecodeSelector::countSwappedStages(const DecodeTiling &tiling) const {
   int64_t bytes = 2 * tiling.tiles1 * tiling.gemm1TileM * 128;
-  if (!problem.isF8() && width <= kManyTokens && bytes < kSwappedBytes)
+  if (!problem.isF8() && width <= kManyTokens && bytes < kSwapABBytes)
     return 3;
   // One alone is in flight beside a release then, so that a third pays with
   // fewer k-steps.
-  int64_t most = settlesToOne(tiling) ? kFewSteps : kSwappedSteps;
+  int64_t most = settlesToOne(tiling) ? kFewSteps : kSwapABSteps;
   bool isShort = tiling.steps1 <= most && tiling.gemm1TileM > 64;
   return isShort || tiling.steps1 <= kFewestSteps ? 2 : 3;
 }
@@ -401,7 +410,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   return draft;
 }
 
-/// Whether a form makes sense in so many ranges.
+/// Whether a form makes sense with `splitK` K-slices.
 bool DecodeSelector::isPossible(const Draft &draft,
                                 const DecodeTiling &tiling) const {
   // Splits that leave ranges empty are the same as a smaller one.
@@ -443,9 +452,9 @@ static double getMargin(Form best, Form form) {
   if (best.isWhole() && form.isHalf())
     return 1 - kHalfMargin;
   if (best.deferredEpilogue && form.isQuarters())
-    return 1 - kQuarterMargin;
+    return 1 - kTile192Margin;
   if (best.isQuarters() && form.deferredEpilogue)
-    return 1 + kQuarterMargin;
+    return 1 + kTile192Margin;
   return 1;
 }
 
@@ -530,21 +539,21 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
     return draft.tokens > kFewTokens && draft.maxInFlight == 2 &&
                    tiling.gemm1Blocks == draft.blocks &&
                    stages <= draft.weightStages + draft.maxInFlight
-               ? kSettledStages + (draft.tokens > 2 * kFewTokens)
+               ? kThrottledStages + (draft.tokens > 2 * kFewTokens)
                : 0;
   if (draft.form.isQuarters() && draft.tokens <= kHalfTokens)
-    return kSettledStages;
+    return kThrottledStages;
   if (draft.tokens <= kWholeTokens)
     return 0;
   if (draft.form.isQuarters())
-    return draft.maxInFlight == 3 ? kQuarterSettled : 0;
+    return draft.maxInFlight == 3 ? kTile192Throttled : 0;
   if (draft.form.swapAB)
-    return draft.maxInFlight == 3 || tiling.steps1 <= kSettlingSteps
-               ? kSwappedSettled
-               : kLessSettled;
+    return draft.maxInFlight == 3 || tiling.steps1 <= kSwapABThrottledSteps
+               ? kSwapABThrottled
+               : kSwapABLessThrottled;
   // Where a unit of halves has little, it all is in the ring by then.
-  return draft.maxInFlight == 2 && tiling.stepsPerRange >= kSettledSteps
-             ? kHalfSettled
+  return draft.maxInFlight == 2 && tiling.stepsPerRange >= kThrottledSteps
+             ? kHalfThrottled
              : 0;
 }
 
@@ -556,8 +565,8 @@ bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
   if (!tiling.swapAB)
     return false;
   if (tiling.steps1 <= kLongSteps)
-    return width > kFewUnsettledTokens;
-  return width > kUnsettledTokens && tiling.gemm1TileM != 128;
+    return width > kFewUnthrottledTokens;
+  return width > kUnthrottledTokens && tiling.gemm1TileM != 128;
 }
 
 /// Whether blocks that are behind the others have a stage more in flight.
@@ -614,7 +623,7 @@ tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
   draft.publishThrottleStages = countSettled(draft, tiling);
   if (draft.maxInFlight == 3 && settlesToOne(tiling)) {
     draft.publishThrottleStages =
-        kLessSettled + (tiling.steps1 <= kSettledMore);
+        kSwapABLessThrottled + (tiling.steps1 <= kThrottledMoreSteps);
     draft.publishInFlight = 1;
   }
   if (evensProgress(draft, tiling))

@@ -11,13 +11,14 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Semaphores for each token tile: few, because the warp that copies looks at
-/// one after the other, but more where what late blocks have computed is to be
-/// told from what early ones have.
+/// Semaphores for each token tile. The producer warp polls them one after
+/// the other, so that there are few; uneven split-K needs more, to tell the
+/// hidden units of blocks with an extra tile from the others.
 static constexpr int64_t kReadySemaphoreTiles = 8, kUnevenSemaphoreTiles = 16;
 
-/// Columns of tokens that idle warps of a block prepare in a k-step, and how
-/// many times as long the first group has to take as they need for the others.
+/// Token columns that the idle warps of a block normalize in a k-step, and
+/// the minimum ratio of the first group's time to what they need for the
+/// others (H200).
 static constexpr int64_t kNormColumns = 600, kNormSlack = 2;
 
 PrefillTiling::PrefillTiling(const MlpProblem &problem,
@@ -78,11 +79,10 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
   normBlocks = std::min(rows, schedule.getBlocks() * (2048 / normThreads));
 }
 
-/// A quarter of an epilogue takes longer than a k-step, so that there are two
-/// k-steps for each where a unit has so many. In GEMM2 it has to
-/// have as many again before it needs what blocks have computed last, which
-/// becomes ready under these. No range has fewer k-steps than it is to shadow
-/// with.
+/// A quarter of an epilogue takes longer than a k-step, so each quarter gets two
+/// k-steps if a unit has enough of them. GEMM2 needs twice that: the hidden
+/// units that were computed last become ready during the second half. No
+/// K-slice has fewer k-steps than the epilogue that it overlaps.
 int64_t PrefillTiling::countShadows(bool ofLast, int64_t blocks,
                                     int64_t tokens) const {
   int64_t least = (ofLast ? last : first).getLeastSteps();
@@ -155,20 +155,19 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// Bytes of a stage that a multiprocessor gets from L2 in a cycle, all of them
-/// at work.
+/// Bytes per cycle that an SM gets from L2 while all SMs load (H200).
 static constexpr double kBytesPerCycle = 44;
-/// Cycles of a k-step for each packed row. The tensor cores need 4; shared
-/// memory, which they read while it is filled, delivers less.
+/// Cycles of a k-step for each weight row. The tensor cores need 4; shared
+/// memory, which is filled meanwhile, delivers less (H200).
 static constexpr double kRowCycles = 4.8;
-/// Cycles of an epilogue that nothing hides.
+/// Cycles of an epilogue that are not overlapped (H200).
 static constexpr double kEpilogueCycles = 1500;
 /// Microseconds between the products when each has a launch: the end of one
 /// grid, the first stages of the next.
 static constexpr double kLaunchGap = 3;
 
-/// Microseconds to add the sums of a tile that another block has left, and
-/// until the first of them are there.
+/// Microseconds to add the partial sums of a tile, and until the first of
+/// them arrive (H200).
 static constexpr double kAddSums = 2, kAwaitSums = 4;
 
 namespace {
@@ -381,7 +380,7 @@ static bool canSplitUnevenly(const MlpProblem &problem) {
            })));
 }
 
-/// Multiprocessors that a schedule uses at least.
+/// Minimum fraction of the SMs that a schedule uses.
 static constexpr double kLeastUsed = 0.95;
 
 /// Blocks of a launch of both products. Where a few fewer of them have equal
@@ -447,7 +446,8 @@ static double getEvenMargin(const PrefillTiling &tiling,
   return isWhole ? 0.99 : 0.98;
 }
 
-/// What unequal ranges have to be expected to gain over the best so far.
+/// Predicted time, relative to the best schedule so far, below which uneven
+/// split-K is chosen.
 static constexpr double kUnevenMargin = 0.99;
 /// More of them leave fewer blocks without one, and took less where the model
 /// expected that much more.

@@ -114,7 +114,7 @@ private:
                           bool smemEpilogue, bool deferredEpilogue,
                           int64_t launches, bool taggedPartials) {
     MLIRContext *context = problem.op->getContext();
-    // What does not fit is dropped, and is nobody's error.
+    // Candidates that do not fit are dropped without an error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
     if (!canSettle(maxInFlight, launches, deferredEpilogue))
@@ -254,7 +254,7 @@ static std::vector<RankedSchedule> rankPrefill(const MlpProblem &problem,
   if (!choice)
     return {};
   MLIRContext *context = problem.op->getContext();
-  // What does not fit is dropped, and is nobody's error.
+  // Candidates that do not fit are dropped without an error.
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
   Location loc = problem.op->getLoc();
   std::vector<Candidate> candidates;

@@ -161,7 +161,7 @@ std::optional<ScheduleTable> ScheduleTable::read(StringRef path, StringRef chip,
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
     error =
-        ("can not read '" + path + "': " + buffer.getError().message()).str();
+        ("cannot read '" + path + "': " + buffer.getError().message()).str();
     return std::nullopt;
   }
   if (llvm::Error limits = checkTextLimits((*buffer)->getBuffer()))

@@ -42,7 +42,7 @@ FailureOr<std::string> fuse::getPTX(ModuleOp module) {
   std::string text;
   bool hasExternal = false;
   for (auto binary : module.getOps<gpu::BinaryOp>()) {
-    // Its version and target may differ, so that it can not stand in one text
+    // Its version and target may differ, so that it cannot stand in one text
     // with the rest.
     if (isExternalBinary(binary)) {
       hasExternal = true;

@@ -59,7 +59,7 @@ static llvm::Expected<void *> findFunction(const LibraryFunction &function) {
       function.library.str().c_str(), &message);
   if (!library.isValid())
     return llvm::createStringError("library '" + function.library +
-                                   "' can not be loaded: " + message);
+                                   "' cannot be loaded: " + message);
   if (void *address = library.getAddressOfSymbol(function.name.str().c_str()))
     return address;
   return llvm::createStringError("library '" + function.library +

@@ -260,7 +260,7 @@ static llvm::Error compilePart(HostPart &part, StringRef cpu) {
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, os, nullptr,
                                       llvm::CodeGenFileType::ObjectFile))
-    return createStringError("LLVM can not write objects for this machine");
+    return createStringError("LLVM cannot write objects for this machine");
   passes.run(module);
   part.object = std::string(object);
   return llvm::Error::success();

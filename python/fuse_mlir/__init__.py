@@ -3,7 +3,7 @@
 
 `fuse_modules` replaces chains of modules of a PyTorch model by kernels,
 `unfuse_modules` takes it back, `explain` says what can be fused and why the
-rest can not, and `verify` holds kernels against what they replace. Importing
+rest cannot, and `verify` holds kernels against what they replace. Importing
 this package imports neither PyTorch nor the compiler; the first use does.
 """
 

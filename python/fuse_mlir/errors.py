@@ -61,7 +61,7 @@ REFUSALS = {
 
 
 class Refused(BlockError):
-    """A linear that can not be expressed with its stored weight."""
+    """A linear that cannot be expressed with its stored weight."""
 
     def __init__(self, name: str, linear: str, detail: str) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class Refused(BlockError):
 
 
 class CalibrationError(FuseMlirError, RuntimeError):
-    """A tool, file or function that calibration can not use."""
+    """A tool, file or function that calibration cannot use."""
 
 
 class KernelError(FuseMlirError, RuntimeError):
@@ -109,11 +109,11 @@ class ImportFailure(FuseMlirError):
 
 
 class ExplainError(FuseMlirError):
-    """The program or a pattern can not be used; the text says why."""
+    """The program or a pattern cannot be used; the text says why."""
 
 
 class PatternError(FuseMlirError, ValueError):
-    """A pattern that can not be used with this model; the text says why."""
+    """A pattern that cannot be used with this model; the text says why."""
 
 
 class FuseError(FuseMlirError, RuntimeError):
@@ -125,7 +125,7 @@ class FusionWarning(UserWarning):
 
 
 class PtxError(FuseMlirError, ValueError):
-    """A PTX kernel that can not be launched as it is described."""
+    """A PTX kernel that cannot be launched as it is described."""
 
 
 class RangeError(FuseMlirError, ValueError):
@@ -133,7 +133,7 @@ class RangeError(FuseMlirError, ValueError):
 
 
 class SlotError(NativeError):
-    """A slot that can not be bound or called as asked."""
+    """A slot that cannot be bound or called as asked."""
 
 
 class Unsupported(FuseMlirError):

@@ -196,7 +196,7 @@ class Cuda(unittest.TestCase):
         fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
         graph, result = capture(lambda: model(x))
         before = result.clone()
-        # On a stream for which nobody waits but who packs.
+        # On a stream for which only the packing waits.
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             torch.cuda._sleep(20_000_000)

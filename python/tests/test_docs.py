@@ -139,7 +139,7 @@ class Commands(unittest.TestCase):
         }
 
     def follow(self, page, count, without=None, width="32"):
-        """Runs the commands of a page, which has so many blocks of them.
+        """Runs the commands of a page, which has `count` blocks of them.
 
         Args:
             without: blocks with this text are left out.

@@ -24,7 +24,7 @@ static const char *const source =
     "  return %1 : tensor<?x2xf32>\n"
     "}\n";
 
-/* Prints what became of a call. */
+/* Prints the outcome of a call. */
 static inline fuse_status report(const char *what, fuse_status status) {
   printf("%s: %s%s%s\n", what, fuse_status_name(status),
          status == FUSE_OK ? "" : ": ",

@@ -64,8 +64,8 @@ static void compileWrongly(void) {
   report("no pipeline", fuse_module_run(module, NULL));
   // CHECK: no clone: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'clone' is null
   report("no clone", fuse_module_clone(module, NULL));
-  // CHECK: no artefact: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'artifact' is
-  report("no artefact", fuse_module_compile(module, NULL, NULL));
+  // CHECK: no artifact: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'artifact' is
+  report("no artifact", fuse_module_compile(module, NULL, NULL));
   // CHECK: no cache: FUSE_ERROR_INVALID_ARGUMENT: 'module', 'cache' or
   // CHECK-SAME: 'artifact' is null
   report("no cache",
@@ -144,7 +144,7 @@ static void loadWrongly(const fuse_artifact *artifact) {
   // CHECK: truncated: FUSE_ERROR_FORMAT
   report("truncated", fuse_artifact_from_bytes(copy, size - 1, &other));
   copy[8] = 99;
-  // CHECK: newer: FUSE_ERROR_VERSION: the artefact has version 99
+  // CHECK: newer: FUSE_ERROR_VERSION: the artifact has version 99
   report("newer", fuse_artifact_from_bytes(copy, size, &other));
   copy[8] = bytes[8];
   copy[size - 1] ^= 1;
@@ -388,8 +388,8 @@ int main(void) {
   launchWrongly(artifact);
   swapWorkspaces(artifact);
   fuse_artifact_destroy(artifact);
-  // CHECK: nobody: FUSE_ERROR_INVALID_ARGUMENT
-  report("nobody", fuse_launch(NULL, NULL));
+  // CHECK: no instance: FUSE_ERROR_INVALID_ARGUMENT
+  report("no instance", fuse_launch(NULL, NULL));
   fuse_instance_destroy(NULL);
   // CHECK: done
   puts("done");

@@ -96,8 +96,8 @@ struct State {
   /// When events were recorded, or nothing behind what hangs.
   std::map<void *, double> recorded;
   int streams = 0;
-  /// Whether a copy or a fill on the default stream may be under way: nobody
-  /// has waited for it.
+  /// Whether a copy or a fill on the default stream may be pending, because no
+  /// call has synchronized.
   bool unsettled = false;
   std::set<void *> settling;
   std::mutex mutex;
@@ -130,7 +130,7 @@ static State &get() {
 
 static thread_local std::vector<int> contexts;
 
-/// A handle that nobody looks behind.
+/// An opaque handle.
 template <typename Handle>
 static Handle makeHandle() {
   static uintptr_t last = 0;

@@ -6,7 +6,7 @@
 //
 // A shared object called libcuda.so.1 with the functions of the driver that
 // fuse calls. Device memory is host memory, kernels do nothing, and every call
-// can be made to fail. These functions say how; programs that can not call them
+// can be made to fail. These functions say how; programs that cannot call them
 // have a script (see FakeCuda.cpp), which also gives launches a time.
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ struct FakeLaunch {
   int cooperative, programmatic;
   int cluster[3];
   /// The shared memory that its kernel prefers to a cache, in per cent; -1
-  /// unless somebody has said so.
+  /// unless a test has said so.
   int carveout;
   int numParameters;
   uint64_t parameters[16];

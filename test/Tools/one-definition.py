@@ -10,7 +10,7 @@
 """No two files define classes of one name.
 
 The linker keeps one of the functions of each, and a program crashes where it
-kept the other's; where functions are inlined nobody sees it.
+kept the other's; where functions are inlined it does not show.
 """
 
 import pathlib

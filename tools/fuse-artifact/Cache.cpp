@@ -77,7 +77,7 @@ int runCache(int argc, char **argv) {
     int status = run(command, Cache(argv[2]), argc > 3 ? argv[3] : nullptr);
     std::cout.flush();
     if (!std::cout)
-      throw Failure(FUSE_ERROR_IO, "the output can not be written");
+      throw Failure(FUSE_ERROR_IO, "the output cannot be written");
     return status;
   } catch (const Failure &failure) {
     std::cerr << "fuse-artifact: error: " << failure.getMessage() << "\n";

@@ -1,4 +1,4 @@
-//===- Info.cpp - Print what an artefact holds -----------------------===//
+//===- Info.cpp - Print what an artifact holds -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ static constexpr const char *kUsage =
     "usage: fuse-artifact info [--json | --ir | --ptx | --section=N] "
     "file.fuse\n"
     "\n"
-    "Checks an artefact and prints what it holds.\n"
+    "Checks an artifact and prints what it holds.\n"
     "  --json       everything but the sections' content, as JSON\n"
     "  --ir         the fused IR\n"
     "  --ptx        the PTX of all kernels\n"
@@ -210,7 +210,7 @@ static void printSlots(const Artifact &artifact, const json &manifest) {
 }
 
 static void printText(const Artifact &artifact, const json &manifest) {
-  std::cout << "artefact of " << artifact.manifest.producer << ", LLVM "
+  std::cout << "artifact of " << artifact.manifest.producer << ", LLVM "
             << manifest.value("llvm", "-") << ", " << artifact.bytes.size()
             << " bytes, format " << getFormatVersion(artifact.bytes) << "\n";
   for (size_t i = 0; i < artifact.sections.size(); ++i)
@@ -267,7 +267,7 @@ static int run(const std::string &option, const std::string &path) {
   }
   std::cout.flush();
   if (!std::cout)
-    throw Failure(FUSE_ERROR_IO, "the output can not be written");
+    throw Failure(FUSE_ERROR_IO, "the output cannot be written");
   return 0;
 }
 

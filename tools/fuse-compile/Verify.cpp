@@ -1,4 +1,4 @@
-//===- Verify.cpp - Check an artefact against its own IR ------------------===//
+//===- Verify.cpp - Check an artifact against its own IR ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -81,7 +81,7 @@ static void fillRandom(Buffer &buffer, const runtime::TensorSpec &spec,
 
 namespace {
 
-/// A function of an artefact on the CPU.
+/// A function of an artifact on the CPU.
 class Runner {
 public:
   static Expected<Runner> create(const fuse_artifact *artifact,
@@ -188,7 +188,7 @@ static bool isClose(const runtime::Function &function, size_t result,
   return difference.specials == 0 && difference.energy <= bound;
 }
 
-/// Runs one function of both artefacts on the same random tensors. Where the
+/// Runs one function of both artifacts on the same random tensors. Where the
 /// code has another order of sums results move by a step of their type here and
 /// there; otherwise they have to be the same.
 static Expected<bool> compare(const fuse_artifact *fused,
@@ -284,7 +284,7 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
   return "";
 }
 
-/// Parses the IR of an artefact and undoes every fusion in it.
+/// Parses the IR of an artifact and undoes every fusion in it.
 static Expected<Module> getLayers(fuse_context *context, std::string_view ir) {
   auto module = own<Module>([&](fuse_module **module) {
     return fuse_module_parse(context, ir.data(), ir.size(), module);
@@ -322,7 +322,7 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path, bool emulates,
   nlohmann::json json = runtime::parseJSON(sections[0].data);
   size_t index = json.value("ir", size_t(0));
   if (index >= sections.size() || sections[index].kind != FUSE_SECTION_IR)
-    return createStringError("the artefact has no IR");
+    return createStringError("the artifact has no IR");
   auto context = own<Context>(fuse_context_create);
   if (!context)
     return context.takeError();

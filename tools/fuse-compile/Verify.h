@@ -1,4 +1,4 @@
-//===- Verify.h - Check an artefact against its own IR ----------*- C++ -*-===//
+//===- Verify.h - Check an artifact against its own IR ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- fuse-compile.cpp - Compile IR to an artefact -----------------------===//
+//===- fuse-compile.cpp - Compile IR to an artifact -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -30,7 +30,7 @@ struct Options {
   cl::OptionCategory category{"fuse-compile options"};
   cl::opt<std::string> file{cl::Positional, cl::desc("<file>"), cl::Required,
                             cl::cat(category)};
-  cl::opt<std::string> output{"o", cl::desc("Artefact to write"),
+  cl::opt<std::string> output{"o", cl::desc("Artifact to write"),
                               cl::value_desc("file.fuse"), cl::cat(category)};
   cl::opt<std::string> pipeline{
       "pipeline",
@@ -82,7 +82,7 @@ struct Options {
           clEnumValN(Assemble::Always, "always", "fail if there is none")),
       cl::init(Assemble::Auto), cl::cat(category)};
   cl::opt<std::string> cache{
-      "cache", cl::desc("Directory to look for the artefact in first"),
+      "cache", cl::desc("Directory to look for the artifact in first"),
       cl::value_desc("directory"), cl::cat(category)};
   cl::opt<bool> remarks{"remarks",
                         cl::desc("Print what was fused and what was not"),
@@ -93,7 +93,7 @@ struct Options {
       cl::value_desc("file.json"), cl::cat(category)};
   cl::opt<bool> verify{
       "verify",
-      cl::desc("Read an artefact instead of IR, undo its fusions (V0) and "
+      cl::desc("Read an artifact instead of IR, undo its fusions (V0) and "
                "compare its code for the CPU with its layers (V1)"),
       cl::cat(category)};
   cl::opt<bool> emulate{
@@ -226,7 +226,7 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(options.category);
   cl::ParseCommandLineOptions(
       argc, argv,
-      "fuse-compile: compile a module to an artefact for libfuse-rt\n\n"
+      "fuse-compile: compile a module to an artifact for libfuse-rt\n\n"
       "Exits with 1 on errors and when a check of --verify fails.\n");
   llvm::Expected<bool> holds = false;
   try {

@@ -29,7 +29,7 @@ struct MeasureOptions {
   int getLaunches() const { return protocol == 0 ? 1 : chainedLaunches; }
 };
 
-/// Told before a candidate runs, and what became of it: an object with
+/// Called before a candidate runs, and with its outcome: an object with
 /// "status" and, if it is not "ok", "detail".
 struct MeasureEvents {
   std::function<void(size_t candidate)> begins;
@@ -37,14 +37,14 @@ struct MeasureEvents {
 };
 
 /// The candidates of ops, measured one op after the other. Weights that
-/// neighbours have in common are made and packed once.
+/// neighbors have in common are made and packed once.
 class Measurer {
 public:
   Measurer(std::shared_ptr<Gpu> gpu, const TestBundle &file,
            const MeasureOptions &options);
 
   /// Measures the candidates of an op but those in `excluded`. Throws when the
-  /// device can not be used any more; `events` knows by whom.
+  /// device cannot be used any more; `events` knows by whom.
   void measure(const nlohmann::json &op, const std::set<size_t> &excluded,
                const MeasureEvents &events);
 

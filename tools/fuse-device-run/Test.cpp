@@ -112,7 +112,7 @@ static void keepResults(const std::string &folder, size_t index,
                                  results[i]);
 }
 
-/// What became of a case: "status", and what was compared.
+/// The outcome of a case: "status", and what was compared.
 static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
                       const Case &item, size_t index, const Options &options) {
   std::unique_ptr<Call> call = makeCall(gpu, item);
@@ -189,7 +189,7 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
   return outcome;
 }
 
-/// Runs cases from `begin` on. Throws when the device can not be used any more.
+/// Runs cases from `begin` on. Throws when the device cannot be used any more.
 static void checkCases(const Options &options, const std::vector<Case> &cases,
                        size_t begin, const Send &send) {
   std::shared_ptr<Gpu> gpu = Gpu::open(options.device);
@@ -243,7 +243,7 @@ struct Progress {
 
 } // namespace
 
-/// Runs `body`, and says why it can not even begin.
+/// Runs `body`, and says why it cannot even begin.
 static void guard(const Send &send, const std::function<void()> &body) {
   try {
     body();
@@ -432,7 +432,7 @@ static constexpr const char *kUsage =
     "  --emulate        no GPU, but the emulator that is built with this\n"
     "  --timeout-ms=N   how long a launch may take (10000)\n"
     "  --part=I --parts=N  only each N-th case, from I on\n"
-    "  --limit=N        at most so many cases\n"
+    "  --limit=N        number of cases at most\n"
     "  --in-process     no child, for tools that watch one process\n"
     "  --launches=N     launch each case so often instead of twice, and write\n"
     "                   the digest of what each launch gave\n"

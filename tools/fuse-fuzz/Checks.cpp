@@ -161,7 +161,7 @@ static LogicalResult checkSiteBySite(ModuleOp original, ModuleOp formed,
   return checkSameComputation(original, *module);
 }
 
-/// Where members stood is a wish: when it can not be fulfilled, since ops were
+/// Where members stood is a wish: when it cannot be fulfilled, since ops were
 /// moved or the text was written by hand, the computation is still the same.
 static LogicalResult checkWrongPlaces(ModuleOp original, ModuleOp formed,
                                       Random &random) {

@@ -79,7 +79,7 @@ static bool isTensor(Type type, int64_t maxElements) {
          (!tensor.hasStaticShape() || tensor.getNumElements() <= maxElements);
 }
 
-/// Functions on tensors, as artefacts have them: results of other types are
+/// Functions on tensors, as artifacts have them: results of other types are
 /// dropped, and functions whose results have no element, which have no kernel.
 static void keepTensors(ModuleOp module, int64_t maxElements) {
   auto fitsType = [&](Type type) { return isTensor(type, maxElements); };
@@ -226,7 +226,7 @@ llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
   Random random(seed);
   SmallVector<int64_t> counts = {random.oneOf({1, 2, 7, 16, 33, 50})};
   if (!turns.empty()) {
-    // The number of a case, whatever becomes of the others.
+    // The number of a case, independent of the others.
     counts.clear();
     for (size_t i = 0; i + 1 < kMaxTurns; ++i)
       counts.push_back(random.oneOf(turns));

@@ -148,7 +148,7 @@ static llvm::Expected<func::FuncOp> formCopy(func::FuncOp function,
   llvm::Expected<func::FuncOp> found =
       findFunction(*copy, function.getSymName());
   if (found && failed(formKernels(*found, formation)))
-    return llvm::createStringError("kernels can not be formed");
+    return llvm::createStringError("kernels cannot be formed");
   return found;
 }
 

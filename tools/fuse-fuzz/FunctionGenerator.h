@@ -7,7 +7,7 @@
 // A function is a list of chains, each a family's decomposition with random
 // parts left out and random types, scales and weights. Defects are mixed in:
 // second users, shared weights, scales that disagree, members in a region of
-// their own. At the end, neighbours that do not depend on each other change
+// their own. At the end, neighbors that do not depend on each other change
 // places at random, which interleaves the chains with each other and with ops
 // that belong to none.
 //

@@ -31,7 +31,7 @@ public:
   }
   /// A number below `bound`.
   uint64_t below(uint64_t bound) { return next() % bound; }
-  /// True in so many of 100 cases.
+  /// True in `percent` of 100 cases.
   bool percent(unsigned chance) { return below(100) < chance; }
   template <typename T>
   T oneOf(llvm::ArrayRef<T> values) {

@@ -1,4 +1,4 @@
-//===- RandomSchedules.cpp - Schedules that nobody would choose -----------===//
+//===- RandomSchedules.cpp - Valid schedules at random --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -95,7 +95,7 @@ static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
 
 /// A schedule of either kind for up to `tokens` tokens, or null.
 static Attribute draw(Operation *op, Random &random, int64_t tokens) {
-  // What does not fit is dropped, and is nobody's error.
+  // Schedules that do not fit are dropped without an error.
   ScopedDiagnosticHandler quiet(op->getContext(), [](Diagnostic &) {});
   GpuModel gpu;
   bool isPrefill = tokens > 256 || random.percent(tokens > 128 ? 40 : 15);

@@ -1,4 +1,4 @@
-//===- RandomSchedules.h - Schedules that nobody would choose ---*- C++ -*-===//
+//===- RandomSchedules.h - Valid schedules at random ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

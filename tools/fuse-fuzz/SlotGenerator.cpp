@@ -276,7 +276,7 @@ std::string SlotWriter::write() {
   chooseSlots();
   for (const Slot &slot : slots)
     writeSlot(slot);
-  // One kernel for a key, whoever has slots of it.
+  // One kernel for a key, shared by all slots.
   llvm::SmallVector<std::string> keys;
   for (const Slot &slot : slots) {
     std::string key = slot.op + "/" + slot.variant;

@@ -172,7 +172,7 @@ static bool dependsOn(Operation *second, Operation *first) {
   return depends;
 }
 
-/// Lets independent neighbours change places.
+/// Lets independent neighbors change places.
 void FunctionGenerator::shuffle(Block *block) {
   SmallVector<Operation *> ops;
   for (Operation &op : block->without_terminator())

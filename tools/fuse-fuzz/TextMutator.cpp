@@ -74,12 +74,12 @@ std::string TextMutator::load(StringRef folder, MLIRContext *context) {
     if (StringRef(it->path()).ends_with(".mlir"))
       paths.push_back(it->path());
   if (error)
-    return ("can not read folder '" + folder + "': " + error.message()).str();
+    return ("cannot read folder '" + folder + "': " + error.message()).str();
   llvm::sort(paths);
   for (const std::string &path : paths) {
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
-      return "can not read '" + path + "': " + buffer.getError().message();
+      return "cannot read '" + path + "': " + buffer.getError().message();
     llvm::SmallVector<StringRef> texts;
     (*buffer)->getBuffer().split(texts, "\n}\n");
     for (StringRef text : texts) {

@@ -294,7 +294,7 @@ int main(int argc, char **argv) {
       error = std::make_error_code(std::errc::not_a_directory);
     if (error) {
       llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-          << "can not make folder '" << regress << "': " << error.message()
+          << "cannot make folder '" << regress << "': " << error.message()
           << "\n";
       return 1;
     }

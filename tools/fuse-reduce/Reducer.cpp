@@ -42,7 +42,7 @@ private:
   using Change = function_ref<bool(ModuleOp, unsigned)>;
 
   bool isDone() const;
-  /// Whether what nobody uses goes with every change.
+  /// Whether every change also removes unused ops.
   bool cleansUp = false;
   bool attempt(function_ref<bool(ModuleOp)> change);
   bool everywhere(Change change);
@@ -149,7 +149,7 @@ static bool isPlain(Operation *op) {
   return op && op->getParentOp() && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
-/// Without an op that nobody uses.
+/// Without an unused op.
 static bool erase(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   if (!isPlain(op) || !op->use_empty())

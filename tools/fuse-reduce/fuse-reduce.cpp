@@ -70,7 +70,7 @@ static int reduce(MLIRContext &context, llvm::StringRef file,
       os << script << " does not exit with 1 on " << file
          << ", so that there is nothing to keep\n";
     else
-      os << "can not run '" << script << "': " << problem << "\n";
+      os << "cannot run '" << script << "': " << problem << "\n";
     return 1;
   }
   fuse::Reduction reduction;

@@ -412,7 +412,7 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
     pm.addPass(createFlattenModelsPass(flatten));
     if (failed(pm.run(*module)))
       return llvm::createStringError(options.file +
-                                     ": a model that can not run");
+                                     ": a model that cannot run");
   }
   if (options.emit == Emit::GPU || options.emit == Emit::NVVM ||
       options.emit == Emit::PTX) {

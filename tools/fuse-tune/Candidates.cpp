@@ -49,7 +49,7 @@ struct Job {
   }
 };
 
-/// A candidate on its way.
+/// A candidate being compiled.
 struct Task {
   std::string text;
   int64_t tokens = 0;

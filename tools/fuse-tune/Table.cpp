@@ -18,7 +18,7 @@ using llvm::createStringError;
 using llvm::Expected;
 using nlohmann::json;
 
-/// What a table is for: rows of other values can not stand in one table.
+/// What a table is for: rows of other values cannot stand in one table.
 static constexpr const char *kContext[] = {"compiler", "chip",
                                            "multiprocessors"};
 /// What a row is found by.

@@ -143,7 +143,7 @@ static Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
     PassManager pm(&context);
     pm.addPass(createFlattenModelsPass(flatten));
     if (failed(pm.run(*module)))
-      return createStringError(file + ": a model that can not be flattened");
+      return createStringError(file + ": a model that cannot be flattened");
   }
   return module;
 }

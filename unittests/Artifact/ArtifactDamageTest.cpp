@@ -107,7 +107,7 @@ TEST(ArtifactDamageTest, NoticesFlippedBytes) {
     damaged[place] = bytes[place];
   }
   EXPECT_NO_THROW(load(damaged));
-  EXPECT_TRUE(reasons.count("the artefact is damaged: its checksum is wrong"));
+  EXPECT_TRUE(reasons.count("the artifact is damaged: its checksum is wrong"));
   for (const std::string &reason : reasons)
     EXPECT_GT(reason.size(), 10u);
 }

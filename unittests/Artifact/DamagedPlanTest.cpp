@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the checksum of an artefact covers may be wrong all the same: somebody
+// What the checksum of an artifact covers may still be wrong: a user
 // else wrote it. A plan with one byte changed is refused by a sentence, or it
 // is another plan that runs; the sanitizers see that it reads nothing of
 // others. FUSE_DAMAGED_PLANS tries as many plans, from FUSE_SEED on.

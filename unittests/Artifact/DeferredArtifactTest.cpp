@@ -161,7 +161,7 @@ TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
   EXPECT_GT(kernels.size(), 5u);
 }
 
-// Whatever was compiled before, and whoever did it.
+// Independent of what was compiled before, and by whom.
 TEST(DeferredArtifactTest, MakesTheSameFile) {
   getAnyKernelFake();
   cxx::Artifact first = compile(), second = compile();

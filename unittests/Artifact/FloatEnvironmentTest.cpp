@@ -73,7 +73,7 @@ static std::vector<float> run(const cxx::Artifact &artifact, float magnitude) {
   return y;
 }
 
-// The roundings are those of the IR, whoever calls and however many threads
+// The roundings are those of the IR, for any caller and any number of threads
 // there are.
 TEST(FloatEnvironmentTest, RoundsAsTheIRSays) {
   std::vector<float> expected = run(compile(), 0x1p-10f);

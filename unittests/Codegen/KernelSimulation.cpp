@@ -632,7 +632,8 @@ KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   bool hasMoved = true;
   while (hasMoved) {
     hasMoved = false;
-    // From the front again: whoever is ahead is to get no further than it may.
+    // From the front again: a thread that is ahead must not get further than it
+    // may.
     for (Thread &thread : threads)
       hasMoved |= advance(thread);
   }

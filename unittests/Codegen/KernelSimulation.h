@@ -34,7 +34,7 @@ mlir::OwningOpRef<mlir::ModuleOp> compileMLP(mlir::MLIRContext &context,
 /// other block of a cluster. Copies have landed at once.
 class KernelSimulation {
 public:
-  /// Whoever waits is named with its block, its thread and the op.
+  /// Each waiting thread is named with its block, its thread and the op.
   struct Result {
     bool hasEnded;
     std::string waiting;

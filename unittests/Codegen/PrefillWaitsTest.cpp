@@ -324,13 +324,13 @@ TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
   EXPECT_EQ(run(2, false).waiting,
             "block 0 thread 0: tile.semaphore.wait 1 0 1\n"
             "block 1 thread 0: tile.semaphore.wait 0 0 1\n");
-  // Stages that nobody fills.
+  // Stages that no warp fills.
   EXPECT_EQ(run(3, true).waiting, "block 0 thread 32: tile.ring.wait 0 2\n"
                                   "block 1 thread 32: tile.ring.wait 0 2\n");
 }
 
-/// Three products of stages of which the ring has two, with so many groups in
-/// flight when a stage is released, and so many releases of each.
+/// Three products of stages of which the ring has two, with `pending` groups in
+/// flight when a stage is released, and `releases` releases of each.
 static std::string getProducts(int64_t pending, int64_t releases) {
   std::string release = "tile.ring.release %ring[%i] : !tile.ring<2 x 16384>\n";
   return llvm::formatv(R"mlir(

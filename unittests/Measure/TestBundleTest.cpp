@@ -81,7 +81,7 @@ TEST_F(TrialFileTest, ReadsArguments) {
             "the description names section 2, which is not of kind 66");
   EXPECT_EQ(change("seed", "a")
                 .rfind("the description has an argument that "
-                       "can not be read: ",
+                       "cannot be read: ",
                        0),
             0u);
 }

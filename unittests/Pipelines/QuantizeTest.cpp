@@ -180,7 +180,7 @@ uint32_t getBits(float value) {
 }
 
 /// Every f32 around which a stored type rounds: its values, the middles between
-/// them and the neighbours of both, times `scale`; and what is special.
+/// them and the neighbors of both, times `scale`; and what is special.
 std::vector<uint32_t> getInterestingF32(Format to, float scale) {
   std::vector<double> values;
   for (uint32_t code = 0; code < 256; ++code) {
@@ -259,7 +259,7 @@ TEST_P(Quantize, AllF16) {
       expectQuantize(f16, GetParam(), scale, divide, allCodes(f16));
 }
 
-TEST_P(Quantize, TiesAndNeighboursInF32) {
+TEST_P(Quantize, TiesAndNeighborsInF32) {
   for (float scale : kScales)
     for (bool divide : {false, true})
       expectQuantize(f32, GetParam(), scale, divide,

@@ -203,7 +203,7 @@ TEST_F(CacheFaultsTest, CollectingMayFail) {
       try {
         (void)cache.collect(0);
       } catch (const Failure &failure) {
-        // Who asks for it is told what can not be read.
+        // Who asks for it is told what cannot be read.
         EXPECT_EQ(failure.getStatus(), FUSE_ERROR_IO);
       }
       faults.countdown = 0;

@@ -170,11 +170,11 @@ TEST_F(CacheTest, CollectsWhatWasNotUsedForLongest) {
   writeAll(path + "/tmp.2.0", "half");
   fs::last_write_time(path + "/tmp.2.0",
                       fs::file_time_type::clock::now() - std::chrono::hours(2));
-  writeAll(path + "/somebody's", "file");
+  writeAll(path + "/another's", "file");
   EXPECT_EQ(cache.collect(bytes), 1u);
   EXPECT_TRUE(fs::exists(path + "/tmp.1.0"));
   EXPECT_EQ(cache.clear(), 3u);
-  EXPECT_TRUE(fs::exists(path + "/somebody's"));
+  EXPECT_TRUE(fs::exists(path + "/another's"));
 }
 
 // 8 processes, 200 uses each: what is found is whole and of its key.

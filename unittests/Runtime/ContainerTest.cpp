@@ -1,4 +1,4 @@
-//===- ContainerTest.cpp - Tests of the outer form of artefacts -----------===//
+//===- ContainerTest.cpp - Tests of the outer form of artifacts -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -109,18 +109,18 @@ TEST(ContainerTest, TrustsNoLength) {
   // The section after the first begins where that one ends, but for padding
   // that is zero.
   EXPECT_EQ(read(patch(good, 56 + 8, 0, 8), &why), FUSE_ERROR_FORMAT);
-  EXPECT_EQ(why, "the artefact is damaged: section 0 is out of place");
+  EXPECT_EQ(why, "the artifact is damaged: section 0 is out of place");
   uint64_t first = readContainer(good)[0].data.size();
   EXPECT_EQ(read(patch(good, 56 + 16, first - 1, 8), &why), FUSE_ERROR_FORMAT);
-  EXPECT_EQ(why, "the artefact is damaged: there is data before section 1");
+  EXPECT_EQ(why, "the artifact is damaged: there is data before section 1");
   EXPECT_EQ(read(good.substr(0, 20), &why), FUSE_ERROR_FORMAT);
-  EXPECT_EQ(why, "the artefact is damaged: it ends after 20 bytes");
+  EXPECT_EQ(why, "the artifact is damaged: it ends after 20 bytes");
   EXPECT_EQ(read(patch(good, 12, 1 << 20, 4), &why), FUSE_ERROR_FORMAT);
-  EXPECT_EQ(why, "the artefact is damaged: its header says there are 1048576 "
+  EXPECT_EQ(why, "the artifact is damaged: its header says there are 1048576 "
                  "sections");
   EXPECT_EQ(read(patch(good, 8, kFormatVersion + 1, 4), &why),
             FUSE_ERROR_VERSION);
-  EXPECT_EQ(why, "the artefact has version " +
+  EXPECT_EQ(why, "the artifact has version " +
                      std::to_string(kFormatVersion + 1) +
                      " of the format, this library reads versions " +
                      std::to_string(kOldestFormatVersion) + " to " +
@@ -135,11 +135,11 @@ TEST(ContainerTest, ReadsEarlierVersions) {
   EXPECT_EQ(getFormatVersion(old), 2u);
   EXPECT_EQ(read(old, &why), FUSE_OK) << why;
   EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
-  EXPECT_EQ(why, "the artefact has version 1 of the format, this library reads "
+  EXPECT_EQ(why, "the artifact has version 1 of the format, this library reads "
                  "versions 2 to 5");
 }
 
-// Whoever can not read a part of a file is told by its version.
+// A reader that lacks support for a part learns it from the version.
 TEST(ContainerTest, WritesTheVersionOfWhatIsInside) {
   auto getVersion = [](std::string_view code) {
     return getFormatVersion(writeContainer(

@@ -13,7 +13,7 @@ using namespace fuse::test;
 
 namespace {
 
-/// A code of the driver and what becomes of it.
+/// A code of the driver and the status that it is mapped to.
 struct Code {
   int code;
   fuse_status status;
@@ -143,8 +143,8 @@ TEST(CudaErrorsTest, GivesEveryCodeAtEveryCall) {
           if (isRetried) {
             EXPECT_EQ(status, FUSE_OK) << message;
           } else {
-            // Without a current context a handle can not be given back, and
-            // there is nobody to tell.
+            // Without a current context a handle cannot be given back, and
+            // there is no caller to report to.
             isSwallowed = status == FUSE_OK &&
                           std::string(function) == "cuCtxPushCurrent";
             EXPECT_TRUE(status == code.status || isSwallowed)
@@ -214,7 +214,7 @@ TEST(CudaErrorsTest, RecoversFromFullMemory) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
-// Functions that give handles back have nobody to tell.
+// Functions that release handles cannot report errors.
 TEST(CudaErrorsTest, SwallowsErrorsOfDestruction) {
   const FakeCuda &fake = getFake();
   for (const char *function :
@@ -230,7 +230,7 @@ TEST(CudaErrorsTest, SwallowsErrorsOfDestruction) {
   fake.reset();
 }
 
-// What still runs on a device can not be freed, so that its handles stay.
+// What still runs on a device cannot be freed, so that its handles stay.
 TEST(CudaTimeoutTest, GivesUpOnADeviceThatHangs) {
   const FakeCuda &fake = getFake();
   CudaSession session;

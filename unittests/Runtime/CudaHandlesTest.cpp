@@ -17,7 +17,7 @@ static void *makeStream(uintptr_t number) {
   return reinterpret_cast<void *>(number);
 }
 
-/// A prepared instance of the artefact of a session on a device handle.
+/// A prepared instance of the artifact of a session on a device handle.
 static cxx::Instance prepare(CudaSession &session, cxx::Device &device) {
   cxx::Program program(session.artifact, device);
   cxx::Instance instance(program, nullptr);

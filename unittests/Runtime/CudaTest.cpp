@@ -448,7 +448,7 @@ TEST(CudaTest, RefusesOtherChips) {
                            std::to_string(capability));
   }
   fake.set("capability", 90);
-  // Blocks that wait for each other, on a device that can not hold them.
+  // Blocks that wait for each other, on a device that cannot hold them.
   fake.set("multiprocessors", 3);
   session.open();
   auto [status, message] = getStatus([&] { session.prepare(); });
@@ -487,7 +487,7 @@ TEST(CudaTest, PacksFromDeviceMemory) {
 // Several streams and devices
 //===----------------------------------------------------------------------===//
 
-/// A stream that nobody looks behind.
+/// An opaque stream.
 static void *makeStream(uintptr_t number) {
   return reinterpret_cast<void *>(number);
 }

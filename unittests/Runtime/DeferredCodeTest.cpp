@@ -41,7 +41,7 @@ static json makeManifest() {
 
 namespace {
 
-/// What the source of an artefact was asked for.
+/// What the source of an artifact was asked for.
 struct Source {
   fuse_code_source get() {
     return {[](void *data, size_t number, const char **text, size_t *length) {
@@ -191,7 +191,7 @@ TEST(DeferredCodeTest, IsWholeInAFile) {
     EXPECT_EQ(std::string(static_cast<const char *>(bytes), size), source.file);
     EXPECT_EQ(fuse_artifact_num_sections(session.artifact.get()), 3u);
     EXPECT_EQ(source.completions, 1);
-    // What was made of an artefact keeps its source.
+    // What was made of an artifact keeps its source.
     session.artifact = cxx::Artifact();
     EXPECT_FALSE(source.destroyed);
     session.instance->prepare();

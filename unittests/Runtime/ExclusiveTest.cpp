@@ -61,8 +61,8 @@ TEST(ExclusiveTest, OverlapsWithoutTheCooperativeAttribute) {
   EXPECT_EQ(getAttributes(*session, FUSE_LAUNCH_OVERLAP), Attributes(1, 1));
 }
 
-// Its blocks start all at once or not at all, as somebody checks that they fit:
-// clusters find no place between others, and of a grid that depends on the
+// Its blocks start all at once or not at all, since the caller checks that they
+// fit: clusters find no place between others, and of a grid that depends on the
 // inputs only the driver knows.
 TEST(ExclusiveTest, KeepsTheAttributeWhereBlocksMayNotFit) {
   for (const char *change :
@@ -143,7 +143,7 @@ TEST(ExclusiveTest, RefusesTwoStreamsOfTwoInstances) {
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
 }
 
-// Kernels that wait for nobody may run anywhere.
+// Kernels without waits may run anywhere.
 TEST(ExclusiveTest, LeavesOtherKernelsAlone) {
   auto session = makeSession({{"cooperative", false}});
   for (uintptr_t stream : {77, 78, 77}) {
@@ -152,7 +152,7 @@ TEST(ExclusiveTest, LeavesOtherKernelsAlone) {
   }
 }
 
-// What a graph captures does not run, so it neither has nor is a neighbour.
+// What a graph captures does not run, so it neither has nor is a neighbor.
 TEST(ExclusiveTest, DoesNotCountCapturedLaunches) {
   const FakeCuda &fake = getFake();
   auto session = makeSession();

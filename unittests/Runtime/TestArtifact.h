@@ -1,4 +1,4 @@
-//===- TestArtifact.h - An artefact made by hand ----------------*- C++ -*-===//
+//===- TestArtifact.h - An artifact made by hand ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -48,7 +48,7 @@ inline constexpr const char *kManifest = R"json({
                   {"workspace": 1}, {"size": ["mul", "s0", 64]}]}]}}]
 })json";
 
-/// The bytes of an artefact with this manifest.
+/// The bytes of an artifact with this manifest.
 inline std::string makeArtifact(const std::string &manifest) {
   return runtime::writeContainer({{FUSE_SECTION_MANIFEST, manifest},
                                   {FUSE_SECTION_PTX, ".version 8.0\n"},

@@ -140,7 +140,7 @@ TEST_F(Registry, SmallestIntervalWins) {
 TEST(KernelModes, Chains) {
   constexpr KernelMode all[] = {inference, inference | compile, training,
                                 training | compile, KernelMode::Any};
-  // Distances of what is offered, in the order above; -1 where it can not do.
+  // Distances of what is offered, in the order above; -1 where it cannot do.
   auto distances = [&](KernelMode wanted) {
     std::vector<int> result;
     for (KernelMode offered : all) {

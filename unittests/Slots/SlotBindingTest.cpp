@@ -136,7 +136,7 @@ TEST_F(Binding, FailsAsAWhole) {
   EXPECT_TRUE(failed(bind(
       "models: {teacher: {bind: {f: twice}}, student: {bind: {f: broken}}}")));
   EXPECT_EQ(message,
-            "slot 'f' (op=f, variant=standard) at '': kernel 'broken' can not "
+            "slot 'f' (op=f, variant=standard) at '': kernel 'broken' cannot "
             "be built: it gives values of other types than the slot");
   EXPECT_TRUE(succeeded(verifyIdentical(*original, *module))) << message;
 }

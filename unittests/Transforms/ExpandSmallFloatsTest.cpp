@@ -215,7 +215,7 @@ TEST(ExpandSmallFloats, EncodeAllF16) {
   expectEqual(f16, e5m2, allCodes(f16));
 }
 
-TEST(ExpandSmallFloats, EncodeTiesAndNeighbours) {
+TEST(ExpandSmallFloats, EncodeTiesAndNeighbors) {
   expectEqual(f32, e4m3, interestingF32(e4m3));
   expectEqual(f32, e5m2, interestingF32(e5m2));
 }

@@ -10,8 +10,8 @@ Row p of a tile is `wl(1) m(1) warp(2) half(1) lr(3)`, high bit first: the
 warpgroup, its instruction, its warp, and the two 8-row halves of the warp's
 rows. A thread holds rows `lr` of both halves and both instructions:
 
-- `gate_up_256`: two neighbouring hidden units, gate in half 0, up in half 1;
-- `rows_256`: four neighbouring rows of the matrix. Several matrices with the
+- `gate_up_256`: two neighboring hidden units, gate in half 0, up in half 1;
+- `rows_256`: four neighboring rows of the matrix. Several matrices with the
   same columns lie one after the other, each from the start of a tile.
 
 The order is written down once in Python, in the file that kernel directories

@@ -49,7 +49,7 @@ def timed_cases() -> Iterator[Case]:
 
 
 def swept_cases() -> Iterator[Case]:
-    """Neighbouring numbers of tokens, to see where time jumps."""
+    """Neighboring numbers of tokens, to see where time jumps."""
     width, hidden, act = PREFILL_SHAPES[0]
     for dtype in DTYPES:
         for tokens in SWEPT_TOKENS:

@@ -66,7 +66,7 @@ class Sample:
         ratios = sorted(
             own / its for own, its in zip(self.of_rounds(), other.of_rounds())
         )
-        # So many of n are below their median: n / 2, by sqrt(n) / 2.
+        # Of n samples, n / 2 +- sqrt(n) / 2 are below their median.
         below = max(0, int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2))
         return statistics.median(ratios), ratios[below], ratios[-1 - below]
 

@@ -45,7 +45,7 @@ from ..common.problem import Problem
 from .systems import AUTOTUNED_TOKENS, MODES, peer_modes
 
 CACHE, CHOICES = "TORCHINDUCTOR_CACHE_DIR", "choices.jsonl"
-#: So many candidates of a product are kept for later runs.
+#: Number of candidates of a product that are kept for later runs.
 _FASTEST = 4
 #: How PyTorch times what it chooses among.
 _TIMERS = ("benchmark_gpu", "benchmark_gpu_with_cuda_graph")

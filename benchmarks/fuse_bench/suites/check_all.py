@@ -91,7 +91,7 @@ MEMCHECK = (
 
 
 def spread(tokens: Sequence[int], most: int) -> tuple[int, ...]:
-    """So many of some numbers, the first and the last among them."""
+    """An even selection of numbers that has the first and the last."""
     last = len(tokens) - 1
     return (
         tuple(tokens)

@@ -8,7 +8,7 @@ machine has nothing else to do, one of a second never does. The table shows
 MLIR's own timing of each phase per layer, the mean of a round, and of those the
 least. "fuse" is all from text to the model that is unfused again, without
 printing it. Below the table stands how many times as long as in the smallest
-model a layer took in each round: both had the same neighbours then. With
+model a layer took in each round: both had the same neighbors then. With
 --limit the script fails when the total times per layer of the table differ by
 more than that factor; with --output it writes what it measured as JSON.
 

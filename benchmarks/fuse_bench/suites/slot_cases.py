@@ -245,7 +245,7 @@ def rotate_half(x: Tensor) -> Tensor:
 
 
 def rotate_pairs(x: Tensor) -> Tensor:
-    """The other convention, that of neighbouring features."""
+    """The other convention, that of neighboring features."""
     return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
 
 

@@ -25,7 +25,7 @@ def Tile_AccFenceOp : Tile_Op<"acc.fence", [
   let summary = "Orders register writes before the products that follow";
   let description = [{
     Becomes `wgmma.fence.sync.aligned` as inline assembly with every register
-    tied in and out, so that LLVM cannot sink the initialisation of an
+    tied in and out, so that LLVM cannot sink the initialization of an
     accumulator below it.
 
     Example:
@@ -74,7 +74,7 @@ def Tile_MmaCommitOp : Tile_Op<"mma.commit", [
 
 def Tile_MmaWaitOp : Tile_Op<"mma.wait", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until at most so many groups are pending";
+  let summary = "Waits until at most `pending` groups are in flight";
   let description = [{
     Says that the operands of the older groups have been read, so that their
     stages can be released. It gives no access to accumulators; `acc.wait`

@@ -285,7 +285,8 @@ def Tile_EpochOp : Tile_Op<"epoch", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins Tile_Buffer:$semaphores, I64Attr:$blocks);
   let results = (outs I32:$epoch);
   let assemblyFormat = [{
-    $semaphores `blocks` `(` $blocks `)` attr-dict `:` qualified(type($semaphores))
+    $semaphores `blocks` `(` $blocks `)` attr-dict `:`
+    qualified(type($semaphores))
   }];
   let hasVerifier = 1;
 }
@@ -310,9 +311,10 @@ def Tile_SemaphoreArriveOp : Tile_Op<"semaphore.arrive", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds one arrival to a semaphore";
   let description = [{
-    Everything the thread wrote before is visible to whoever sees the arrival.
-    A `relaxed` arrival orders nothing: it is for semaphores that only say when
-    something should begin, and does not wait for what is in flight.
+    Everything the thread wrote before is visible to every thread that observes
+    the arrival. A `relaxed` arrival orders nothing: it is for semaphores that
+    only say when something should begin, and does not wait for what is in
+    flight.
 
     Becomes `red.release.gpu.global.add.u32`, or `red.relaxed...`, as inline
     PTX: LLVM 22 drops the ordering of `atomicrmw` on this target.
@@ -325,9 +327,9 @@ def Tile_SemaphoreArriveOp : Tile_Op<"semaphore.arrive", [
 
 def Tile_SemaphoreCountOp : Tile_Op<"semaphore.count", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Adds one arrival to a semaphore and returns how many there were";
+  let summary = "Adds one arrival to a semaphore and returns the old count";
   let description = [{
-    The arrival is relaxed, and nobody waits for it: the semaphore says how far
+    The arrival is relaxed and no thread waits for it: the count tells how far
     others are. It counts in 64 bits, of which no number of launches is too
     many, and is not used by other ops.
 

@@ -1,4 +1,4 @@
-//===- ArtifactDraft.h - An artefact before it is a file --------*- C++ -*-===//
+//===- ArtifactDraft.h - An artifact before it is a file --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@
 
 namespace fuse {
 
-/// Everything that an artefact is written from.
+/// Everything that an artifact is written from.
 struct ArtifactDraft {
   /// Without functions.
   llvm::json::Object manifest;
@@ -39,11 +39,11 @@ struct ArtifactDraft {
 llvm::Expected<ArtifactDraft> draftArtifact(mlir::ModuleOp module,
                                             const CompileOptions &options);
 
-/// The bytes of the artefact. Kernels without PTX are named in the manifest by
+/// The bytes of the artifact. Kernels without PTX are named in the manifest by
 /// their number in `device.modules`, as `deferred`.
 llvm::Expected<std::string> writeArtifact(ArtifactDraft draft);
 
-/// An artefact in memory whose scheduled kernels are compiled when they are
+/// An artifact in memory whose scheduled kernels are compiled when they are
 /// needed. Its functions may be called by several threads at once.
 class DeferredArtifact {
 public:
@@ -52,7 +52,7 @@ public:
 
   /// PTX of a module of `device`. It is compiled once.
   llvm::Expected<llvm::StringRef> getModule(size_t number);
-  /// The whole artefact, as `compileToArtifact` gives it.
+  /// The whole artifact, as `compileToArtifact` gives it.
   llvm::Expected<llvm::StringRef> getFile();
 
 private:

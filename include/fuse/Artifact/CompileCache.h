@@ -12,9 +12,9 @@
 
 namespace fuse {
 
-/// Everything that the bytes of an artefact depend on.
+/// Everything that the bytes of an artifact depend on.
 struct CacheIngredients {
-  /// The module with its locations, which are in the artefact.
+  /// The module with its locations, which are in the artifact.
   std::string ir;
   /// All of `CompileOptions`.
   std::string options;
@@ -22,7 +22,7 @@ struct CacheIngredients {
   std::string build;
   /// Version of the compiler and of LLVM.
   std::string version;
-  /// Of the format of artefacts.
+  /// Of the format of artifacts.
   uint32_t format = 0;
   /// The processor and its features where options say "native".
   std::string host;
@@ -35,10 +35,10 @@ struct CacheIngredients {
 CacheIngredients getIngredients(mlir::ModuleOp module,
                                 const CompileOptions &options);
 
-/// How an artefact was come by.
+/// How an artifact was come by.
 enum class CacheResult { Compiled, Found, Shared };
 
-/// Gives the artefact of a module from `cache`, or compiles it and stores it.
+/// Gives the artifact of a module from `cache`, or compiles it and stores it.
 /// When several threads ask for the same one, one compiles and the others get
 /// what it made.
 llvm::Expected<std::string> compileCached(const runtime::Cache &cache,

@@ -1,4 +1,4 @@
-//===- Compiler.h - From fused IR to an artefact ----------------*- C++ -*-===//
+//===- Compiler.h - From fused IR to an artifact ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

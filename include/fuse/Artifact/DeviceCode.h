@@ -1,4 +1,4 @@
-//===- DeviceCode.h - Code for GPUs in an artefact --------------*- C++ -*-===//
+//===- DeviceCode.h - Code for GPUs in an artifact --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -19,7 +19,7 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
 
     Every `linalg.generic` works on a rank-2 view, tokens times features:
     leading dimensions are collapsed before a layer and expanded after it, and
-    `canonicalize` removes the pairs between neighbours. A linear is
+    `canonicalize` removes the pairs between neighbors. A linear is
 
     - `linalg.fill` with 0 and one reduction over `(token, output, input)`
       with both operands contiguous along `input`: `math.fma` in f32, or
@@ -176,12 +176,12 @@ def ConvertLinalgToGPUPass
       a block per result, partial results combined as a tree in workgroup
       memory. Rows that the body loads from, and operands along them, are read
       in vectors of 8 where all buffers begin at multiples of 16 bytes, and
-      blocks that may load from the same rows are neighbours.
+      blocks that may load from the same rows are neighbors.
     - `map` and `map_reduce`, for everything else: a thread per result.
 
     All sizes may be dynamic and none need be a multiple of a tile. A constant
     that filled the output of a reduction becomes its initial value. Loops that
-    are neighbours in all operands become one, so leading dimensions cost
+    are neighbors in all operands become one, so leading dimensions cost
     nothing.
 
     A body may load from buffers that are no operands, at any index, as long as

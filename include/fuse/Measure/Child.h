@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A process in which a kernel failed or hangs can not go on. So a child does
+// A process in which a kernel failed or hangs cannot go on. So a child does
 // the work and its parent watches. CUDA does not survive a fork, which is why
 // only children may load the driver.
 //

@@ -1,12 +1,12 @@
-//===- DeviceTest.h - Artefacts with inputs to run them on ------*- C++ -*-===//
+//===- DeviceTest.h - Artifacts with inputs to run them on ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A test bundle takes artefacts from the compiler's machine to the GPU's: it is
-// a container like an artefact, whose first section says in JSON which function
-// of which artefact to run on what. Tensors are drawn from pools of values, so
+// A test bundle takes artifacts from the compiler's machine to the GPU's: it is
+// a container like an artifact, whose first section says in JSON which function
+// of which artifact to run on what. Tensors are drawn from pools of values, so
 // that a file is small whatever they are. All functions throw
 // `runtime::Failure`.
 //
@@ -23,7 +23,7 @@
 
 namespace fuse::measure {
 
-/// Kinds of sections; those of artefacts have smaller numbers.
+/// Kinds of sections; those of artifacts have smaller numbers.
 enum : uint32_t {
   kDescriptionSection = 64,
   kArtifactSection = 65,
@@ -46,7 +46,7 @@ struct Argument {
   size_t getCount() const;
 };
 
-/// What the functions of a test bundle expect, and what their artefacts are.
+/// What the functions of a test bundle expect, and what their artifacts are.
 class TestBundle {
 public:
   /// Reads a file whose description has this format and version.

@@ -17,7 +17,7 @@
 namespace fuse::measure {
 
 /// Bytes of an element, whose type is named as in MLIR. Throws `Failure` for
-/// one that tensors can not have.
+/// one that tensors cannot have.
 size_t getElementBytes(std::string_view element);
 
 /// An element as a number; integers are exact up to 2^53.

@@ -11,12 +11,12 @@
 
 namespace fuse {
 
-/// Up to so many tokens, activating whole tiles at once is as fast as deferring
-/// half ones.
+/// Tokens up to which activating whole tiles at once is as fast as deferring
+/// half of them (H200).
 constexpr int64_t kWholeTokens = 64;
 
-/// From more than so many on, GEMM2 and the meetings are most of
-/// what memory does not hide.
+/// Tokens above which GEMM2 and the grid barriers are most of the time that
+/// memory traffic does not hide (H200).
 constexpr int64_t kManyTokens = 96;
 
 /// What the cost model knows of a GPU.

@@ -11,10 +11,9 @@
 
 namespace fuse {
 
-/// The schedule with the smallest estimate for up to `tokens` tokens, or null
-/// when the blocks of none are all resident, or for more tokens than the
-/// kernel has. With `gemm1TileM`, of those with tiles of so many rows of the
-/// GEMM1, or with 0 of those with tokens on the left.
+/// The schedule with the smallest estimate for up to `tokens` tokens. Null if
+/// no schedule has all blocks resident, or for more tokens than the kernel
+/// supports. `gemm1TileM` restricts schedules to that tile; 0 means swap-AB.
 tile::ScheduleAttr
 selectDecode(const MlpProblem &problem, int64_t tokens, const GpuModel &gpu,
              std::optional<int64_t> gemm1TileM = std::nullopt);

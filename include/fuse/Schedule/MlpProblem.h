@@ -15,11 +15,11 @@
 
 namespace fuse {
 
-/// Most tokens for which weights can be the left operand: what one product
-/// takes. Up to so many a block has sums for 256 rows of weights.
+/// Tokens of a decode kernel at most: what one wgmma supports as N. Up to
+/// 128, a block has accumulators for 256 weight rows.
 constexpr int64_t kMaxDecodeTokens = 256, kMaxWholeTokens = 128;
 
-/// Bytes in flight to all multiprocessors that keep device memory busy.
+/// Bytes in flight over all SMs that saturate HBM (H200; docs/performance).
 constexpr int64_t kSaturatingBytes = 5 << 20;
 
 /// A linear of the product that ends a kernel.
@@ -82,7 +82,7 @@ std::optional<MlpProblem> describeDecode(mlir::Operation *op,
 /// which has every other unit of the run beside: the rest is in the tile that
 /// makes two halves of three with this one.
 struct ProductTiling {
-  /// With tiles of so many weight rows in the two products.
+  /// With tiles of `gemm1TileM` and `rows` weight rows.
   ProductTiling(const MlpProblem &problem, int64_t gemm1TileM, int64_t rows,
                 bool swapAB = false);
 

@@ -11,7 +11,7 @@
 
 namespace fuse {
 
-/// Tokens of a tile of the products.
+/// Tokens of a GEMM tile.
 constexpr int64_t kTokenTile = 128;
 
 /// Parts of a tile's hidden units that are activated one after the other, each
@@ -22,13 +22,13 @@ constexpr int64_t kQuarters = 4;
 /// epilogue of GEMM1.
 constexpr int64_t kLeastInterval = 4;
 /// Fewest k-steps of a k-interval that is dealt out: what is left of them when
-/// a bound moves to the bound of a tile is no less than kLeastStretch.
+/// a bound moves to the bound of a tile is no less than kLeastInterval.
 constexpr int64_t kLeastDealt = 2 * kLeastInterval;
-/// k-steps that take as long as adding up the sums of others, where a block
-/// leaves sums and adds some.
+/// k-steps that take as long as adding the partial sums of another block
+/// (H200).
 constexpr int64_t kSumSteps = 10;
-/// With fewer token tiles than that, k-intervals of single blocks, which share
-/// less of what they fetch than CTA groups, have to save one k-step of so many.
+/// Token tiles below which k-intervals of single CTAs, which share fewer
+/// loads than CTA groups, must save one k-step in 20 (H200).
 constexpr int64_t kLeastScattered = 16, kScatterGain = 20;
 
 /// How a schedule cuts one product of a problem: tiles of 128 tokens by some
@@ -52,7 +52,7 @@ struct PrefillProduct {
   /// First k-steps of a tile that shadow the epilogue of the tile before.
   int64_t shadows = 0;
 
-  /// Token tiles of so many tokens, filled up to whole clusters.
+  /// Number of token tiles, rounded up to whole clusters.
   int64_t getTokenTiles(int64_t count) const {
     return llvm::alignTo(llvm::divideCeil(count, kTokenTile), cluster);
   }
@@ -75,7 +75,8 @@ struct PrefillProduct {
 struct PrefillTiling : ProductTiling {
   PrefillTiling(const MlpProblem &problem, tile::PrefillScheduleAttr schedule);
 
-  /// What became of `split_k`: two that make the same are one schedule.
+  /// Effective split after rounding; schedules with equal splits are
+  /// duplicates.
   int64_t getSplitK() const {
     return last.isStreamK ? last.passes : last.ranges;
   }
@@ -100,7 +101,7 @@ private:
 /// Whether `schedule` can be the schedule of `problem`, or why not.
 std::string getScheduleProblem(const MlpProblem &problem,
                                tile::PrefillScheduleAttr schedule);
-/// On a GPU with so many multiprocessors: blocks that meet are resident.
+/// On a GPU with `multiprocessors` SMs: blocks at a barrier are resident.
 std::string getScheduleProblem(const MlpProblem &problem,
                                tile::PrefillScheduleAttr schedule,
                                int64_t multiprocessors);

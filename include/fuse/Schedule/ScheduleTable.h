@@ -48,7 +48,7 @@ public:
   /// The compiler whose kernels a table was measured with.
   static llvm::StringRef getCompiler();
 
-  /// Reads a file that is for `chip` and so many multiprocessors and that this
+  /// Reads a file that is for `chip` with `multiprocessors` SMs and that this
   /// compiler made; none with a reason in `error` when it cannot be.
   static std::optional<ScheduleTable>
   read(llvm::StringRef path, llvm::StringRef chip, int64_t multiprocessors,

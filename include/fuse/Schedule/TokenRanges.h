@@ -11,7 +11,7 @@
 
 namespace fuse {
 
-/// A measured schedule for up to so many tokens, or null.
+/// A measured schedule for up to `tokens` tokens, or null.
 using FindMeasured = llvm::function_ref<mlir::Attribute(int64_t tokens)>;
 
 /// Schedules for every number of tokens up to `tokens`, or up to as many as the

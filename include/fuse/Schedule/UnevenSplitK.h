@@ -61,7 +61,7 @@ typename Builder::Value countNeeded(Builder &b, const PrefillTiling &tiling,
                b.c(tiling.tiles1));
 }
 
-/// How the ranges of a launch with so many token tiles are dealt out.
+/// Assignment of K-slices for a given number of token tiles.
 template <typename Builder>
 class RangeDeal {
 public:

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A registry is a value that belongs to a context. Every context starts with
-// the kernels that fuse generates; whoever binds slots may copy its registry
+// the kernels that fuse generates; a binder of slots may copy its registry
 // and add kernels to the copy. Nothing is built, and no file of code opened,
 // before a slot is bound to it.
 //
@@ -29,7 +29,7 @@ class DialectRegistry;
 namespace fuse {
 
 /// Builds what a slot computes where the builder stands. `args` are the
-/// operands of the slot; returns the results. For a slot that it can not serve
+/// operands of the slot; returns the results. For a slot that it cannot serve
 /// it reports an error at the slot and returns failure.
 using SlotBodyBuilder =
     std::function<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
@@ -88,7 +88,7 @@ public:
 
   /// Says what an op and variant compute; once for each.
   void addOp(SlotOpSpec spec);
-  /// Null for an op or variant that nobody described.
+  /// Null for an op or variant without a description.
   const SlotOpSpec *lookupOp(llvm::StringRef op, llvm::StringRef variant) const;
 
   /// Adds a kernel. A second one of the same key is an error, unless `force`

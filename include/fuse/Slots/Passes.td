@@ -102,7 +102,7 @@ def LowerSlotsPass : Pass<"fuse-lower-slots", "::mlir::ModuleOp"> {
     buffers of their own.
 
     An unbound call is an error: nothing falls back to the eager body. So is
-    code for another device than `device`, a file that can not be read, and a
+    code for another device than `device`, a file that cannot be read, and a
     body that calls its own slot.
 
     After this pass there is no call of a slot outside of slots, and slots and

@@ -30,7 +30,7 @@ resolveKernel(const KernelRegistry &registry, llvm::StringRef op,
               llvm::function_ref<void(const llvm::Twine &)> warn);
 
 /// How well an implementation for `offered` serves `wanted`: the lower the
-/// closer, or nothing when it can not. Without gradients a kernel for training
+/// closer, or nothing when it cannot. Without gradients a kernel for training
 /// will do, and what can be compiled can also run as it is; not the reverse.
 std::optional<unsigned> getModeDistance(KernelMode wanted, KernelMode offered);
 

@@ -22,7 +22,7 @@ def CheckContractsPass : Pass<"fuse-check-contracts"> {
       matches is a member of a fused site. In a function, the paths are the
       names in the locations of its ops. A glob that matches nothing breaks the
       contract as well;
-    - `fuse.expect_sites = 36`: there are exactly so many fused sites.
+    - `fuse.expect_sites = 36`: there are exactly 36 fused sites.
 
     Fused calls count in a model, fused ops in a function. A fused call with an
     inlined body counts when a kernel was formed in that body, so that the

@@ -90,7 +90,7 @@ def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
   let description = [{
     Replaces `memref.expand_shape` where a group has more than one dynamic size
     by `memref.reinterpret_cast`, with the sizes that the op carries.
-    `expand-strided-metadata` can not lower these.
+    `expand-strided-metadata` cannot lower these.
 
     Declines buffers that are not row-major, and groups with at most one
     dynamic size, which upstream lowers.
@@ -493,7 +493,7 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     multiprocessors is an error; a schedule that does not fit its op is left
     out, with a remark.
 
-    The pass declines ops that the kernel can not do, and says why in a remark
+    The pass declines ops that the kernel cannot do, and says why in a remark
     of category `codegen`: other families, element types other than bf16 and
     static f8E4M3FN, scales per channel, widths that are not multiples of 16,
     more than 16384 tokens. They stay for the portable path.
@@ -505,8 +505,8 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     ```mlir
     %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
            {tile.schedule = #tile.schedule<tokens = 16, blocks = 128,
-            split_k = 16, weight_stages = 6, token_stages = 8, max_in_flight = 2,
-            partials = f32, hint = evict_first, dependent = true>}
+            split_k = 16, weight_stages = 6, token_stages = 8, max_in_flight =
+            2, partials = f32, hint = evict_first, dependent = true>}
          : (tensor<?x2048xbf16>, tensor<8192x2048xbf16>,
             tensor<8192x2048xbf16>, tensor<2048x8192xbf16>)
            -> tensor<?x2048xbf16>

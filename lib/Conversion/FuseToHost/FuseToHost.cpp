@@ -56,7 +56,7 @@ struct ConvertFuseToHostPass
     ModuleOp kernels;
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      // A plan that somebody else wrote is not trusted.
+      // A plan that another pass wrote is not trusted.
       function->removeAttr(kHostPlanAttrName);
       if (Operation *op = getFusedOp(function))
         convert(function, op, kernels);

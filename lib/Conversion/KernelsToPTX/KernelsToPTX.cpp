@@ -104,7 +104,7 @@ LogicalResult fuse::compileToPTX(ModuleOp module) {
     serializer.init();
     std::optional<SmallVector<char, 0>> ptx = serializer.run();
     if (!ptx)
-      return kernels.emitOpError("can not be compiled to PTX");
+      return kernels.emitOpError("cannot be compiled to PTX");
     OpBuilder builder(kernels);
     auto object = gpu::ObjectAttr::get(
         builder.getContext(), *target, gpu::CompilationTarget::Assembly,

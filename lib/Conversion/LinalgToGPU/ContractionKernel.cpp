@@ -30,7 +30,7 @@ using namespace mlir;
 using namespace fuse;
 
 /// Threads are a square; each owns a square of points that are kThreads apart,
-/// so that neighbouring threads touch neighbouring words.
+/// so that neighboring threads touch neighboring words.
 static constexpr int64_t kThreads = 16;
 static constexpr int64_t kPerThread = 4;
 static constexpr int64_t kTile = kThreads * kPerThread;

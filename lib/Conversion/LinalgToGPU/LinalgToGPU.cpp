@@ -108,7 +108,7 @@ static void foldInits(linalg::GenericOp op) {
     op->setAttr(kInitAttrName, ArrayAttr::get(op.getContext(), inits));
 }
 
-/// Merges loops that are neighbours in every operand.
+/// Merges loops that are neighbors in every operand.
 static linalg::GenericOp collapseLoops(linalg::GenericOp op,
                                        RewriterBase &rewriter) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();

@@ -13,7 +13,7 @@
 // Rows that the body gathers, those of an expert for one, are as large as a
 // matrix and read once: there the memory is all that counts. Threads read them,
 // and what else varies along the reduction, in vectors, and blocks that may
-// read the same rows are neighbours, so that the second one hits the L2.
+// read the same rows are neighbors, so that the second one hits the L2.
 //
 //===----------------------------------------------------------------------===//
 

@@ -108,7 +108,7 @@ struct IdLowering : OpConversionPattern<IdOp> {
   }
 };
 
-/// One chain of branches: ptxas honours setmaxnreg only when each warpgroup's
+/// One chain of branches: ptxas honors setmaxnreg only when each warpgroup's
 /// role is a branch of a single if.
 struct SpecializeLowering : OpConversionPattern<SpecializeOp> {
   using OpConversionPattern::OpConversionPattern;

@@ -76,7 +76,7 @@ public:
 private:
   static constexpr size_t kLargePage = 2 << 20;
 
-  /// Maps one large page more than is needed: pages that nobody touches are
+  /// Maps one large page more than is needed: untouched pages are
   /// no memory.
   void map() {
     if (bytes > SIZE_MAX - kLargePage)
@@ -198,7 +198,7 @@ public:
       functions.push_back(&function);
     }
     if (functions.empty())
-      throw Failure(FUSE_ERROR_TARGET, "the artefact has no code for the CPU");
+      throw Failure(FUSE_ERROR_TARGET, "the artifact has no code for the CPU");
   }
 
   std::unique_ptr<Instance> instantiate(const Function &function) override {

@@ -201,7 +201,7 @@ public:
     ::close(fd);
     if (!handle)
       throw Failure(FUSE_ERROR_TARGET,
-                    "the system can not load the code: " + message);
+                    "the system cannot load the code: " + message);
   }
   ~SharedObject() override { ::dlclose(handle); }
 

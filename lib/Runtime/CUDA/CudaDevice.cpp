@@ -105,7 +105,7 @@ CudaDevice::CudaDevice(int ordinal) : driver(Driver::get()), ordinal(ordinal) {
 }
 
 CudaDevice::~CudaDevice() {
-  // There is nobody left to hear of an error.
+  // No caller is left to report an error to.
   if (canRelease())
     (void)driver.cuDevicePrimaryCtxRelease(device);
 }
@@ -395,7 +395,7 @@ CudaProgram::CudaProgram(std::shared_ptr<const Artifact> source,
     functions.push_back(&function);
   }
   if (functions.empty())
-    throw Failure(FUSE_ERROR_TARGET, "the artefact has no code for a GPU");
+    throw Failure(FUSE_ERROR_TARGET, "the artifact has no code for a GPU");
 }
 
 std::unique_ptr<Instance> CudaProgram::instantiate(const Function &function) {

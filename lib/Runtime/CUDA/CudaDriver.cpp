@@ -106,7 +106,7 @@ static void *openLibrary() {
   void *library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *reason = ::dlerror();
-    throw noDriver(reason ? reason : name + " can not be loaded");
+    throw noDriver(reason ? reason : name + " cannot be loaded");
   }
   return library;
 }

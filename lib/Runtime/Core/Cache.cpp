@@ -1,4 +1,4 @@
-//===- Cache.cpp - Compiled artefacts on disk -----------------------------===//
+//===- Cache.cpp - Compiled artifacts on disk -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@
 
 using namespace fuse::runtime;
 
-/// Kinds of the sections of an entry, out of the way of those of artefacts.
+/// Kinds of the sections of an entry, out of the way of those of artifacts.
 static constexpr uint32_t kKeySection = 1001, kContentSection = 1002;
 static constexpr std::string_view kEntrySuffix = ".fuse",
                                   kDamagedSuffix = ".damaged",
@@ -61,7 +61,7 @@ Cache::Cache(const std::string &directoryPath) : path(directoryPath) {
     fail(path, errno == ELOOP || errno == ENOTDIR
                    ? "it is a link or no directory"
                    : std::strerror(errno));
-  // Whoever can write here can choose what this process runs.
+  // A user who can write here chooses the code that this process runs.
   struct stat info;
   std::string problem;
   if (::fstat(directory, &info) != 0)

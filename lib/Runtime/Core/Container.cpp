@@ -97,18 +97,18 @@ uint32_t fuse::runtime::getFormatVersion(std::string_view bytes) {
 }
 
 [[noreturn]] static void damaged(const std::string &why) {
-  throw Failure(FUSE_ERROR_FORMAT, "the artefact is damaged: " + why);
+  throw Failure(FUSE_ERROR_FORMAT, "the artifact is damaged: " + why);
 }
 
 std::vector<Section> fuse::runtime::readContainer(std::string_view bytes) {
   if (bytes.size() < kMagic.size() || bytes.substr(0, kMagic.size()) != kMagic)
-    throw Failure(FUSE_ERROR_FORMAT, "this is not an artefact of fuse");
+    throw Failure(FUSE_ERROR_FORMAT, "this is not an artifact of fuse");
   if (bytes.size() < kHeaderBytes)
     damaged("it ends after " + std::to_string(bytes.size()) + " bytes");
   uint32_t version = getFormatVersion(bytes);
   if (version < kOldestFormatVersion || version > kFormatVersion)
     throw Failure(FUSE_ERROR_VERSION,
-                  "the artefact has version " + std::to_string(version) +
+                  "the artifact has version " + std::to_string(version) +
                       " of the format, this library reads versions " +
                       std::to_string(kOldestFormatVersion) + " to " +
                       std::to_string(kFormatVersion));
@@ -188,7 +188,7 @@ std::string fuse::runtime::readFile(const std::string &path) {
   if (static_cast<uint64_t>(info.st_size) > kMaxFileBytes)
     throw Failure(FUSE_ERROR_FORMAT,
                   path + ": " + std::to_string(info.st_size) +
-                      " bytes are more than an artefact can have, which is " +
+                      " bytes are more than an artifact can have, which is " +
                       std::to_string(kMaxFileBytes));
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   size_t done = 0;
@@ -199,7 +199,7 @@ std::string fuse::runtime::readFile(const std::string &path) {
       continue;
     if (count < 0)
       failIO(path);
-    // Somebody shortened the file; the checks of the content say the rest.
+    // Another process shortened the file; the content checks report the rest.
     if (count == 0)
       break;
     done += static_cast<size_t>(count);

@@ -1,4 +1,4 @@
-//===- Manifest.cpp - What an artefact says about itself ------------------===//
+//===- Manifest.cpp - What an artifact says about itself ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -578,7 +578,7 @@ json fuse::runtime::parseJSON(std::string_view text) {
 Manifest fuse::runtime::readManifest(const std::vector<Section> &sections,
                                      bool hasSource) {
   if (sections.empty() || sections[0].kind != FUSE_SECTION_MANIFEST)
-    throw Failure(FUSE_ERROR_FORMAT, "the artefact has no manifest");
+    throw Failure(FUSE_ERROR_FORMAT, "the artifact has no manifest");
   json value = parseJSON(sections[0].data);
   Reader reader(value, sections, hasSource, "it");
   Manifest manifest;

@@ -1,4 +1,4 @@
-//===- Sha256.cpp - Digests of artefacts ----------------------------------===//
+//===- Sha256.cpp - Digests of artifacts ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -110,7 +110,7 @@ LogicalResult SlotBinder::build(SlotCall &call) {
   auto fail = [&](const Twine &why) {
     return emitError(call.op.getLoc())
            << call.toText() << ": kernel '" << call.name
-           << "' can not be built: " << why;
+           << "' cannot be built: " << why;
   };
   if (implementation.code)
     if (llvm::Error error = checkCode(implementation.code, slot, target))
@@ -220,7 +220,7 @@ FailureOr<SlotReport> SlotBinder::run() {
 
 FailureOr<SlotReport> fuse::bindSlots(ModuleOp module, KernelRegistry registry,
                                       const SlotConfig &config) {
-  // Outside of a pass nobody else loads what bodies are built of.
+  // Outside of a pass, no one else loads the dialects of bodies.
   module->getContext()
       ->loadDialect<FuseDialect, affine::AffineDialect, arith::ArithDialect,
                     func::FuncDialect, linalg::LinalgDialect, math::MathDialect,

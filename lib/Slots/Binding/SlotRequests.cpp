@@ -142,7 +142,7 @@ LogicalResult SlotBinder::checkRequest(const SlotRequest &request,
 // What is asked for
 //===----------------------------------------------------------------------===//
 
-/// A preset holds as a whole: a part of it that can not run here fails even if
+/// A preset holds as a whole: a part of it that cannot run here fails even if
 /// no model has such a slot.
 LogicalResult SlotBinder::resolvePreset() {
   if (config.preset.empty())

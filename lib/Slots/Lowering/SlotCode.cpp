@@ -122,7 +122,7 @@ FailureOr<SymbolRefAttr> SlotCodeLowering::getBinary(CallSlotOp call,
   if (!buffer)
     return call.emitError()
            << "file '" << code.getFile()
-           << "' can not be read: " << buffer.getError().message();
+           << "' cannot be read: " << buffer.getError().message();
   FailureOr<Chip> known = lookupChip(chip, [&](const Twine &message) {
     return LogicalResult(module.emitError() << message);
   });

@@ -69,7 +69,7 @@ static llvm::Error checkFile(GPUCodeAttr code, const SlotTarget &target) {
   auto buffer = llvm::MemoryBuffer::getFile(code.getFile());
   if (!buffer)
     return createStringError(buffer.getError(),
-                             "file '" + code.getFile() + "' can not be read: " +
+                             "file '" + code.getFile() + "' cannot be read: " +
                                  buffer.getError().message());
   StringRef text = (*buffer)->getBuffer();
   if (code.getFormat() == CodeFormat::PTX)

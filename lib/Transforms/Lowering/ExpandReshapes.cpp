@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Upstream's expand-strided-metadata derives the dynamic size of a group from
-// the other sizes of that group, which it can not when two are dynamic. The op
+// the other sizes of that group, which it cannot when two are dynamic. The op
 // carries all of them, so nothing has to be derived.
 //
 //===----------------------------------------------------------------------===//

@@ -141,7 +141,7 @@ static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
     return failure();
   OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
   Value stored = function.getArgument(place);
-  // Single rows in turn can be read in place, larger blocks can not.
+  // Single rows in turn can be read in place, larger blocks cannot.
   int64_t step = recipe.getBlock() == 1 ? positions.size() : 1;
   if (recipe.getBlock() > 1)
     stored = sortBlocks(builder, recipe, stored);

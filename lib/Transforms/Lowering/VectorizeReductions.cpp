@@ -107,7 +107,7 @@ static FailureOr<Reduction> matchReduction(linalg::GenericOp op, int64_t lanes,
     if (!OpTrait::hasElementwiseMappableTraits(&member) &&
         !isa<arith::ConstantOp>(member))
       return fail("the body has an op without a vector form");
-    // Behind the last term there are lanes of zeros, by which integers can not
+    // Behind the last term there are lanes of zeros, by which integers cannot
     // be divided.
     if (size % lanes != 0 && !isSpeculatable(&member))
       return fail("the body has an op that does not take all values");

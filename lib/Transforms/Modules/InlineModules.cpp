@@ -23,7 +23,7 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// The function for one fused call, or null when a member can not be inlined.
+/// The function for one fused call, or null when a member cannot be inlined.
 static func::FuncOp inlineSite(FusedCallOp fused, StringAttr name,
                                OpBuilder &builder,
                                SymbolTableCollection &tables) {

@@ -79,7 +79,7 @@ static void recordRefusals(ModelOp model, ArrayRef<ModuleSite> sites) {
     model->setAttr(kRefusalsAttrName, builder.getDictionaryAttr(refusals));
 }
 
-/// Says so when a pattern fuses nothing, unless somebody wanted that: remarks
+/// Reports a pattern that fuses nothing, unless it was asked for: remarks
 /// with the reasons are off by default.
 static void warnIfNoneFused(ModelOp model, StringRef pattern,
                             ArrayRef<ModuleSite> sites) {

@@ -63,7 +63,7 @@ private:
 };
 
 /// A function that stands nowhere and computes what `calls`, which stand in one
-/// block, compute together. Null when that can not be said, without an error.
+/// block, compute together. Null when that cannot be said, without an error.
 mlir::OwningOpRef<mlir::func::FuncOp>
 inlineCalls(mlir::SymbolTableCollection &tables,
             llvm::ArrayRef<CallModuleOp> calls, llvm::StringRef name);

@@ -35,7 +35,7 @@ class Difference:
 
 
 def ulp(values: np.ndarray, element: str) -> np.ndarray:
-    """Distance between neighbours of type `element` at each value."""
+    """Distance between neighbors of type `element` at each value."""
     mantissa, least = FORMATS[element]
     _, exponent = np.frexp(np.abs(values))
     exponent = np.where(values == 0, least, exponent - 1)

@@ -300,7 +300,7 @@ def _share_inputs(
     """Linears that read one value get one scale for it.
 
     Their ranges are equal but for the random sample, from which `mse` may
-    choose neighbouring thresholds.
+    choose neighboring thresholds.
     """
     first: dict[tuple[int, float, bytes], str] = {}
     for linear, seen in inputs.items():

@@ -18,7 +18,7 @@ from fuse_mlir.checkpoint.loader import Checkpoint
 
 @dataclass
 class Comparison:
-    """What became of the tensors of a directory."""
+    """The outcome for each tensor of a directory."""
 
     directory: str
     #: Parameters that are those of the files, in their own or another type.

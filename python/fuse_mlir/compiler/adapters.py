@@ -3,7 +3,7 @@
 
 PEFT puts a module in the place of a linear, which calls the linear as its
 `base_layer` and adds to the result. The chain is right with it, and its kernel
-smaller, which nobody sees in results.
+smaller, which does not show in results.
 """
 
 from __future__ import annotations

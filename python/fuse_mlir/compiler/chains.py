@@ -220,7 +220,7 @@ def compile_chain(
     """Exports, imports and forms the kernel of a chain.
 
     Raises:
-        KernelError: PyTorch can not export the members, they hold an op that
+        KernelError: PyTorch cannot export the members, they hold an op that
             has no translation, or no kernel forms; with the place.
         NativeError: there is no libfuse.
     """
@@ -250,7 +250,7 @@ def compile_chain(
 def from_artifact(
     compiled: Compiled, chain: Chain, path: str, artifact: native.Artifact
 ) -> Compiled:
-    """The same function with the code of an artefact.
+    """The same function with the code of an artifact.
 
     Args:
         path: of its file, for messages.
@@ -449,7 +449,7 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
     if any(
         t.is_meta for t in itertools.chain(chain.parameters(), chain.buffers())
     ):
-        # Tensors without storage can not be told apart.
+        # Tensors without storage cannot be told apart.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
     program, clones = _export_apart(chain, inputs)
     try:

@@ -82,7 +82,7 @@ def stored_members(
         relaxed: whether activations round once.
 
     Raises:
-        Refused: a linear that can not be expressed as it is stored.
+        Refused: a linear that cannot be expressed as it is stored.
         UnknownExperts: experts that no op computes.
     """
     copies = Copies([], [])

@@ -359,7 +359,7 @@ class Kernel:
         return out
 
     def load(self, rows: int) -> None:
-        """Loads what a call with so many rows needs, for a graph that is
+        """Loads what a call with `rows` rows needs, for a graph that is
         captured later: there it is too late."""
         if self._flat and rows > self._limit and self._instance is not None:
             self._load_all(self._instance, rows)
@@ -475,7 +475,7 @@ def wait_for_writes(site: str, device: torch.device) -> None:
     without regard to the stream on which they are written.
 
     Raises:
-        KernelError: a graph is captured, which can not wait.
+        KernelError: a graph is captured, which cannot wait.
     """
     if device.type != "cuda":
         return

@@ -21,7 +21,7 @@ _ARGUMENT = re.compile(
 
 
 def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
-    """An artefact of a kernel, with the signature of a function.
+    """An artifact of a kernel, with the signature of a function.
 
     Args:
         kernel: is read now.

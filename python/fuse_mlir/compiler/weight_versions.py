@@ -4,7 +4,7 @@
 Kernels pack copies of weights, and pack them again when the version of a weight
 says that its values changed. PyTorch's fused optimizers and those of other
 packages write without counting; they are followed here. What is written through
-`weight.data`, NumPy, or by collectives on a weight, nobody can see: `refresh`
+`weight.data`, NumPy, or by collectives on a weight cannot be seen: `refresh`
 is told.
 """
 

@@ -91,7 +91,7 @@ def check_name(name: str) -> None:
     """Whether a kernel directory can be called so.
 
     Raises:
-        FuseError: it can not.
+        FuseError: it cannot.
     """
     require(name, str, "the name of a kernel", "one such as 'my-mlp'")
     if not _NAME.fullmatch(name):

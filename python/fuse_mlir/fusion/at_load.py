@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fusion of models as they are loaded, where their configs ask for it.
 
-A site that is refused stays as it is. Nobody reads the result of a call that
+A site that is refused stays as it is. No caller reads the result of a call that
 `from_pretrained` makes, so a `FusionWarning` has the reason, and
 `fusion_result` all of them.
 """

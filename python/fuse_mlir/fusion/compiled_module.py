@@ -218,7 +218,7 @@ class _Built:
 
     def take_over(self, module: nn.Module, before: _Built) -> None:
         """Goes on with kernels that are right for what the module is now, and
-        makes others for the same types, which torch.compile can not."""
+        makes others for the same types, which torch.compile cannot."""
         if before.watch.has_modules([module]) and structure(
             self.plain, [], types=False
         ) == structure(before.plain, [], types=False):
@@ -301,7 +301,7 @@ def export(
     site: str | None = None,
     chip: str | None = None,
 ) -> Path:
-    """Writes the kernel of a fused site as an artefact.
+    """Writes the kernel of a fused site as an artifact.
 
     The file has code that hosts without the compiler load, the IR, and the
     names of its parameters, but no weights. Kernels for GPUs take rows, so
@@ -382,7 +382,7 @@ class LoadedKernel:
         require(
             artifact,
             native.Artifact,
-            "the artefact of a kernel",
+            "the artifact of a kernel",
             "a native.Artifact; fuse_mlir.load makes kernels of files",
         )
         device = require_device(device)

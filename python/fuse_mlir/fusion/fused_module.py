@@ -56,7 +56,7 @@ class FusedModule(FusedPlace):
         names: of the members among the children of their parent.
         members: the modules, the first of which this one stands for.
         plan: how the model calls them.
-        kernel: `fuse`, the family that it has to be, the path of an artefact,
+        kernel: `fuse`, the family that it has to be, the path of an artifact,
             or a `PtxKernel`.
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.

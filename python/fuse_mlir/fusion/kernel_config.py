@@ -54,7 +54,7 @@ class KernelConfig(KernelMapping):
             - tuples of names: a chain that the model declares;
             - names: single layers;
             and whose values for chains are `fuse`, `fuse:<family>`,
-            `fuse:<name of the declared chain>`, the path of an artefact that
+            `fuse:<name of the declared chain>`, the path of an artifact that
             `export` wrote, or a `PtxKernel`. Values for
             layers, and those of chains that are kernels of the Hub, are what
             transformers takes: `org/repo:Layer`, that with a dict of version,

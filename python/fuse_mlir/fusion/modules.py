@@ -99,7 +99,7 @@ def fuse_modules(
             outputs against the data flow.
         inputs: example inputs, of which shapes and types matter. Models of
             transformers need none.
-        strict: refuse the whole call when a selected site can not be fused;
+        strict: refuse the whole call when a selected site cannot be fused;
             the default where patterns are given or declared. Otherwise such
             sites stay as they are, with their reason.
         gradients: `recompute` or `error`, see `FusedModule`.
@@ -123,7 +123,7 @@ def fuse_modules(
 
     Raises:
         PatternError: a pattern is malformed, unknown or selects nothing.
-        FlowError: the model can not be run on the inputs.
+        FlowError: the model cannot be run on the inputs.
         FuseError: a site was refused and `strict` is set, no site is there to
             fuse, or libfuse is missing. The model is as it was.
     """
@@ -286,7 +286,7 @@ def _plan_all(
     rows: Callable[[Site], tuple[int, ...] | None],
     progress: Progress | None,
 ) -> tuple[FusionResult, list[tuple[Site, Place]]]:
-    """What becomes of all sites, and the modules of those that can fuse."""
+    """The outcome for each site, and the modules of those that can fuse."""
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
     for done, site in enumerate(sites, 1):
@@ -477,7 +477,7 @@ def _refuse_convolutions(site: Site) -> None:
 
 
 def _hold_back_experts(site: Site) -> None:
-    """Refuses experts that nobody asked for, where PyTorch is faster."""
+    """Refuses experts that no pattern names, where PyTorch is faster."""
     if site.refusal is not None or not looks_like_experts(site.members[0]):
         return
     path = site.paths[0]

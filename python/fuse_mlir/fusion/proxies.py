@@ -378,7 +378,7 @@ def _by_counters() -> bool:
 
 
 class Pending(torch.Tensor):
-    """The result of a chain on its way through the identities.
+    """The result of a chain while it passes through the identities.
 
     Where a model reads it before, it takes it for the result of a member,
     which is nowhere. Only what a model may do with an intermediate of a chain
@@ -397,7 +397,7 @@ class Pending(torch.Tensor):
         )
         site = getattr(pending, "_fuse_site", "?")
         if name == "__repr__":
-            return f"<result of site '{site}' on its way>"
+            return f"<pending result of site '{site}'>"
         # torch.compile asks more about what it is given.
         if (
             name in METADATA
@@ -492,7 +492,7 @@ class FusedIdentity(FusedPlace):
     def _arrive(self, result: torch.Tensor) -> torch.Tensor:
         if not self.last or type(result) is not Pending:
             return result
-        # Another tensor, so that the intermediate stays what can not be read.
+        # Another tensor, so that the intermediate stays what cannot be read.
         if is_tracing():
             return torch.ops.aten.alias.default(result)
         with torch._C.DisableTorchFunctionSubclass():

@@ -13,7 +13,7 @@ from fuse_mlir.matching.sites import join
 
 @dataclass
 class SiteResult:
-    """A place that a pattern selects, and what became of it."""
+    """A place that a pattern selects, and its outcome."""
 
     id: str
     parent: str

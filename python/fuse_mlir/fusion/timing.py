@@ -33,7 +33,7 @@ SECONDS = 0.12
 #: Rounds at least and at most, and those that are enough where the two
 #: differ by more than the factor CLEAR.
 LEAST, MOST, FEW, CLEAR = 3, 60, 2, 1.5
-#: Calls below so many seconds are measured with the call after them, because
+#: Calls that take fewer seconds are measured with the call after them, because
 #: threads that wait for work in a loop slow down whatever comes next.
 SHORT = 2e-3
 #: How often a limit between two numbers of rows is looked for.
@@ -75,7 +75,7 @@ class RowRanges:
 
     @classmethod
     def up_to(cls, rows: int) -> RowRanges:
-        """For so many rows and fewer."""
+        """All numbers of rows up to `rows`."""
         return cls(((0, rows),))
 
     @property
@@ -99,7 +99,7 @@ class RowRanges:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one call with so many rows."""
+    """Seconds of one call with `rows` rows."""
 
     rows: int
     members: float
@@ -159,7 +159,7 @@ def decide(
 
     Args:
         measure: times for a number of rows.
-        overhead: seconds that a call with so many rows adds that runs the
+        overhead: seconds that a call with a number of rows adds that runs the
             members instead of the kernel.
         counts: numbers of rows to measure. Between two that differ a limit is
             looked for; beyond the largest one its answer holds.
@@ -509,7 +509,7 @@ def measured(
     traced = None
     if device.type == "cuda":
         with contextlib.suppress(RuntimeError):
-            # Members that wait for the GPU can not be captured.
+            # Members that wait for the GPU cannot be captured.
             traced = decide(by(GraphStopwatch(device)), lambda _: 0.0, rows)
     gpu = device.type == "cuda"
     table = decide(

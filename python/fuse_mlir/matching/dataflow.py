@@ -214,7 +214,7 @@ def call_arguments(
     model: nn.Module, inputs: Inputs = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a call on example inputs, those of the config when None.
-    Nothing is kept for a call after it, which some models can not do.
+    Nothing is kept for a call after it, which some models cannot do.
 
     Raises:
         FlowError: no inputs are known.
@@ -255,7 +255,7 @@ def observe(model: nn.Module, inputs: Inputs = None) -> Flow:
         )
         with mode, emulated(model, always=True), quiet():
             return _run(model, *fake)
-    # Models that look at values can not run without them.
+    # Models that look at values cannot run without them.
     except Exception as error:
         if on_meta:
             raise _failure(model, error) from error

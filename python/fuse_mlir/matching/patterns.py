@@ -25,7 +25,7 @@ FAMILIES = (
     "act_quantize",
     "moe_experts",
 )
-#: How names of artefacts end.
+#: How names of artifacts end.
 ARTIFACT = ".fuse"
 #: What takes any family.
 ANY_FAMILY = "fuse"
@@ -46,7 +46,7 @@ class ModuleSpec:
 
     Args:
         inputs: one name per parameter of the member's forward.
-        outputs: one name per result; `_` is a result that nobody reads.
+        outputs: one name per result; `_` is an unused result.
     """
 
     inputs: Sequence[str]
@@ -342,7 +342,7 @@ def declaration(kernel: Any) -> str | None:
 
 
 def kernel_of(kernel: Any) -> str | PtxKernel:
-    """`fuse`, a family, the path of an artefact, or PTX."""
+    """`fuse`, a family, the path of an artifact, or PTX."""
     if isinstance(kernel, PtxKernel):
         if not Path(kernel.path).is_file():
             raise PatternError(f"no PTX file '{kernel.path}'")
@@ -357,11 +357,11 @@ def kernel_of(kernel: Any) -> str | PtxKernel:
         return name
     if name.endswith(ARTIFACT):
         if not Path(name).is_file():
-            raise PatternError(f"no artefact '{name}'")
+            raise PatternError(f"no artifact '{name}'")
         return name
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
-        f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}), a "
+        f"family ({', '.join(FAMILIES)}), an artifact (*{ARTIFACT}), a "
         "PtxKernel, 'fuse:' and the name of a declared pattern, or in a "
         "KernelConfig a kernel of the Hub "
         "('org/repo:Layer')"

@@ -93,7 +93,7 @@ class Site:
     members: list[nn.Module] = field(default_factory=list)
     plan: Plan | None = None
     refusal: Refusal | None = None
-    #: What nobody has checked, for the note of the result.
+    #: Assumptions that were not checked, for the note of the result.
     risk: str = ""
 
     @property
@@ -663,7 +663,7 @@ def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
             return
 
 
-# Chains that nobody named.
+# Chains that no pattern names.
 
 
 def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:

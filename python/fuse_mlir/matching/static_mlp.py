@@ -79,7 +79,7 @@ def config_of(model: nn.Module) -> Mapping[str, Any] | None:
     """`model.config.fusion_config` without what transformers does itself.
 
     Raises:
-        PatternError: it has a fusion that nobody makes.
+        PatternError: it has a fusion that is unknown.
     """
     config = getattr(getattr(model, "config", None), "fusion_config", None)
     if not isinstance(config, Mapping):
@@ -95,7 +95,7 @@ def asks_for_fusion(model: nn.Module) -> bool:
     """Whether the config of a model asks for static MLPs.
 
     Raises:
-        PatternError: in a way that can not be used.
+        PatternError: in a way that cannot be used.
     """
     return parse(config_of(model)) is not None
 

@@ -251,7 +251,7 @@ def library() -> ctypes.CDLL:
     """Loads libfuse once.
 
     Raises:
-        NativeError: it is nowhere, or it can not be loaded.
+        NativeError: it is nowhere, or it cannot be loaded.
     """
     paths = library_candidates()
     path = next((p for p in paths if p.is_file()), None)
@@ -276,7 +276,7 @@ def library() -> ctypes.CDLL:
         "workspace",
         "shared_weights",
     ]
-    # libfuse-rt has no compiler, and is enough for artefacts.
+    # libfuse-rt has no compiler, and is enough for artifacts.
     if hasattr(loaded, "fuse_module_parse"):
         kinds += ["context", "module"]
         loaded.fuse_compile_options_init.restype = None

@@ -205,7 +205,7 @@ class Artifact:
         """The fused IR that the code was made from."""
         found = self.sections(SECTION_IR)
         if not found:
-            raise NativeError("the artefact has no IR")
+            raise NativeError("the artifact has no IR")
         return found[0].decode()
 
     def load_on(self, device: str | torch.device) -> Program:

@@ -236,7 +236,7 @@ class Instance:
         self._weights[parameter] = (tensor, view)
 
     def limit_tokens(self, tokens: int) -> None:
-        """Launches will have at most so many tokens: code for more is not
+        """Launches will have at most `tokens` tokens: code for more is not
         loaded. A prepared instance loads what it lacks."""
         check(
             library().fuse_instance_limit_tokens(

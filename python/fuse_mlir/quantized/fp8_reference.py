@@ -34,7 +34,7 @@ def entries_of(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def is_fp8_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
-    """Whether a module is a linear with a stored weight of somebody else."""
+    """Whether a module is a linear of another library with a stored weight."""
     return (
         isinstance(module, nn.Linear)
         and not isinstance(module, StoredLinear)

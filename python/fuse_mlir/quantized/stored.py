@@ -3,7 +3,7 @@
 
 Reads the entries of one linear (`weight`, `weight_scale_inv`, `input_scale`,
 ...), decides the direction of every scale by its name and shape, compares it
-with the data, and makes a module that the importer knows. Whatever can not be
+with the data, and makes a module that the importer knows. Whatever cannot be
 expressed is refused with an id of docs/reference/refusals.md.
 """
 
@@ -61,7 +61,7 @@ class Policy:
         activations: static, per_token, per_tensor or none.
         order: division order of static quantize ops.
         bias_place: where biases are added.
-        unsupported: error, or dequantize: keep linears that can not be
+        unsupported: error, or dequantize: keep linears that cannot be
             expressed in floating point.
         inverse: names of scales that hold the inverse of a scale.
     """
@@ -106,7 +106,7 @@ class StoredParts:
 
 
 def scale_problem(scale: float) -> str | None:
-    """Why kernels can not use a scale, or None; as in the verifiers."""
+    """Why kernels cannot use a scale, or None; as in the verifiers."""
     if math.isnan(scale):
         return "is not a number"
     if math.isinf(scale):

@@ -104,7 +104,7 @@ class Range:
     """What was seen of one tensor over all batches.
 
     The histogram counts magnitudes in equal bins from 0 to `limit`. When a
-    batch exceeds the limit, the limit doubles and neighbouring bins merge,
+    batch exceeds the limit, the limit doubles and neighboring bins merge,
     so that counts stay exact. A bounded random sample is kept as well, from
     which quantization errors are measured.
     """

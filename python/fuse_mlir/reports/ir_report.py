@@ -101,7 +101,7 @@ def explain_ir(
         tools: directory of `fuse-explain`; the search path when None.
 
     Raises:
-        ExplainError: the program or a pattern can not be used, or
+        ExplainError: the program or a pattern cannot be used, or
             `fuse-explain` is not there.
     """
     where = None if tools is None else str(tools)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What could be fused, why the rest can not, and whether the fused is right."""
+"""What could be fused, why the rest cannot, and whether the fused is right."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Context(context.Context):
         try:
             self.register_kernels(kernel.stand_in(), force=force)
         except NativeError as error:
-            # Positions are those of the stand-in, which nobody has seen.
+            # Positions are those of the stand-in, which the caller has not seen.
             text = re.sub(
                 r"^line \d+, column \d+: ('fuse\.slot_kernel' op )?",
                 "",

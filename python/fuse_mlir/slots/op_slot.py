@@ -91,7 +91,7 @@ class OpSlot:
 
     Assign it in `__init__` of a module. Each instance has a binding of its
     own; copies of a model have copies of its slots, and a slot from a file is
-    unbound. An unbound slot can not be called: bind it to `eager` for the
+    unbound. An unbound slot cannot be called: bind it to `eager` for the
     function that it was made with.
 
     Kernels are called as the op `fuse_mlir::call_slot`, on the CPU or on

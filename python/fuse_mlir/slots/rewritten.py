@@ -18,7 +18,7 @@ from types import FunctionType
 
 
 class NoSource(Exception):
-    """A forward whose source can not be compiled again; with the reason."""
+    """A forward whose source cannot be compiled again; with the reason."""
 
 
 def parse(function: Callable[..., object]) -> ast.FunctionDef:

@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
 
 
 def leaves(value: Any) -> list[Any]:
-    """What lists and mappings hold that can not be compared, tensors for
+    """What lists and mappings hold that cannot be compared, tensors for
     one: objects that are the same as long as nothing is replaced."""
     if isinstance(value, dict):
         return [v for item in value.items() for v in leaves(item)]

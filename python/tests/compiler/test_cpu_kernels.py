@@ -255,7 +255,7 @@ class HostKernelsTest(unittest.TestCase):
 
     def check(self, site: Site, tokens: Sequence[int] = TOKENS) -> None:
         # A sum of K products in another order is off by less than K units of
-        # the last place of f32; bf16 moves to a neighbour now and then, and
+        # the last place of f32; bf16 moves to a neighbor now and then, and
         # what is computed of it as well.
         relative = 2e-5 if site.dtype == F32 else 2**-6
         self.assertTrue(site.is_scheduled, site.text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PTX files and artefacts of GPUs as kernels of chains.
+"""PTX files and artifacts of GPUs as kernels of chains.
 
 Without a GPU: what would be launched.
 """

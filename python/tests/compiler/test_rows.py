@@ -123,7 +123,7 @@ class RowsTest(unittest.TestCase):
     def test_portable_code_takes_any_number(self):
         self.assertEqual(self.rows_of_launches(0, 5000), [5000])
 
-    def test_one_artefact_has_kernels_for_all_rows(self):
+    def test_one_artifact_has_kernels_for_all_rows(self):
         kernel = self.kernel
         code = kernel.compiled.for_rows(kernel.chain)
         artifact = native.Module(code.formed).compile(chip="sm_90a", cpu="")

@@ -272,7 +272,7 @@ class Directories(unittest.TestCase):
             with self.assertRaisesRegex(
                 RuntimeError,
                 "the weights are not "
-                "packed yet, and can not be while a "
+                "packed yet, and cannot be while a "
                 "graph is captured",
             ):
                 code.packed([x, *weights])

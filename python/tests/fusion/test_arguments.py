@@ -34,7 +34,7 @@ def arguments():
             lambda v: compiled_module.LoadedKernel(v, "cpu"),
             None,
             TypeError,
-            "the artefact of a kernel is of type NoneType; expected a native.",
+            "the artifact of a kernel is of type NoneType; expected a native.",
         ),
         (native.Module, None, TypeError, "the IR is of type NoneType"),
         (native.set_num_threads, "x", TypeError, "'count' is of type str"),

@@ -2,7 +2,7 @@
 """Norms and MLPs as models write them, on which other matchers went wrong.
 
 Each is fused to what its author wrote, to the bit in bf16, and differs from
-its neighbours by more than that.
+its neighbors by more than that.
 """
 
 import unittest

@@ -761,7 +761,7 @@ class ArtifactsAsKernels(unittest.TestCase):
                 FuseError, "chain.fuse' is the kernel of another function"
             ):
                 fuse_mlir.fuse_modules(wide, config, inputs=x)
-        with self.assertRaisesRegex(PatternError, "no artefact '.*fuse'"):
+        with self.assertRaisesRegex(PatternError, "no artifact '.*fuse'"):
             KernelConfig({CHAIN: path})
         # The code is read once; a pickled model looks for the file again.
         for again in (model, copy.deepcopy(model)):
@@ -787,7 +787,7 @@ class Rotaries(unittest.TestCase):
     def test_interleaved_rotary_is_named(self):
         class Turned(MLP):
             def forward(self, x):
-                # Neighbours turn against each other, as in GPT-J.
+                # Neighbors turn against each other, as in GPT-J.
                 first, second = x[..., ::2], x[..., 1::2]
                 return super().forward(
                     torch.stack((-second, first), dim=-1).flatten(-2)

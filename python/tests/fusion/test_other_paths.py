@@ -111,7 +111,7 @@ class Intermediates(unittest.TestCase):
 
     def test_a_member_whose_result_the_model_returns(self):
         ours, _ = self.run_way(lambda block, x: block.norm(x))
-        self.assertIn("result of site 'norm+mlp#0' on its way", repr(ours))
+        self.assertIn("pending result of site 'norm+mlp#0'", repr(ours))
         with self.assertRaisesRegex(FuseError, "'add' reads an intermediate"):
             ours + 1
         with self.assertRaisesRegex(FuseError, "'mul' reads an intermediate"):

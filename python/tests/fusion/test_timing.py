@@ -28,7 +28,7 @@ DAY = 86400.0
 
 
 class Clock:
-    """Seconds that pass when somebody says so."""
+    """Seconds that pass only when the test says so."""
 
     def __init__(self):
         self.now = 0.0
@@ -230,7 +230,7 @@ class Priced:
     """Modules and kernels take times that a test sets.
 
     Args:
-        members: seconds of the last member for so many rows.
+        members: seconds of the last member for a number of rows.
         kernel: the same of the kernel.
     """
 

@@ -375,7 +375,7 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual("added after_rounding" in function.text, after)
         result = run_text(function.text, function.weights, x)
         expected = linear(x).float().numpy()
-        # Sums of 16 products in f32 and in f64 round to neighbours at most.
+        # Sums of 16 products in f32 and in f64 round to neighbors at most.
         np.testing.assert_allclose(result, expected, rtol=2.0**-7)
         self.assertGreater(np.mean(result == expected), 0.9)
 

@@ -17,13 +17,13 @@ func.func @leading_dims(%x: tensor<2x?x8xf32>) -> tensor<2x?x8xf32> {
 
 // Between two layers nothing is reshaped.
 
-// CHECK-LABEL: func @neighbours
+// CHECK-LABEL: func @neighbors
 // CHECK: tensor.collapse_shape
 // CHECK: linalg.generic
 // CHECK-NOT: _shape
 // CHECK: linalg.generic
 // CHECK: tensor.expand_shape
-func.func @neighbours(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
+func.func @neighbors(%x: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
   %y = fuse.activation relu %x : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
   %z = fuse.activation silu %y : tensor<?x?x8xf32> -> tensor<?x?x8xf32>
   return %z : tensor<?x?x8xf32>

@@ -46,7 +46,7 @@ func.func @swapped(%x: tensor<?x256xbf16>, %g: tensor<384x256xbf16>,
   return %y : tensor<?x128xbf16>
 }
 
-// Groups of a dense MLP have eight neighbouring hidden units for each thread.
+// Groups of a dense MLP have eight neighboring hidden units for each thread.
 // With 256 rows a stage is filled by both products, which take two k-steps of
 // 128 rows of the last one.
 
@@ -67,7 +67,7 @@ func.func @dense(%x: tensor<?x128xbf16>, %u: tensor<512x128xbf16>,
 }
 
 // Behind the first three stages of the last product, whose first product has
-// four k-steps, two are asked for with one on its way instead of three.
+// four k-steps, two are requested with one in flight instead of three.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_1
 // CHECK:         scf.for %[[USE:.*]] = %c0_i32 to

@@ -160,7 +160,7 @@ func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
   return %y : tensor<?x512xbf16>
 }
 
-// Pairs of blocks in one launch: a pair has neighbouring token tiles, and the
+// Pairs of blocks in one launch: a pair has neighboring token tiles, and the
 // same stretches. Each of its blocks fetches half of a tile of weights for both.
 
 // CHECK-LABEL: func @pairs
@@ -306,9 +306,9 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:         tile.grid_dependency wait
 // CHECK:         tile.store %{{.*}} : i32, !tile.buffer<i32>
 
-// Tokens come behind the weights that were asked for before them: those of two
-// stages. Between the products, weights of the last one are on their way before
-// the hidden units are there. A warp of its own announces these: it waits for
+// Activations arrive after the weights that were requested before them: those
+// of two stages. Between the GEMMs, weights of GEMM2 are in flight before the
+// hidden units are ready. A warp of its own announces these: it waits for
 // the math warps to pass a turn. The last tile's hidden units are finished at
 // once where blocks could wait for each other, else under the first k-steps of
 // the last product. Only every other k-step hides a quarter of an epilogue.

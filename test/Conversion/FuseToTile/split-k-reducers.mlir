@@ -19,8 +19,8 @@ func.func @told(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
   return %y : tensor<?x512xbf16>
 }
 
-// With few tokens nobody is told. Who looks fetches the old sums of all its
-// columns: of four, two in each of two rounds.
+// With few tokens there are no arrivals. A reducer polls the partial sums of
+// all its columns: of four, two in each of two rounds.
 
 // CHECK-LABEL: func @few
 // CHECK:         tile.launch @fuse_kernels::@mlp_decode_1(

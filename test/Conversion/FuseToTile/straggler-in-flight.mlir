@@ -2,7 +2,7 @@
 // RUN:   | FileCheck %s
 
 // Four blocks with a tile of one k-step each, and eight units of two stages. A
-// block that is half a stage behind has three stages on its way instead of two.
+// block that trails by half a stage has three stages in flight instead of two.
 
 func.func @behind(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
                   %d: tensor<256x1024xbf16>) -> tensor<?x256xbf16> {

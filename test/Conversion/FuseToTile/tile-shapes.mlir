@@ -108,7 +108,7 @@ func.func @late(%x: tensor<?x896xbf16>, %g: tensor<6144x896xbf16>,
   return %y : tensor<?x896xbf16>
 }
 
-// With two stages each, the 48 do not keep device memory busy: nobody waits.
+// With two stages each, the 48 do not saturate HBM: no block waits.
 
 // CHECK-LABEL: func @busy
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_5(
@@ -184,7 +184,7 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
   return %y : tensor<?x128xbf16>
 }
 
-// Without a unit too, the 16 blocks lie among the others and wait for nobody.
+// Without a unit too, the 16 blocks lie among the others and wait for none.
 
 // CHECK-LABEL: func @idle
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_6(

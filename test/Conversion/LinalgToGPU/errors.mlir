@@ -58,7 +58,7 @@ func.func @side_effect(%x: memref<4xf32>, %table: memref<4xf32>) {
 
 // -----
 
-// Threads may read in place what they write; nobody else may.
+// Threads may read in place what they write; no other thread may.
 func.func @in_place(%x: memref<4x4xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
                                    affine_map<(i, j) -> (i, j)>],

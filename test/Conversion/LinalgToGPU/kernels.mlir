@@ -3,7 +3,7 @@
 
 #id = affine_map<(i) -> (i)>
 
-// Equal kernels are there once, whoever launches them; another constant makes
+// Equal kernels are emitted once for all launches; another constant makes
 // another kernel.
 
 // CHECK-LABEL: func @first(

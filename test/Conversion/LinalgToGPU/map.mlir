@@ -4,7 +4,7 @@
 #id = affine_map<(i, j) -> (i, j)>
 #j = affine_map<(i, j) -> (j)>
 
-// Neighbouring loops are one: the kernel knows the number of elements only.
+// Neighboring loops are one: the kernel knows the number of elements only.
 
 // CHECK: [[BLOCKS:#.+]] = affine_map<()[s0, s1] -> ((s0 * s1) ceildiv 256)>
 // CHECK-LABEL: func @twice(

@@ -60,7 +60,7 @@ gpu.module @m {
 
 // -----
 
-// An arrival is a release that LLVM can not weaken, and a wait is a loop around
+// An arrival is a release that LLVM cannot weaken, and a wait is a loop around
 // an acquire, unless they are said to be relaxed.
 
 gpu.module @m {

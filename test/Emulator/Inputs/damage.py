@@ -1,4 +1,4 @@
-"""Puts a mistake into the PTX of an artefact.
+"""Puts a mistake into the PTX of an artifact.
 
 usage: damage.py in.fuse out.fuse pattern replacement [number]
 

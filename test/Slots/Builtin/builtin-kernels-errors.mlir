@@ -10,7 +10,7 @@
 fuse.slot @s op "rms_norm" variant "standard" params {eps = 1.0e-6 : f32}
     : (tensor<?x8xf32>) -> tensor<?x8xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
@@ -20,7 +20,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 // expected-error @below {{slot 's' (op=layer_norm, variant=standard) takes (x, weight?, bias?), got 0 arguments}}
 fuse.slot @s op "layer_norm" variant "standard" : () -> tensor<4x8xf32> {}
 func.func @f() -> tensor<4x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s() : () -> tensor<4x8xf32>
   return %y : tensor<4x8xf32>
 }
@@ -33,7 +33,7 @@ fuse.slot @s op "apply_rotary_pos_emb" variant "full"
        tensor<1x5x8xf32>) -> tensor<1x2x5x8xf32> {}
 func.func @f(%x: tensor<1x2x5x8xf32>, %c: tensor<1x5x8xf32>)
     -> tensor<1x2x5x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %x, %c, %c)
     : (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x5x8xf32>,
        tensor<1x5x8xf32>) -> tensor<1x2x5x8xf32>
@@ -46,7 +46,7 @@ func.func @f(%x: tensor<1x2x5x8xf32>, %c: tensor<1x5x8xf32>)
 fuse.slot @s op "rms_norm" variant "unweighted"
     : (tensor<?x8xf32>) -> tensor<?x8xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
@@ -57,7 +57,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 fuse.slot @s op "rms_norm" variant "unweighted" params {eps = 1 : i64}
     : (tensor<?x8xf32>) -> tensor<?x8xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
@@ -69,7 +69,7 @@ fuse.slot @s op "rms_norm" variant "unweighted"
     params {eps = 1.0 : f32, epsilon = 1.0 : f32}
     : (tensor<?x8xf32>) -> tensor<?x8xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
@@ -80,7 +80,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 fuse.slot @s op "act_and_mul" variant "silu" params {eps = 1.0 : f32}
     : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %x)
     : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
@@ -94,7 +94,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 fuse.slot @s op "rms_norm" variant "standard" params {eps = 1.0e-6 : f32}
     : (tensor<?x8xf32>, tensor<6xf32>) -> tensor<?x8xf32> {}
 func.func @f(%x: tensor<?x8xf32>, %w: tensor<6xf32>) -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %w)
     : (tensor<?x8xf32>, tensor<6xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
@@ -106,7 +106,7 @@ func.func @f(%x: tensor<?x8xf32>, %w: tensor<6xf32>) -> tensor<?x8xf32> {
 fuse.slot @s op "act_and_mul" variant "silu"
     : (tensor<?x8xf64>, tensor<?x8xf64>) -> tensor<?x8xf64> {}
 func.func @f(%x: tensor<?x8xf64>) -> tensor<?x8xf64> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %x)
     : (tensor<?x8xf64>, tensor<?x8xf64>) -> tensor<?x8xf64>
   return %y : tensor<?x8xf64>
@@ -117,7 +117,7 @@ func.func @f(%x: tensor<?x8xf64>) -> tensor<?x8xf64> {
 // expected-error @below {{slot 's' (op=act_and_mul, variant=silu) takes and returns ranked tensors, got 'f32'}}
 fuse.slot @s op "act_and_mul" variant "silu" : (f32, f32) -> f32 {}
 func.func @f(%x: f32) -> f32 {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %x) : (f32, f32) -> f32
   return %y : f32
 }
@@ -130,7 +130,7 @@ fuse.slot @s op "apply_rotary_pos_emb" variant "full"
        tensor<1x5x4xf32>) -> (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) {}
 func.func @f(%x: tensor<1x2x5x8xf32>, %c: tensor<1x5x4xf32>)
     -> tensor<1x2x5x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y:2 = fuse.call_slot @s(%x, %x, %c, %c)
     : (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x5x4xf32>,
        tensor<1x5x4xf32>) -> (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
@@ -146,7 +146,7 @@ fuse.slot @s op "apply_rotary_pos_emb" variant "partial"
        tensor<1x5x4xf32>) -> (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) {}
 func.func @f(%x: tensor<1x2x5x8xf32>, %c: tensor<1x5x4xf32>)
     -> tensor<1x2x5x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y:2 = fuse.call_slot @s(%x, %x, %c, %c)
     : (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x5x4xf32>,
        tensor<1x5x4xf32>) -> (tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
@@ -160,7 +160,7 @@ fuse.slot @s op "cross_entropy_loss" variant "causal"
     params {ignore_index = 4294967296 : i64}
     : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<f32> {}
 func.func @f(%x: tensor<4x8xf32>, %l: tensor<4xi32>) -> tensor<f32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %l)
     : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<f32>
   return %y : tensor<f32>
@@ -175,7 +175,7 @@ fuse.slot @s op "moe_experts" variant "standard" params {act = "relu"}
 func.func @f(%x: tensor<?x8xf32>, %i: tensor<?x2xi64>, %r: tensor<?x2xf32>,
              %u: tensor<3x12x8xf32>, %d: tensor<3x8x6xf32>)
     -> tensor<?x8xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %i, %r, %u, %d)
     : (tensor<?x8xf32>, tensor<?x2xi64>, tensor<?x2xf32>, tensor<3x12x8xf32>,
        tensor<3x8x6xf32>) -> tensor<?x8xf32>

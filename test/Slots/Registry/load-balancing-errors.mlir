@@ -5,7 +5,7 @@
 fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     params {top_k = 2 : i64} : (tensor<?x?xf32>) -> tensor<f32> {}
 func.func @f(%x: tensor<?x?xf32>) -> tensor<f32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x?xf32>) -> tensor<f32>
   return %y : tensor<f32>
 }
@@ -17,7 +17,7 @@ fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     params {top_k = 2 : i64}
     : (tensor<?x8xf32>, tensor<?x8xbf16>) -> tensor<f32> {}
 func.func @f(%x: tensor<?x8xf32>, %z: tensor<?x8xbf16>) -> tensor<f32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x, %z)
     : (tensor<?x8xf32>, tensor<?x8xbf16>) -> tensor<f32>
   return %y : tensor<f32>
@@ -29,7 +29,7 @@ func.func @f(%x: tensor<?x8xf32>, %z: tensor<?x8xbf16>) -> tensor<f32> {
 fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     params {top_k = 2 : i64} : (tensor<?x8xf32>) -> tensor<1xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<1xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<1xf32>
   return %y : tensor<1xf32>
 }
@@ -40,7 +40,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<1xf32> {
 fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     params {top_k = 9 : i64} : (tensor<?x8xf32>) -> tensor<f32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<f32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<f32>
   return %y : tensor<f32>
 }
@@ -51,7 +51,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<f32> {
 fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     : (tensor<?x8xf32>) -> tensor<f32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<f32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<f32>
   return %y : tensor<f32>
 }
@@ -62,7 +62,7 @@ func.func @f(%x: tensor<?x8xf32>) -> tensor<f32> {
 fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     params {top_k = 1 : i64} : (tensor<?x8xf32>) -> tensor<1xf32> {}
 func.func @f(%x: tensor<?x8xf32>) -> tensor<1xf32> {
-  // expected-error @below {{can not be built: it does not serve this slot}}
+  // expected-error @below {{cannot be built: it does not serve this slot}}
   %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<1xf32>
   return %y : tensor<1xf32>
 }

@@ -32,7 +32,7 @@
 // GOOD:    error: the command says good with all 5 sites fused
 // BAD:     error: the command says bad without any fused site
 // USAGE:   error: the command must contain {} for the fused IR
-// PROGRAM: error: can not run './no-such-program': No such file or directory
+// PROGRAM: error: cannot run './no-such-program': No such file or directory
 // FILE:    cannot open input file
 
 func.func @five(%x0: tensor<?x8xf32>, %w1: tensor<16x8xf32>,

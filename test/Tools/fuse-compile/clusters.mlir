@@ -1,7 +1,7 @@
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s
 
-// A host has to know which launches have clusters: these can not begin in parts
+// A host has to know which launches have clusters: these cannot begin in parts
 // when places come free one by one.
 
 // CHECK:     "block": [

@@ -24,7 +24,7 @@
 
 // REQUIRES: x86_64
 
-// CHECK: artefact of fuse
+// CHECK: artifact of fuse
 // CHECK: section 0 {{.*}} manifest
 // CHECK: section 1 {{.*}} IR
 // CHECK: section 2 {{.*}} CPU code, linked

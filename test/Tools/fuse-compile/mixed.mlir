@@ -24,7 +24,7 @@
 // CHECK-NEXT:  packed rows_256 of arguments [2],
 // CHECK-NOT:   launch
 
-// A weight that is computed can not be packed before the first launch, so that
+// A weight that is computed cannot be packed before the first launch, so that
 // all of the function takes the portable path.
 // CHECK-LABEL: @computed_weight
 // CHECK-NOT:   tokens

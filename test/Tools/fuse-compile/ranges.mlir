@@ -1,4 +1,4 @@
-// One artefact for every number of tokens: kernels for several ranges, which all
+// One artifact for every number of tokens: kernels for several ranges, which all
 // read one packed copy of each weight. Words that kernels meet on lie in one
 // buffer, whose size is the same for all; matrices with a row for each token are
 // as large as the tokens are many. Each kernel is a module, so that hosts with

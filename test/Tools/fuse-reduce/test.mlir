@@ -28,4 +28,4 @@ func.func private @unused(%x: tensor<4x8xf32>) {
 }
 
 // DULL: error: {{.*}}still-fails.sh does not exit with 1 on {{.*}}.mlir, so that there is nothing to keep
-// NOWHERE: error: can not run '{{.*}}.nowhere': {{.*}}No such file or directory
+// NOWHERE: error: cannot run '{{.*}}.nowhere': {{.*}}No such file or directory

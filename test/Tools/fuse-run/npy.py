@@ -92,7 +92,7 @@ fails(
 )
 fails(npy("<f4", "(4,)", values), "the file has 4xf32")
 fails(npy(">f4", "(2, 2)", values), "is big-endian")
-fails(npy("<c8", "(1, 2)", values), "type '<c8' can not become f32")
+fails(npy("<c8", "(1, 2)", values), "type '<c8' cannot become f32")
 fails(npy("<f4", "(2, 2)", values, order="True"), "Fortran order")
 fails(npy("<f4", "(-1, 2)", values), "expected a size")
 fails(npy("<f4", f"({2**48}, {2**48})", values), "shape is too large")

@@ -1,4 +1,4 @@
-// How much is on its way beside a release is tried alone, too.
+// The number of stages in flight beside a release is tried alone, too.
 
 // RUN: fuse-tune candidates %s -o %t --pipeline= --candidates=12 \
 // RUN:   --no-assemble && FileCheck %s < %t

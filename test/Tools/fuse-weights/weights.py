@@ -408,7 +408,7 @@ fails(
     *damaged({"fuse.recipes": "[]"}),
 )
 fails(
-    "'mlp.up' can not be had back from 'norm+mlp.w': it has another type "
+    "'mlp.up' cannot be had back from 'norm+mlp.w': it has another type "
     "or shape",
     *damaged({}, {"norm+mlp.w": ("F32", [8, 4], floats(32, 0))}),
 )

@@ -213,7 +213,7 @@ def mixed():
     layers = [
         layer(0, norm("norm", "RMSNorm"), gated_mlp(), block("norm")),
         layer(1, norm("norm", "RMSNorm"), dense_mlp(), block("norm")),
-        # Skipped: nobody calls its norm.
+        # Skipped: its norm is never called.
         layer(
             2,
             norm("norm", "RMSNorm"),

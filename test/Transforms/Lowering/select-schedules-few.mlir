@@ -6,7 +6,7 @@
 // What schedules for at most 64 tokens have that does not follow from the
 // largest of three times.
 
-// 84 half tiles of 120 blocks: three stages of each are too little on its way
+// 84 half tiles of 120 blocks: three stages of each in flight are too few
 // to keep memory busy, so that blocks without tiles would ask for theirs
 // meanwhile.
 
@@ -71,7 +71,7 @@ func.func @second_tile(
   return %y : tensor<?x4096xbf16>
 }
 
-// 86 whole tiles with two stages on their way keep memory busy: the blocks that
+// 86 whole tiles with two stages in flight keep memory busy: the blocks that
 // have them get what the others leave.
 
 // CHECK-LABEL: func @more_than_share
@@ -104,7 +104,7 @@ func.func @two_tiles(
 }
 
 // Of 144 half tiles 12 blocks would have two, for which the others wait. Three
-// quarters are one for each, with one stage less on its way where there are
+// quarters are one for each, with one stage less in flight where there are
 // more tokens ...
 
 // CHECK-LABEL: func @three_quarters

@@ -76,7 +76,7 @@ func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<190x2048xbf16>
 }
 
-// 140 half tiles of 132 blocks: eight have two, twice as much on their way, and
+// 140 half tiles of 132 blocks: eight have two, twice as much in flight, and
 // no unit of the last product.
 
 // CHECK-LABEL: func @long
@@ -91,7 +91,7 @@ func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
 }
 
 // With more tokens, which are the left operand then, 112 tiles of 160 rows are
-// one for each block. One stage alone is on its way while blocks release their
+// one for each block. Only one stage is in flight while blocks release their
 // hidden units.
 
 // CHECK-LABEL: func @long_many
@@ -171,7 +171,7 @@ func.func @settled(
 
 // 172 half tiles: too many blocks would have two, and 115 have three quarters of
 // a whole one, as many rows as they would with tokens on the left. All have a
-// row of tokens at most. With more k-steps a fourth stage is on its way.
+// row of tokens at most. With more k-steps a fourth stage is in flight.
 
 // CHECK-LABEL: func @quarters
 // CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split_k = 8, gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 10, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 6,
@@ -225,7 +225,7 @@ func.func @unrolled(%x: tensor<72x512xbf16>, %u: tensor<22528x512xbf16>,
 }
 
 // Where half tiles do not occupy the blocks, two for each would take twice as
-// long as one. Tiles of 64 rows do. Of few k-steps two are on their way.
+// long as one. Tiles of 64 rows do. Of few k-steps two are in flight.
 
 // CHECK-LABEL: func @narrow
 // CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} gemm1_tile_m = 64, {{.*}} max_in_flight = 2, {{.*}} swap_ab = true,
@@ -361,7 +361,7 @@ func.func @rows(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>)
     : tensor<?x4096xf8E4M3FN>, tensor<?x4096xf8E4M3FN>, tensor<?x4096xi8>
 }
 
-// What the kernel can not do stays for the portable path, with the reason.
+// What the kernel cannot do stays for the portable path, with the reason.
 
 // CHECK-LABEL: func @declined
 // CHECK-NOT: tile.schedule
@@ -466,7 +466,7 @@ func.func @even(%x: tensor<768x4096xbf16>, %g: tensor<12288x4096xbf16>,
 }
 
 // All tokens go round the weights together where L2 keeps them: 16.8 MB, but not
-// the 33.6 MB above. With so many token tiles, pairs of blocks share weights.
+// the 33.6 MB above. With this number of token tiles, pairs of blocks share weights.
 
 // CHECK-LABEL: func @in_l2
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split_k = 1, stages = 4, group = 16, cluster = 2, launches = 1, stream_k = true, dependent = true>

@@ -51,7 +51,7 @@
 // SITES-DAG: [Missed] layers.30.norm+? | {{.*}}FUSE-N203 child-missing: {{.*}}'layers.30' has no child for path '**.mlp'
 
 // All sites refused: a warning with the first reason, whether remarks are asked
-// for or not; none where somebody has switched the sites off.
+// for or not; none where an option disables the sites.
 
 // RUN: fuse-opt %s -o /dev/null --fuse-match-modules='patterns=((LayerNorm,layers.*.norm),(*,layers.*.mlp))->Kernel' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REFUSED

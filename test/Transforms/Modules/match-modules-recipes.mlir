@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((RMSNorm,norm),(MLP,mlp))->Kernel' 2>/dev/null \
 // RUN:   | FileCheck %s
 
-// Parameters that a recipe can not be made of: the site is refused, and says
+// Parameters that a recipe cannot be made of: the site is refused, and says
 // what the recipe takes and what is there.
 
 // CHECK-LABEL: fuse.model @columns

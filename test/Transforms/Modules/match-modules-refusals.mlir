@@ -150,7 +150,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// A second user of an intermediate, which an MLP kernel can not return.
+// A second user of an intermediate, which an MLP kernel cannot return.
 
 // CHECK: [Missed] norm+mlp#0
 // CHECK-SAME: At=func.return

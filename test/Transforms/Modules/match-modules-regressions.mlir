@@ -58,7 +58,7 @@ fuse.model @cast_between class "M" {
 
 // -----
 
-// A norm that also returns the residual stream, which nobody reads: a dead
+// A norm that also returns the residual stream, which has no user: a dead
 // result is no second user. No residual comes from nowhere.
 
 // REMARK: [Passed] norm+mlp#0

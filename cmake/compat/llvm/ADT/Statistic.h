@@ -7,7 +7,7 @@
 // Stands before LLVM's header of the same name when fuse is built with
 // assertions and LLVM was not. LLVM's header takes the layout of a statistic
 // from NDEBUG, and mlir::Pass::Statistic is constructed inside LLVM's library:
-// with a setting of our own, passes would count in memory that nobody set.
+// with a setting of our own, passes would count in uninitialized memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -161,7 +161,7 @@ private:
   size_t bytes = 0;
 };
 
-/// The kernels of one module of an artefact.
+/// The kernels of one module of an artifact.
 class CudaModule {
 public:
   CudaModule(std::shared_ptr<const CudaDevice> device, const Artifact &artifact,
@@ -180,7 +180,7 @@ private:
   Module handle = nullptr;
 };
 
-/// An artefact whose modules are loaded when they are first needed.
+/// An artifact whose modules are loaded when they are first needed.
 class CudaProgram : public Program {
 public:
   CudaProgram(std::shared_ptr<const Artifact> artifact,

@@ -1,4 +1,4 @@
-//===- Cache.h - Compiled artefacts on disk ---------------------*- C++ -*-===//
+//===- Cache.h - Compiled artifacts on disk ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

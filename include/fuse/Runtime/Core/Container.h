@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The outer form of an artefact. All numbers are little-endian.
+// The outer form of an artifact. All numbers are little-endian.
 //
 //   0   8 bytes  magic
 //   8   u32      version of the format

@@ -25,7 +25,7 @@ public:
 
   /// PTX of the module with a number. It lives as long as the source.
   virtual std::string_view getModule(size_t number) const = 0;
-  /// The bytes of the artefact with all of its code.
+  /// The bytes of the artifact with all of its code.
   virtual std::string_view getFile() const = 0;
 };
 
@@ -73,7 +73,7 @@ struct SharedWeights {
                              const std::vector<const char *> &sources) const;
 };
 
-/// The code of an artefact on a device.
+/// The code of an artifact on a device.
 class Program : public std::enable_shared_from_this<Program> {
 public:
   explicit Program(std::shared_ptr<const Artifact> artifact)
@@ -81,7 +81,7 @@ public:
   virtual ~Program();
 
   const Artifact &getArtifact() const { return *artifact; }
-  /// Functions that have code for the device, in the order of the artefact.
+  /// Functions that have code for the device, in the order of the artifact.
   std::vector<const Function *> functions;
 
   virtual std::unique_ptr<Instance> instantiate(const Function &function) = 0;
@@ -134,7 +134,7 @@ public:
   /// With `shared`, tensors that another instance has packed in the same way
   /// are not packed again.
   void prepare(SharedWeights *shared = nullptr);
-  /// Launches will have at most so many tokens. What they need is loaded now
+  /// Launches will have at most `tokens` tokens. What they need is loaded now
   /// or, before the instance is prepared, then.
   void limitTokens(int64_t tokens);
   size_t getNumInputs() const;
@@ -156,7 +156,7 @@ protected:
                           const std::string &what) const = 0;
   /// Called with a view of each argument that is bound.
   virtual void prepareCode(const Views &arguments, SharedWeights *shared) = 0;
-  /// Loads code for up to so many tokens, as far as it has not been, while
+  /// Loads code for up to `tokens` tokens, as far as it has not been, while
   /// launches go on. What it returns makes it known to them.
   virtual std::function<void()> loadCode(int64_t tokens) {
     return [] {};

@@ -1,4 +1,4 @@
-//===- Manifest.h - What an artefact says about itself ----------*- C++ -*-===//
+//===- Manifest.h - What an artifact says about itself ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -187,7 +187,7 @@ struct DeviceCode {
   /// Tensor maps of all plans.
   size_t numMaps = 0;
 
-  /// The plan for so many tokens, which are at most those of the last one.
+  /// The plan for `tokens` tokens, at most the bound of the last plan.
   const LaunchPlan &getPlan(int64_t tokens) const {
     size_t index = 0;
     while (index + 1 < plans.size() && tokens > plans[index].upTo)
@@ -222,7 +222,7 @@ struct Manifest {
 nlohmann::json parseJSON(std::string_view text);
 
 /// The manifest in the first section. Throws `Failure` unless every index,
-/// shape and expression in it is valid. Only where the artefact has a source of
+/// shape and expression in it is valid. Only where the artifact has a source of
 /// code may there be modules whose code it lacks.
 Manifest readManifest(const std::vector<Section> &sections,
                       bool hasSource = false);

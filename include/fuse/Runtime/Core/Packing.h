@@ -24,8 +24,8 @@ void checkPacking(const PackedWeight &packed, const Function &function);
 /// warpgroup (1), its instruction m (1), its warp (2), the half of the warp's
 /// rows (1) and a row lr (3):
 /// - `gate_up_256`: of two matrices, the gate's in half 0 and the up's in half
-///   1, 128 rows of each, neighbours in m;
-/// - `rows_256`: of one matrix, four neighbouring rows in m and half;
+///   1, 128 rows of each, neighbors in m;
+/// - `rows_256`: of one matrix, four neighboring rows in m and half;
 /// - `identity`: one matrix as it is.
 ///
 /// `panels` is the layout for CPUs, of one or several matrices of one shape. A

@@ -1,4 +1,4 @@
-//===- Sha256.h - Digests of artefacts --------------------------*- C++ -*-===//
+//===- Sha256.h - Digests of artifacts --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

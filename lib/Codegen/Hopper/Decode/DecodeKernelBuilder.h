@@ -14,8 +14,8 @@ namespace fuse {
 /// Barriers at which a warp waits for the first and the second deferred tile.
 constexpr int64_t kTileBarrier = 2;
 
-/// First k-steps that shadow the activations of a deferred tile: so many that
-/// the tensor cores do not wait for any share of them.
+/// Number of k-steps over which the activations of a deferred tile are spread,
+/// so that the tensor cores wait for none of their shares (H200).
 constexpr int64_t kShares = 8;
 
 /// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the

@@ -28,8 +28,8 @@ static constexpr int64_t kQuarter = 64 * 128;
 void DecodeKernelBuilder::visitQuarters(Value use, PieceVisitor visit) {
   int64_t quarters = 4 * tiling.packedTiles1;
   Value odd = rem(block, 2), first = mul(block, 3);
-  // The last tile may have quarters behind the last packed one. Nobody stores
-  // what comes of others in their place.
+  // The last tile may have quarters past the last packed one. Others are loaded
+  // in their place, and their results are not stored.
   Value single =
       min(add(first, select(equal(odd, 0), c(2), c(0))), c(quarters - 1));
   Value pair = min(add(first, odd), c(quarters - 2));

@@ -10,9 +10,9 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// Looks at a full ring that take about as long as device memory needs for a
-/// stage of every block.
-static constexpr int64_t kLooksPerStage = 32;
+/// Number of polls of a full pipeline that last about as long as one stage
+/// load for all blocks (H200).
+static constexpr int64_t kPollsPerStage = 32;
 
 //===----------------------------------------------------------------------===//
 // Weights
@@ -93,8 +93,8 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
       [&](OpBuilder &, Location, ValueRange values) {
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPointToEnd(values[0].getParentBlock());
-        // At the first look and then at every so many: no more may be on its
-        // way than memory brings meanwhile.
+        // At the first poll and at every kPollsPerStage-th one: the loads in
+        // flight must not exceed the bandwidth.
         Value due = equal(values[1], 0);
         when(due, [&] {
           visitPieces(values[0], [&](Piece piece) {
@@ -105,7 +105,7 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
                                piece.length);
           });
         });
-        Value wait = select(due, c(kLooksPerStage), values[1]);
+        Value wait = select(due, c(kPollsPerStage), values[1]);
         scf::YieldOp::create(
             b, loc,
             ValueRange{select(due, add(values[0], 1), values[0]),
@@ -143,10 +143,10 @@ Value DecodeKernelBuilder::countBytes(Value use) {
 
 /// Whether a block is behind the others. It counts a stage on a semaphore
 /// before it requests it, and looks at what all had counted by then before the
-/// next one, so that no request waits for that. Nobody resets the semaphores,
-/// to which each launch adds as much. Where launches overlap, or a semaphore
-/// begins anew, a block may get the wrong share for a while, and the same
-/// result.
+/// next one, so that no request waits for that. No launch resets the
+/// semaphores, to which each launch adds as much. Where launches overlap, or a
+/// semaphore begins anew, a block may get the wrong share for a while, and the
+/// same result.
 DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t blocks = tiling.gemm1Blocks, units = tiling.getUnits();

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// Registers of a thread that may hold partial sums at a time.
+/// Registers of a thread that may hold partial sums at a time, of 255.
 static constexpr int64_t kSumRegisters = 128;
 
 void DecodeKernelBuilder::storePartials(ValueRange accs) {

@@ -181,7 +181,7 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
 /// its sums, and one that stores.
 void NormBuilder::normalizeRowInPasses(Value row) {
   // Vectors in flight at a time, of four registers each.
-  constexpr int64_t kOnTheirWay = 4;
+  constexpr int64_t kVectorsInFlight = 4;
   Type vector = VectorType::get(8, bf16);
   int64_t chunkSize = ctaGroup.getThreads() * 8;
   int64_t chunks = llvm::divideCeil(p.width, chunkSize);
@@ -190,7 +190,7 @@ void NormBuilder::normalizeRowInPasses(Value row) {
                   function_ref<Values(const Chunk &, ValueRange)> body) {
     int64_t needed = llvm::count_if(buffers, [](Value v) { return bool(v); });
     int64_t together =
-        std::min(chunks, std::max<int64_t>(1, kOnTheirWay / needed));
+        std::min(chunks, std::max<int64_t>(1, kVectorsInFlight / needed));
     auto all = static_cast<int64_t>(llvm::alignTo(chunks, together));
     bool isRagged = all * chunkSize != p.width;
     bool isLast = carried.empty();
@@ -231,18 +231,18 @@ void NormBuilder::normalizeRowInPasses(Value row) {
   if (p.norm) {
     if (p.norm.getKind() == NormKind::Layer)
       mean = sum(sumBuffers[1], [](Value v) { return v; });
-    auto centre = [&](Value v) { return mean ? fsub(v, mean) : v; };
+    auto center = [&](Value v) { return mean ? fsub(v, mean) : v; };
     scale = scaleOf(sum(sumBuffers[0], [&](Value v) {
-      Value difference = centre(v);
+      Value difference = center(v);
       return fmul(difference, difference);
     }));
   }
   pass({x, residual, normWeight, normBias}, {},
        [&](const Chunk &chunk, ValueRange) -> Values {
-         Chunk centred = chunk;
+         Chunk centered = chunk;
          if (mean)
-           centred.x = each(chunk.x, [&](Value v) { return fsub(v, mean); });
-         finishChunk(row, centred, scale);
+           centered.x = each(chunk.x, [&](Value v) { return fsub(v, mean); });
+         finishChunk(row, centered, scale);
          return {};
        });
 }

@@ -443,7 +443,7 @@ Rounded PrefillKernelBuilder::roundQuarter(Quarter quarter, Value column,
   for (int64_t block = 0; block < 4; ++block)
     for (auto [index, value] :
          llvm::enumerate(getBlock(sums, quarter.half, quarter.wl * 4 + block)))
-      // Neighbours in a block are gate and up.
+      // Neighbors in a block are gate and up.
       (p.isGated() && index % 2 == 0 ? gate : up).push_back(value);
   for (int64_t block = 0; block < (p.isGated() ? 1 : 4); ++block) {
     Value first = firstUnitOf(quarter, column, block);

@@ -31,14 +31,13 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// k-steps of weights in flight into L2 before their copy, where so many
-/// token tiles share them that device memory has time. With fewer, it is busy
-/// with what is needed sooner.
+/// k-steps of weights that are prefetched into L2, and the token tiles that
+/// must share them: with fewer, HBM is busy with more urgent loads (H200).
 static constexpr int64_t kAhead = 8, kSharers = 5;
 
-/// Stages whose weights are asked for before the first tokens are there. Tokens
-/// come behind what a multiprocessor has asked for before them, and all of its
-/// stages would take longer than the first one's tokens.
+/// Stages whose weights are requested before the first activations arrive. An
+/// SM gets its loads in order, and weights of all stages would delay the first
+/// activations (H200).
 static constexpr int64_t kEarly = 2;
 
 /// Warps that have nothing else to do, and the named barrier of theirs.
@@ -179,7 +178,7 @@ static Value divide(IndexBuilder &i, Value lhs, Value rhs) {
   return arith::DivUIOp::create(i.b, i.loc, lhs, rhs);
 }
 
-/// Token tiles of a launch in units of so many; clusters have whole ones.
+/// Token tiles of a launch, rounded up to whole clusters.
 Value PrefillKernelBuilder::countTokenTiles(int64_t unit) {
   int64_t tokens = kTokenTile * s.getCluster();
   return mul(div(add(count, tokens - 1), tokens), s.getCluster() / unit);
@@ -417,8 +416,7 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
 // Hidden units that are ready
 //===----------------------------------------------------------------------===//
 
-/// Of the hidden units of so many tiles that the math warps have stored and
-/// that are not announced.
+/// Number of tiles whose hidden units may be stored but not yet published.
 static constexpr int64_t kTurns = 2;
 
 /// Tells other blocks of each tile of GEMM1 when all math warps

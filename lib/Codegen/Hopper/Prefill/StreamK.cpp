@@ -30,7 +30,7 @@ Value PrefillKernelBuilder::Deal::*const PrefillKernelBuilder::kDealt[] = {
     &Deal::members, &Deal::ctaGroup,  &Deal::member, &Deal::begin,
     &Deal::end,     &Deal::pieces};
 
-/// Deals k-steps out to CTA groups of so many blocks. Returns how many the
+/// Assigns k-steps to CTA groups of `size` blocks. Returns how many the
 /// first CTA group has, with those that adding up sums of others would take.
 Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
   auto divide = [&](Value lhs, Value rhs) -> Value {
@@ -70,7 +70,7 @@ Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
 /// Computes the deal once, in front of the barrier behind which roles begin.
 void PrefillKernelBuilder::deal() {
   int64_t blocks = s.getBlocks();
-  // Without tokens, nobody has anything.
+  // Without tokens, no CTA has work.
   Value tokenTiles = countTokenTiles();
   Value none = equal(tokenTiles, 0);
   tokenTiles = select(none, c(s.getCluster()), tokenTiles);
@@ -157,7 +157,7 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
   result.tile = arith::DivUIOp::create(b, loc, result.index, perTile);
   result.tokenTile =
       add(arith::MulIOp::create(b, loc, place, dealt.members), dealt.member);
-  // Of the CTA groups at a tile of weights, one is at one of so many places.
+  // CTA groups at one weight tile have distinct slots.
   result.leads = both(equal(dealt.member, 0), less(place, dealt.pieces));
   Value start = mul(result.index, steps);
   result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));

@@ -119,10 +119,10 @@ class _Code:
             return cls._all[device.index]
 
     def _wait_for_graphs(self, what):
-        """Refuses what the capture of a graph can not have."""
+        """Refuses what the capture of a graph cannot have."""
         if torch.cuda.is_current_stream_capturing():
             raise RuntimeError(
-                f"{what} yet, and can not be while a graph is "
+                f"{what} yet, and cannot be while a graph is "
                 "captured; call the layer once before, with as "
                 "many rows"
             )

@@ -6,7 +6,7 @@ the matrix, where a tile is 256 rows and a step 128 bytes of each; the 16-byte
 chunk c of row r lies at chunk c xor (r mod 8). Row p of a tile is, from the
 high bit, the warpgroup (1), its instruction m (1), its warp (2), the half of
 the warp's rows (1) and a row (3). `gate_up_256` has the gate in half 0 and the
-other matrix in half 1, 128 rows of each; `rows_256` has four neighbouring rows
+other matrix in half 1, 128 rows of each; `rows_256` has four neighboring rows
 in m and half, and matrices one behind the other from a tile of their own on.
 """
 

@@ -317,7 +317,7 @@ def _scale(scale: float) -> str:
     """A scale as fuse has it: rounded to f32, in as few digits as give that.
 
     PyTorch takes the reciprocal in f64 and rounds it. That of the f32 scale
-    may be its neighbour, which is a difference within f32.
+    may be its neighbor, which is a difference within f32.
     """
     rounded = torch.tensor(scale, dtype=torch.float32, device="cpu").numpy()
     return float_literal(float(str(rounded)), "f64")

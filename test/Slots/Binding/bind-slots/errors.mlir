@@ -49,7 +49,7 @@
 // RUN: not fuse-opt %s --fuse-bind-slots="kernels=%S/Inputs/kernels.mlir config=%t.missing.yaml" 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=CONFIG
 
-// What can not be done as asked is an error that says what could be. Nothing is
+// What cannot be done as asked is an error that says what could be. Nothing is
 // bound to another kernel than the one that was named.
 
 // UNKNOWN: error: slot 'scale' (op=scale, variant=standard) at 'layer': unknown kernel 'fast' for op=scale, variant=standard; available: eager, chips, served, trained, twice, wide
@@ -59,7 +59,7 @@
 // MODE: error: {{.*}}kernel 'served' for op=scale, variant=standard is for mode inference, not for training; available for it: eager, trained, twice, wide
 // COMPILE: error: {{.*}}kernel 'served' for op=scale, variant=standard is for mode inference, not for inference|compile; available for it: eager, trained, twice, wide
 // BUILD: error: slot 'scale' (op=scale, variant=standard) has type '(tensor<4xf32>) -> tensor<4xf32>', the kernel is for '(tensor<8xf32>) -> tensor<8xf32>'
-// BUILT: error: slot 'scale' (op=scale, variant=standard) at 'layer': kernel 'wide' can not be built: it does not serve this slot
+// BUILT: error: slot 'scale' (op=scale, variant=standard) at 'layer': kernel 'wide' cannot be built: it does not serve this slot
 // EAGER: error: slot 'norm' (op=norm, variant=standard) at 'head': the slot has no eager body, and none is registered for this op and variant
 // OP: error: no call of a slot of op 'rms_norm'; there are norm/standard, scale/standard
 // KEY: error: no call of a slot of op 'scale/offset'; there are norm/standard, scale/standard

@@ -14,8 +14,8 @@
 // SM90:  fuse.bound_kernel @chips on <gpu from 90 to 90> mode <training> {
 // SM100: fuse.bound_kernel @chips on <gpu from 70> {
 
-// A kernel for training does inference as well; one that can not be compiled
-// can not stand where code is compiled.
+// A kernel for training does inference as well; one that cannot be compiled
+// cannot stand where code is compiled.
 
 // COMPILED:  fuse.bound_kernel @chips on <gpu from 80 to 90> {
 // INFERENCE: fuse.bound_kernel @trained on <any> mode <inference> {
