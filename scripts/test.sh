@@ -49,6 +49,16 @@ run_types() {
   fi
 }
 
+# One test: format and lint of the Python code, spelling of all text.
+run_style() {
+  if .venv/bin/ruff format --check --quiet . && .venv/bin/ruff check . &&
+    .venv/bin/codespell; then
+    count style 1 0
+  else
+    count style 0 1
+  fi
+}
+
 # One test: the site, with references made of what was built. The Python tests
 # look at its pages.
 run_site() {
@@ -100,6 +110,8 @@ say "lit, with a round trip of every input"
 run_roundtrip
 say "Types of the Python code"
 run_types
+say "Style"
+run_style
 say "Documentation"
 run_site
 say "Python"

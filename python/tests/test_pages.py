@@ -79,7 +79,9 @@ class Pages(unittest.TestCase):
         problem = browser_problem()
         if problem is not None:
             self.skipTest(problem)
-        with tempfile.TemporaryDirectory() as directory:
+        with tempfile.TemporaryDirectory(
+            ignore_cleanup_errors=True
+        ) as directory:
             path = Path(directory) / "page.html"
             path.write_text(page + _PROBE, encoding="utf-8")
             done = subprocess.run(

@@ -2,12 +2,15 @@
 """The names of the package, for programs and for type checkers."""
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
 import fuse_mlir
+from fuse_mlir import errors, slots
 
 
 class Names(unittest.TestCase):
@@ -34,6 +37,29 @@ class Names(unittest.TestCase):
             AttributeError, "'fuse_mlir' has no attribute 'fuse_module'"
         ):
             _ = getattr(fuse_mlir, "fuse_module")
+
+    def test_signatures_have_no_any(self):
+        for module in (fuse_mlir, slots):
+            for name in module.__all__:
+                value = getattr(module, name)
+                if not inspect.isfunction(value):
+                    continue
+                for parameter in inspect.signature(value).parameters.values():
+                    with self.subTest(f"{name}({parameter.name})"):
+                        words = re.findall(r"\w+", str(parameter.annotation))
+                        self.assertNotEqual(words, [])
+                        self.assertNotIn("Any", words)
+
+    def test_errors_have_one_base(self):
+        for name in dir(errors):
+            kind = getattr(errors, name)
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                base = (
+                    Warning
+                    if name.endswith("Warning")
+                    else errors.FuseMlirError
+                )
+                self.assertTrue(issubclass(kind, base), name)
 
     def test_importing_changes_nothing(self):
         script = """

@@ -236,7 +236,9 @@ class Browser(unittest.TestCase):
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
-            tempfile.TemporaryDirectory() as directory,
+            tempfile.TemporaryDirectory(
+                ignore_cleanup_errors=True
+            ) as directory,
             subprocess.Popen(
                 [
                     str(BROWSER),

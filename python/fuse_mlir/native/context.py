@@ -124,7 +124,7 @@ class Module:
         finally:
             native.library().fuse_string_free(printed)
 
-    def bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, config: Mapping[str, object]) -> dict[str, Any]:
         """Binds slots; returns the report. After an error nothing is bound."""
         report = json.loads(
             _take_text(

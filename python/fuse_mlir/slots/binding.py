@@ -70,7 +70,7 @@ def _print_tree(places: Sequence[Place]) -> str:
 
 def bind(
     model: nn.Module,
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     context: Context,
     *,
     rebind: bool = False,
@@ -95,7 +95,7 @@ def bind(
             "'fuse'}}"
         )
     require(context, Context, "the context", A_CONTEXT)
-    target = config.get("target") or _target(model)
+    target = str(config.get("target") or _target(model))
     places = list(find_slots(model))
     tree = context.parse(_print_tree(places))
     report = tree.bind({**config, "target": target, "check": True})
@@ -146,7 +146,7 @@ def bind(
             )
     for place, kernel, function in changes:
         place.slot._set(
-            kernel, context, config.get("mode", ""), target, function
+            kernel, context, str(config.get("mode", "")), target, function
         )
     return {**report, "unchecked": unchecked}
 

@@ -69,7 +69,7 @@ class Module(context.Module):
 
     _context: Context
 
-    def bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, config: Mapping[str, object]) -> dict[str, Any]:
         """Binds slots; returns the report. After an error nothing is bound.
 
         Raises:

@@ -75,8 +75,8 @@ class HardwareRequirement:
         low, high = limits
         if low is not None and high is not None and low > high:
             raise SlotError(
-                f"compute capabilities from {low} to {high} are "
-                "none; expected the smaller one first"
+                f"range of capabilities from {low} to {high} is empty; "
+                "expected the smaller one first"
             )
 
     def _texts(self) -> list[tuple[str, str]]:
