@@ -158,7 +158,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.cells({"alone": "failed"})[1], "failed")
 
 
-class Trials(unittest.TestCase):
+class Bundles(unittest.TestCase):
     def test_sections_that_no_case_names_are_left_out(self):
         bundle = cases.Bundle(b"\1\0\0\0")
         for number in range(5):

@@ -29,11 +29,11 @@ struct Case {
 
   std::string getSchedule() const {
     return ("#tile.schedule<tokens = " + llvm::Twine(tokens) + ", blocks = " +
-            llvm::Twine(blocks) + ", split = " + llvm::Twine(splitK) +
-            ", rows = " + llvm::Twine(rows) + more +
-            ", adders = " + llvm::Twine(reducers) +
+            llvm::Twine(blocks) + ", split_k = " + llvm::Twine(splitK) +
+            ", gemm2_tile_m = " + llvm::Twine(rows) + more +
+            ", reducers = " + llvm::Twine(reducers) +
             ", partials = f32, tagged_partials = true, " +
-            (isSwapped ? "swapped" : "staged") +
+            (isSwapped ? "swap_ab" : "smem_epilogue") +
             " = true, hint = evict_first, dependent = true>")
         .str();
   }

@@ -48,7 +48,7 @@ struct Case {
   std::string getSchedule() const {
     return ("#tile.prefill_schedule<tokens = " + llvm::Twine(tokens) +
             ", blocks = " + llvm::Twine(blocks) +
-            ", split = " + llvm::Twine(splitK) +
+            ", split_k = " + llvm::Twine(splitK) +
             ", stages = 4, group = " + llvm::Twine(group) + ", launches = 1" +
             more + ", dependent = true>")
         .str();
@@ -207,7 +207,7 @@ protected:
     }
     // A semaphore for each token tile and eighth of the tiles, or sixteenth.
     int64_t units = llvm::divideCeil(item.tokens, 128) * item.countTiles();
-    bool isUnequal = StringRef(item.more).contains("unequal") &&
+    bool isUnequal = StringRef(item.more).contains("uneven_split_k") &&
                      units > item.blocks && units % item.blocks != 0;
     int64_t tiles = item.countTiles();
     int64_t perWord = llvm::divideCeil(tiles, isUnequal ? 16 : 8);
@@ -219,7 +219,7 @@ protected:
     int64_t lastWord =
         llvm::alignTo(llvm::divideCeil(item.tokens, 128), cluster) *
         semaphoresPerTile;
-    if (StringRef(item.more).contains("even"))
+    if (StringRef(item.more).contains("stream_k"))
       lastWord += 8 * item.blocks;
     simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
       // Rows of later groups are there when all blocks have prepared theirs.
@@ -462,7 +462,7 @@ TEST_F(PrefillWaitsTest, WholeTiles) {
 }
 
 TEST_F(PrefillWaitsTest, UnequalRanges) {
-  std::string unevenSplitK = ", unequal = true";
+  std::string unevenSplitK = ", uneven_split_k = true";
   for (int64_t blocks : {8, 11, 12, 16})
     for (int64_t hidden : {1152, 1536, 2176, 4096})
       for (int64_t splitK : {2, 3, 4})
@@ -478,20 +478,20 @@ TEST_F(PrefillWaitsTest, UnequalRanges) {
 
 /// What the model chooses for one of the widths that are timed.
 TEST_F(PrefillWaitsTest, UnequalRangesOfAllBlocks) {
-  check({4096, 12288, 256, 132, 4, ", unequal = true"}, {1, 129, 256});
+  check({4096, 12288, 256, 132, 4, ", uneven_split_k = true"}, {1, 129, 256});
 }
 
 TEST_F(PrefillWaitsTest, EvenShares) {
   for (int64_t blocks : {8, 13})
     for (int64_t hidden : {1536, 4096})
-      check({512, hidden, 640, blocks, 1, ", even = true"},
+      check({512, hidden, 640, blocks, 1, ", stream_k = true"},
             {0, 1, 128, 300, 640});
   // CTA groups with few token tiles, single blocks with many.
-  check({512, 768, 2048, 36, 1, ", even = true"}, {640, 2048});
+  check({512, 768, 2048, 36, 1, ", stream_k = true"}, {640, 2048});
 }
 
 TEST_F(PrefillWaitsTest, Clusters) {
-  check({512, 4096, 512, 8, 1, ", cluster = 2, even = true"},
+  check({512, 4096, 512, 8, 1, ", cluster = 2, stream_k = true"},
         {1, 128, 300, 512});
   check({512, 1536, 256, 8, 2, ", cluster = 2"}, {1, 128, 256});
 }
@@ -499,7 +499,7 @@ TEST_F(PrefillWaitsTest, Clusters) {
 /// Rows of later groups of token tiles are prepared in the same launch where
 /// the first group takes long.
 TEST_F(PrefillWaitsTest, LaterGroups) {
-  std::string pairs = ", cluster = 2, even = true";
+  std::string pairs = ", cluster = 2, stream_k = true";
   for (int64_t hidden : {3328, 3584, 4096}) {
     Case item = {512, hidden, 512, 8, 1, pairs};
     item.group = 1;
@@ -512,12 +512,12 @@ TEST_F(PrefillWaitsTest, LaterGroups) {
 /// With scales to multiply by, the second warpgroup leaves the tensor cores to
 /// the first one at the end of tiles of GEMM1 too.
 TEST_F(PrefillWaitsTest, EightBits) {
-  for (std::string more : {"", ", unequal = true", ", even = true"})
+  for (std::string more : {"", ", uneven_split_k = true", ", stream_k = true"})
     for (int64_t width : {1280, 1408, 1536})
-      check({width, 4096, 256, 24, StringRef(more).contains("even") ? 1 : 2,
+      check({width, 4096, 256, 24, StringRef(more).contains("stream_k") ? 1 : 2,
              more, true},
             {1, 129, 256});
-  check({1536, 4096, 512, 8, 1, ", cluster = 2, even = true", true},
+  check({1536, 4096, 512, 8, 1, ", cluster = 2, stream_k = true", true},
         {1, 128, 300, 512});
 }
 
@@ -532,8 +532,9 @@ TEST_F(PrefillWaitsTest, RandomSchedules) {
   while (run < 24) {
     Case item = {64 * draw(4, 20), 64 * draw(4, 64), 128 * draw(1, 5),
                  2 * draw(4, 24), draw(1, 6)};
-    const char *const kinds[] = {"", ", unequal = true", ", even = true",
-                                 ", cluster = 2", ", cluster = 2, even = true"};
+    const char *const kinds[] = {"", ", uneven_split_k = true",
+                                 ", stream_k = true", ", cluster = 2",
+                                 ", cluster = 2, stream_k = true"};
     item.more = kinds[draw(0, std::size(kinds) - 1)];
     item.isF8 = draw(0, 2) == 0;
     item.group = draw(0, 1) ? draw(1, 3) : 16;

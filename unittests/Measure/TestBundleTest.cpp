@@ -1,4 +1,4 @@
-//===- TestBundleTest.cpp - Tests of reading trials -----------------------===//
+//===- TestBundleTest.cpp - Damaged test bundles ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ using nlohmann::json;
 
 namespace {
 
-class TrialFileTest : public testing::Test {
+class TestBundleTest : public testing::Test {
 protected:
   /// Writes a file with a description and a pool of six bytes.
   void write(const std::string &description) {
@@ -41,7 +41,7 @@ protected:
 
 } // namespace
 
-TEST_F(TrialFileTest, ChecksFormatAndVersion) {
+TEST_F(TestBundleTest, ChecksFormatAndVersion) {
   EXPECT_EQ(check(R"({"format": "a-format", "version": 3})"), "");
   EXPECT_EQ(check(R"({"format": "other", "version": 3})"),
             "the description is not of format 'a-format'");
@@ -53,7 +53,7 @@ TEST_F(TrialFileTest, ChecksFormatAndVersion) {
             path + ": this is no test bundle but an artifact");
 }
 
-TEST_F(TrialFileTest, ReadsArguments) {
+TEST_F(TestBundleTest, ReadsArguments) {
   write(R"({"format": "a-format", "version": 3})");
   TestBundle file = open();
   json good = {{"element", "i8"},

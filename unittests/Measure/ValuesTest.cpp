@@ -26,7 +26,7 @@ static double read(const char *element, T bits) {
   return readValue(element, toBytes<T>({bits}).data());
 }
 
-TEST(TrialValuesTest, ReadsEveryType) {
+TEST(ValuesTest, ReadsEveryType) {
   EXPECT_EQ(read<uint16_t>("bf16", 0x3fc0), 1.5);
   EXPECT_EQ(read<uint16_t>("bf16", 0xff80), -INFINITY);
   EXPECT_TRUE(std::isnan(read<uint16_t>("bf16", 0x7fc0)));
@@ -44,7 +44,7 @@ TEST(TrialValuesTest, ReadsEveryType) {
   EXPECT_THROW(getElementBytes("i4"), runtime::Failure);
 }
 
-TEST(TrialValuesTest, FillsTheSameEverywhere) {
+TEST(ValuesTest, FillsTheSameEverywhere) {
   // The compiler's machine and the GPU's have to draw the same values, so that
   // these may not change without a new version of the format.
   std::string data(8, '\0');
@@ -65,7 +65,7 @@ TEST(TrialValuesTest, FillsTheSameEverywhere) {
   EXPECT_EQ(fill(""), "a pool of 0 bytes has no whole elements of 2");
 }
 
-TEST(TrialValuesTest, ComparesFiniteValues) {
+TEST(ValuesTest, ComparesFiniteValues) {
   Comparison same = compare("f32", toBytes<float>({1, -2, NAN}),
                             toBytes<float>({1, -2, NAN}));
   EXPECT_EQ(same.values, 3u);
@@ -83,7 +83,7 @@ TEST(TrialValuesTest, ComparesFiniteValues) {
   EXPECT_THROW(compare("f32", "abcd", ""), runtime::Failure);
 }
 
-TEST(TrialValuesTest, CountsUnitsInTheLastPlace) {
+TEST(ValuesTest, CountsUnitsInTheLastPlace) {
   auto getBin = [](const char *element, auto actual, auto expected) {
     Comparison found = compare(element, toBytes<decltype(actual)>({actual}),
                                toBytes<decltype(actual)>({expected}));
@@ -108,7 +108,7 @@ TEST(TrialValuesTest, CountsUnitsInTheLastPlace) {
   EXPECT_EQ(getBin("f32", NAN, 1.0f), -1);
 }
 
-TEST(TrialValuesTest, ComparesWhereThereIsNoNumber) {
+TEST(ValuesTest, ComparesWhereThereIsNoNumber) {
   auto countSpecials = [](float actual, float expected) {
     return compare("f32", toBytes<float>({actual}), toBytes<float>({expected}))
         .specials;
@@ -122,7 +122,7 @@ TEST(TrialValuesTest, ComparesWhereThereIsNoNumber) {
   EXPECT_EQ(countSpecials(INFINITY, 3e38f), 1u);
 }
 
-TEST(TrialValuesTest, FindsWhatAContractForbids) {
+TEST(ValuesTest, FindsWhatAContractForbids) {
   auto isOutside = [](float value, double low, double high) {
     return !findOutside("f32", toBytes<float>({value}),
                         toBytes<double>({low, high}))

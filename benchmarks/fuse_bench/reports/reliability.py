@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Sums up what random modules did on a GPU.
 
-    fuse-fuzz --emit=out/trials --count=1000 [--stratum=scheduled]
-    fuse-device-run test out/trials/*.bundle -o outcomes.json --soak=600   # GPU
+    fuse-fuzz --emit=out/bundles --count=1000 [--stratum=scheduled]
+    fuse-device-run test out/bundles/*.bundle -o outcomes.json --soak=600   # GPU
     python3 -m fuse_bench.reports.reliability outcomes*.json --sanitizer logs
 
 writes out/results/reliability-h200.json. `logs` has files per tool of

@@ -218,7 +218,7 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << launches;
   if (unevenSplitK && (launches != 1 || splitK == 1 || cluster != 1 || streamK))
     return emitError()
-           << "uneven_split_k = true needs launches = 1, split > 1, "
+           << "uneven_split_k = true needs launches = 1, split_k > 1, "
               "cluster = 1 and stream_k = false, not "
            << launches << ", " << splitK << ", " << cluster << " and "
            << (streamK ? "true" : "false");

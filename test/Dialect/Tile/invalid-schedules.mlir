@@ -432,7 +432,7 @@ func.func private @even() attributes {
 
 // -----
 
-// expected-error@+2 {{uneven_split_k = true needs launches = 1, split > 1, cluster = 1 and stream_k = false, not 1, 1, 1 and false}}
+// expected-error@+2 {{uneven_split_k = true needs launches = 1, split_k > 1, cluster = 1 and stream_k = false, not 1, 1, 1 and false}}
 func.func private @unequal() attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, launches = 1, uneven_split_k = true, dependent = true>}
