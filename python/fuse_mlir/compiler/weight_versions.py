@@ -31,6 +31,14 @@ def refresh(model: nn.Module) -> int:
 
     Returns:
         How many kernels read weights of `model`.
+
+    Example:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> y = model(x)
+        >>> model.layers[0].mlp.up.weight.data.mul_(2)  # doctest: +ELLIPSIS
+        tensor(...)
+        >>> fuse_mlir.refresh(model)
+        1
     """
     require_module(model)
     held = {id(t) for t in itertools.chain(model.parameters(), model.buffers())}

@@ -118,6 +118,10 @@ def inductor_options(model: nn.Module) -> dict[str, Any]:
     With them, kernels take the residual adds around their sites. They act on
     fused modules alone. Sites whose kernels are made after this, because the
     model was changed, keep their adds.
+
+    Example:
+        >>> compiled = torch.compile(
+        ...     model, options=fuse_mlir.inductor_options(model))
     """
     for _, module in fused_sites(model):
         kernel = module._kernel

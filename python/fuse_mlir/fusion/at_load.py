@@ -76,6 +76,10 @@ def fusion_result(model: nn.Module) -> FusionResult | None:
 
     Returns:
         What `fuse_modules` returned then. None for other models.
+
+    Example:
+        >>> print(fuse_mlir.fusion_result(model))
+        None
     """
     return model.__dict__.get(_RESULT)
 

@@ -59,13 +59,18 @@ def calibrate(
 
     Returns:
         The sites, as `fuse_modules` does, with `calibration`: the scales and
-        what they were made from, for `calibration.report_text` and for the
-        `scales` of a `fusion_config`.
+        what they were made from, for `calibration.scales.report_text` and for
+        the `scales` of a `fusion_config`.
 
     Raises:
         CalibrationError: no data, training mode, or a linear without a site.
         RangeError: a value that is not finite, or nothing but zeros.
         As `fuse_modules`.
+
+    Example:
+        >>> sites = fuse_mlir.calibrate(model, [x])
+        >>> sorted(sites.calibration.scales)[0]
+        'layers.0.mlp.down'
     """
     from fuse_mlir.fusion import modules
 

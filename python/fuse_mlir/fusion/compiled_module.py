@@ -57,6 +57,10 @@ def compile_module(target: Target) -> Target:
         FuseError: at a call, when modules inside have hooks; at once, when the
             target is part of a fused site.
         TypeError: `target` is something else.
+
+    Example:
+        >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
+        >>> y = mlp(x)
     """
     if isinstance(target, FusedPlace):
         raise FuseError(
@@ -131,7 +135,13 @@ _COMPILED = Derived("_fuse_compiled_from", _restore, _methods)
 
 
 def decompile_module(module: nn.Module) -> nn.Module:
-    """Undoes `compile_module` of a module."""
+    """Undoes `compile_module` of a module.
+
+    Example:
+        >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
+        >>> fuse_mlir.decompile_module(mlp) is mlp
+        True
+    """
     kind = _COMPILED.origin(type(module))
     if kind is None:
         raise FuseError(f"{type(module).__name__} is not compiled")
@@ -317,6 +327,11 @@ def export(
     Raises:
         FuseError: no such site, or kernels that differ.
         NativeError: there is no code for the chip.
+
+    Example:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> fuse_mlir.export(model, folder / "mlp.fuse").name
+        'mlp.fuse'
     """
     kernel = one_kernel(model, site)._kernel
     compiled = kernel.compiled

@@ -126,6 +126,12 @@ def fuse_modules(
         FlowError: the model cannot be run on the inputs.
         FuseError: a site was refused and `strict` is set, no site is there to
             fuse, or libfuse is missing. The model is as it was.
+
+    Example:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> print(result[0].status, *result[0].families)
+        fused gated_mlp
+        >>> y = model(x)
     """
     check_option("gradients", gradients, GRADIENTS)
     check_option("rounding", rounding, ROUNDINGS)
@@ -740,6 +746,11 @@ def unfuse_modules(
     Raises:
         FuseError: an id or glob names no fused site, or a place was replaced
             by something else since.
+
+    Example:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> fuse_mlir.unfuse_modules(model)
+        ['layers.0']
     """
     found = all_sites(model)
     chosen = found
@@ -841,8 +852,10 @@ def fused(
     Args and errors are those of `fuse_modules`.
 
     Example:
-        >>> with fuse_mlir.fused(model, ("norm", "mlp")):
+        >>> with fuse_mlir.fused(model, inputs=x, only_faster=False) as result:
         ...     y = model(x)
+        >>> len(result.fused)
+        1
     """
     before = {id(module) for _, module in all_sites(model)}
     result = fuse_modules(

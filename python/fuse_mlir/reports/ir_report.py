@@ -103,6 +103,11 @@ def explain_ir(
     Raises:
         ExplainError: the program or a pattern cannot be used, or
             `fuse-explain` is not there.
+
+    Example:
+        >>> found = fuse_mlir.explain_ir("func.func @f() { return }", tools=tools)
+        >>> found.sites
+        ()
     """
     where = None if tools is None else str(tools)
     tool = shutil.which("fuse-explain", path=where)

@@ -78,6 +78,11 @@ def explain(
 
     Raises:
         PatternError, FlowError: as `fuse_modules`.
+
+    Example:
+        >>> sites = fuse_mlir.explain(model, inputs=x, only_faster=False)
+        >>> [site.status for site in sites]
+        ['could fuse']
     """
     results = FusionResult(
         SiteResult(
@@ -321,6 +326,10 @@ def verify(
 
     Raises:
         As `fuse_modules`; FuseError also when the inputs reach no site.
+
+    Example:
+        >>> bool(fuse_mlir.verify(model, x))
+        True
     """
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not modules.all_sites(model):
@@ -677,6 +686,11 @@ def bench(
 
     Raises:
         ValueError: there are no `repeats`.
+
+    Example:
+        >>> timing = fuse_mlir.bench(model, x, repeats=1)
+        >>> timing.fused > 0
+        True
     """
     require(repeats, int, "argument 'repeats'", "a number of calls")
     if repeats < 1:
