@@ -499,7 +499,7 @@ static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
 static bool isTryWaitOver(const Thread &thread) {
   auto found = thread.block->mbarriers.find(
       static_cast<uint32_t>(thread.waiting.object));
-  // The instruction says so if it is no mbarrier any more.
+  // The instruction says so if it is no longer an mbarrier.
   return found == thread.block->mbarriers.end() ||
          isPhaseOver(found->second, thread.waiting.state,
                      thread.waiting.object >> 32 != 0);

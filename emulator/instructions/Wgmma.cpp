@@ -304,8 +304,8 @@ struct Rows {
 } // namespace
 
 /// Kernels with fewer rows than a product has let it read others, of whatever
-/// is there, and discard the result. So it is no fault if these are in no
-/// order with who writes them, but then what they contain is no number. The
+/// is there, and discard the result. So it is not a fault if these are in no
+/// order with who writes them, but then what they contain is not a number. The
 /// first eight rows of all warps are never such rows.
 static Rows loadRows(Warp &warp, Form form, const Descriptor &descriptor,
                      UnderWay &reads) {

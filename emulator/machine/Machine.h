@@ -168,8 +168,8 @@ struct UnderWay {
   bool isWrite;
   const Instruction *instruction;
   /// Products read rows whose values are unused. A write to one of these
-  /// ranges, which are behind the others, is no fault: `spoil` gets their
-  /// number and takes care that what is made of it is no number.
+  /// ranges, which are behind the others, is not a fault: `spoil` gets their
+  /// number and takes care that what is made of it is not a number.
   std::vector<SharedRange> spoilable = {};
   std::function<void(size_t)> spoil = nullptr;
 };

@@ -161,8 +161,9 @@ struct ParsedModule {
   std::map<std::string, ParsedKernel> kernels;
 };
 
-/// Throws std::runtime_error with `line <n>: <what>` where the text is no PTX
-/// or has what the emulator does not know, such as functions that are called.
+/// Throws std::runtime_error with `line <n>: <what>` where the text is not a
+/// PTX or has what the emulator does not know, such as functions that are
+/// called.
 ParsedModule parsePtx(std::string_view text, const Allocate &allocate);
 
 } // namespace fuse::emulator

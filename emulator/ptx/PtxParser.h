@@ -31,7 +31,7 @@ constexpr size_t kMaxDepth = 64;
 
 enum class Space : uint8_t { Shared, Local, Global };
 
-/// A name that is no register with a number behind it.
+/// A name that is not a register with a number behind it.
 struct Symbol {
   enum class Kind : uint8_t {
     Register, ///< Number `value` of `bits` bits.

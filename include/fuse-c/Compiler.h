@@ -171,7 +171,7 @@ typedef enum fuse_cache_result {
 /* As fuse_module_compile, unless the cache has what that would make. The key is
  * a digest of the module, the options, the builds of compiler and LLVM, the
  * processor where it matters, and the assembler. What is damaged is compiled
- * again; what cannot be stored is no failure. `result` may be null. */
+ * again; what cannot be stored is not a failure. `result` may be null. */
 FUSE_C_EXPORT fuse_status fuse_module_compile_cached(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_cache *cache, fuse_artifact **artifact, fuse_cache_result *result);

@@ -280,8 +280,8 @@ typedef enum fuse_launch_flags {
    * kernel may start while it ends (programmatic dependent launch). Ignored
    * where the code is not made for it. */
   FUSE_LAUNCH_OVERLAP = 1,
-  /* The caller has ordered this launch behind the last one with the same
-   * workspace, and behind the last one of an exclusive device, if that was on
+  /* The caller has ordered this launch after the last one with the same
+   * workspace, and after the last one of an exclusive device, if that was on
    * another stream: by an event, by waiting for it without fuse_device_wait, or
    * because it was only captured in a graph. */
   FUSE_LAUNCH_ORDERED = 2

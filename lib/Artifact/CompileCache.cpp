@@ -186,7 +186,7 @@ private:
 
 } // namespace
 
-/// What the cache has, unless it is no artifact.
+/// What the cache has, unless it is not an artifact.
 static std::optional<std::string> findArtifact(const runtime::Cache &cache,
                                                const runtime::Digest &key) {
   std::optional<std::string> content = cache.find(key);

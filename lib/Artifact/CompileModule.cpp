@@ -193,7 +193,7 @@ static json::Object &getOrMakeObject(json::Object &parent, StringRef key) {
 }
 
 /// The plan of a function in the form of the manifest, and the entries of its
-/// phases. Clears `isBound` when a packed weight is no parameter, so that it
+/// phases. Clears `isBound` when a packed weight is not a parameter, so that it
 /// may come with a launch.
 static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
                                   std::vector<HostEntry> &entries,

@@ -39,7 +39,7 @@ static std::string getDefaultDirectory() {
   };
   if (std::string directory = get("FUSE_CACHE_DIR"); !directory.empty())
     return directory;
-  // One that is no absolute path is to be ignored, as if it were not set.
+  // One that is not an absolute path is to be ignored, as if it were not set.
   if (std::string base = get("XDG_CACHE_HOME"); base.rfind('/', 0) == 0)
     return base + "/fuse";
   if (std::string home = get("HOME"); !home.empty())

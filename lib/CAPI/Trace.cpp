@@ -43,7 +43,7 @@ void Trace::attach(MLIRContext &context) {
 
 Trace::~Trace() {
   profiler.reset();
-  // A full disk is no reason to end the process, which the stream would do.
+  // A full disk is not a reason to end the process, which the stream would do.
   os.flush();
   outcome->error = os.error().value();
   os.clear_error();

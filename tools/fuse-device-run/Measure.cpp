@@ -214,7 +214,7 @@ void Measurer::compareTimes(const std::vector<Candidate *> &chosen,
   }
 }
 
-/// The resolution of events is no better than a nanosecond.
+/// The resolution of events is not better than a nanosecond.
 static double roundTime(double us) { return std::round(us * 1000) / 1000; }
 
 /// A candidate has to give the same bits every time.

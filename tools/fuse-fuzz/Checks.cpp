@@ -360,7 +360,7 @@ StringRef fuse::checkText(MLIRContext *context, StringRef text,
     return {};
   Module module;
   {
-    // That text is refused is no failure.
+    // That text is refused is not a failure.
     ScopedDiagnosticHandler quiet(context,
                                   [](Diagnostic &) { return success(); });
     module = parseSourceString<ModuleOp>(text, ParserConfig(context));

@@ -95,8 +95,8 @@ void FunctionGenerator::chooseBoundary(ModuleOp module, uint64_t combination) {
   decoration = damage = oddTypes = 0;
   sharing = random.oneOf({0u, 60u});
   MLIRContext *context = builder.getContext();
-  // A prime that is no divisor of the number of combinations goes through all
-  // of them, and through all sizes early.
+  // A prime that is not a divisor of the number of combinations goes through
+  // all of them, and through all sizes early.
   uint64_t rest = combination * 1000003 % getNumBoundaryCombinations();
   auto choose = [&](uint64_t count) {
     uint64_t chosen = rest % count;

@@ -289,7 +289,7 @@ int main(int argc, char **argv) {
   }
   if (!regress.empty()) {
     std::error_code error = llvm::sys::fs::create_directories(regress);
-    // It is no error that something else is there already.
+    // It is not an error that something else is there already.
     if (!error && !llvm::sys::fs::is_directory(regress))
       error = std::make_error_code(std::errc::not_a_directory);
     if (error) {

@@ -21,7 +21,7 @@ struct ArtifactDraft {
   llvm::json::Object manifest;
   /// Of functions, without code for GPUs.
   std::vector<llvm::json::Object> descriptions;
-  /// Sections behind the manifest, with their kinds.
+  /// Sections after the manifest, with their kinds.
   std::vector<std::pair<uint32_t, std::string>> sections;
   DeviceProgram device;
 

@@ -15,7 +15,7 @@
 
 namespace fuse {
 
-/// A part of a compilation that is no pass, such as LLVM's code generation.
+/// A part of a compilation that is not a pass, such as LLVM's code generation.
 class PhaseAction : public mlir::tracing::ActionImpl<PhaseAction> {
 public:
   using Base = mlir::tracing::ActionImpl<PhaseAction>;
@@ -37,7 +37,7 @@ inline void runPhase(mlir::MLIRContext *context, llvm::StringRef name,
 
 /// Runs passes of this compiler on `op`. Builds with assertions verify what
 /// each of them makes, others, where that would be a tenth of the time to the
-/// first kernel, the IR behind the last one.
+/// first kernel, the IR after the last one.
 inline llvm::LogicalResult runPasses(mlir::PassManager &manager,
                                      mlir::Operation *op) {
 #ifdef NDEBUG

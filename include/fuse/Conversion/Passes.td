@@ -184,7 +184,7 @@ def ConvertLinalgToGPUPass
     are neighbors in all operands become one, so leading dimensions cost
     nothing.
 
-    A body may load from buffers that are no operands, at any index, as long as
+    A body may load from buffers that are not operands, at any index, as long as
     the op does not write them.
 
     A kernel's parameters are, in this order: one pointer per distinct buffer
@@ -302,7 +302,7 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     1. *rows*: residual add and norm of each token, rounded as the contract
        says, to the input of the products; none if they read the input as it is;
     2. *hidden*: the first product on packed weights, with bias, activation and
-       gated product behind it;
+       gated product after it;
     3. *output*: the last product of each linear, with bias and residual add.
 
     A norm has *rows* alone, a linear *output*. Elementwise ops that follow each

@@ -13,7 +13,7 @@ namespace fuse {
 
 /// Where the arguments of a function come from.
 struct InputOptions {
-  /// Arrays for the arguments that are no parameters, in order.
+  /// Arrays for the arguments that are not parameters, in order.
   std::vector<std::string> files;
   /// A safetensors file for the arguments with `fuse.parameter`.
   std::string weights;

@@ -6,7 +6,7 @@
 //
 // What docs/reference/numerics.md and the descriptions of the ops say, on whole
 // tensors. Nothing here builds IR or comes from a lowering, so that a mistake
-// in one of these is no mistake in the other.
+// in one of these is not a mistake in the other.
 //
 //===----------------------------------------------------------------------===//
 

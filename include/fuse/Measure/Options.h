@@ -15,7 +15,7 @@
 
 namespace fuse::measure {
 
-/// The number behind `name=`, or false where `text` is another option. Throws
+/// The number after `name=`, or false where `text` is another option. Throws
 /// `Failure` unless it is from `least` to `most`.
 bool readNumber(std::string_view text, const std::string &name, uint64_t least,
                 uint64_t most, uint64_t &number);

@@ -95,7 +95,7 @@ public:
   /// is set; then it replaces the first, and `replaced` says so.
   llvm::Error add(KernelSpec spec, bool force = false,
                   bool *replaced = nullptr);
-  /// Finds a kernel by its name. Aliases are no names.
+  /// Finds a kernel by its name. Aliases are not names.
   const KernelSpec *lookup(llvm::StringRef op, llvm::StringRef variant,
                            llvm::StringRef name) const;
   /// Finds a kernel by a name that it had before.

@@ -30,7 +30,8 @@ inline constexpr unsigned kMaxTextDepth = 256;
 llvm::Error checkTextLimits(llvm::StringRef text);
 
 /// Refuses, in text of any size, what MLIR's parser does not survive: brackets
-/// that are nested too deeply, and arrays of `index`, which are no attribute.
+/// that are nested too deeply, and arrays of `index`, which is not an
+/// attribute.
 llvm::Error checkForParser(llvm::StringRef text);
 
 /// Says of the first file among the arguments of a tool that `checkForParser`

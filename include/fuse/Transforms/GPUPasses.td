@@ -124,7 +124,7 @@ def ResultsToArgumentsPass
     bufferization never writes into an input.
 
     Fails on calls (inline them first), on functions with more than one block
-    and on results that are no ranked tensors.
+    and on results that are not ranked tensors.
 
     After this pass functions with a body return nothing.
 

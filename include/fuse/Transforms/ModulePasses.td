@@ -26,7 +26,7 @@ def CheckContractsPass : Pass<"fuse-check-contracts"> {
 
     Fused calls count in a model, fused ops in a function. A fused call with an
     inlined body counts when a kernel was formed in that body, so that the
-    place of this pass is behind `fuse-form-kernels`.
+    place of this pass is after `fuse-form-kernels`.
 
     After this pass the IR is what it was before; a broken contract was an
     error that lists the sites that are not fused, with their reasons.

@@ -41,8 +41,8 @@ struct Extent {
 ///
 /// Parameters are, in this order: one pointer per buffer (a memref of rank 0,
 /// which the bare-pointer convention passes as one address), operands before
-/// buffers that the body loads from; one value per scalar that is no constant;
-/// and one index per size, stride and offset that is not static.
+/// buffers that the body loads from; one value per scalar that is not a
+/// constant; and one index per size, stride and offset that is not static.
 class GPUKernelBuilder {
 public:
   GPUKernelBuilder(mlir::linalg::GenericOp op, HostSizes &sizes);
@@ -173,7 +173,7 @@ Kernel buildPointwiseKernel(GPUKernelBuilder &builder);
 /// reduction. Nothing when the reduction cannot be reordered.
 std::optional<Kernel> buildReduceKernel(GPUKernelBuilder &builder);
 /// Tiles of two parallel loops per block with operands in workgroup memory.
-/// Nothing when the nest is no contraction.
+/// Nothing when the nest is not a contraction.
 std::optional<Kernel> buildContractionKernel(GPUKernelBuilder &builder);
 
 } // namespace fuse

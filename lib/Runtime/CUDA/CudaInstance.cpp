@@ -418,8 +418,8 @@ size_t CudaInstance::computeWorkspaceSize(const Views &arguments) const {
   thread_local std::vector<int64_t> symbols;
   evaluatePlanSymbols(arguments, symbols);
   // What is enough for some tokens has to be enough for fewer, which may have
-  // other launches. A number of tokens that is no size itself stays what it is:
-  // that is enough for fewer, too.
+  // other launches. A number of tokens that is not a size itself stays what it
+  // is: that is enough for fewer, too.
   const LaunchPlan &last = getPlan(symbols);
   uint64_t bytes = layOut(last, symbols.data(), 0, nullptr);
   for (const LaunchPlan *plan = code.plans.data(); plan != &last; ++plan) {

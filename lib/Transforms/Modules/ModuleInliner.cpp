@@ -297,7 +297,7 @@ OwningOpRef<func::FuncOp> fuse::inlineCalls(SymbolTableCollection &tables,
   function->addEntryBlock();
   IRMapping mapping;
   mapping.map(inputs.getArrayRef(), function->getArguments());
-  // That there is nothing to inline is no error here.
+  // That there is nothing to inline is not an error here.
   ScopedDiagnosticHandler silence(head.getContext(), [](Diagnostic &) {});
   ModuleInliner inliner(tables, *function);
   for (CallModuleOp call : calls) {

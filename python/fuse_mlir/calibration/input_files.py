@@ -19,7 +19,7 @@ _NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 def input_type(source: str) -> str:
     """The element type of a function's first argument, such as "bf16"; empty
-    where it is no tensor.
+    where it is not a tensor.
 
     Args:
         source: text of fuse IR.

@@ -89,7 +89,7 @@ def load(directory: Path, key: str) -> dict[str, Range] | None:
 
 
 def store(directory: Path, key: str, ranges: Mapping[str, Range]) -> None:
-    """Writes an entry at once; a cache that cannot be written is no error."""
+    """Writes an entry at once; a cache that cannot be written is not an error."""
     header = {
         "key": key,
         "ranges": [

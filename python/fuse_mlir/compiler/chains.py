@@ -224,7 +224,7 @@ def compile_chain(
             has no translation, or no kernel forms; with the place.
         NativeError: there is no libfuse.
     """
-    # A missing library is no property of the members.
+    # A missing library is not a property of the members.
     native.library()
     kept: list[Any] = []
     key = (
@@ -281,7 +281,7 @@ def from_ptx(
     """The same function with a PTX kernel of the user as its code.
 
     Raises:
-        KernelError: the device is no GPU that it is for, or the kernel takes
+        KernelError: the device is not a GPU that it is for, or the kernel takes
             what the function has not.
         NativeError: the file is missing, or lacks the kernel.
     """

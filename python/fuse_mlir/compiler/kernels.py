@@ -215,7 +215,7 @@ class Kernel:
 
     @property
     def experts(self) -> int:
-        """How many there are; 0 of what is no mixture."""
+        """How many there are; 0 of what is not a mixture."""
         return _experts(self.compiled)
 
     def _find(

@@ -565,7 +565,7 @@ def plan_site(
     if site.refusal is not None or plan is None:
         return result, None
     try:
-        # A missing library is no property of a site.
+        # A missing library is not a property of a site.
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error

@@ -264,7 +264,7 @@ def _on_member(function: Callable) -> Callable:
     return method
 
 
-# Python looks for these in classes only. Those of a member that is no container
+# Python looks for these in classes only. Those of a member that is not a container
 # fail as they do without fusion.
 _IN_CLASSES: dict[str, Callable] = {
     "__len__": len,
@@ -333,7 +333,7 @@ def arguments_of(
 def check_constant(
     site: str, name: int | str, source: Source, value: Any
 ) -> None:
-    """Whether an argument that is no tensor is what it was.
+    """Whether an argument that is not a tensor is what it was.
 
     Raises:
         FuseError: it is another one, which the kernel knows nothing of.

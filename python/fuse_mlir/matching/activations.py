@@ -50,7 +50,7 @@ def rounds_inside(module: nn.Module) -> bool:
             narrow, wide, some = map(
                 module.forward, (x.bfloat16(), x, x[::2].clone())
             )
-    # A module that takes no such tensor is no activation.
+    # A module that takes no such tensor is not an activation.
     except Exception:
         return False
     return (

@@ -343,7 +343,7 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
 
     try:
         for path, module in model.named_modules():
-            # They take no hooks; what is inside is no code of Python.
+            # They take no hooks; what is inside is not Python code.
             if isinstance(module, torch.jit.ScriptModule):
                 continue
             handles.append(

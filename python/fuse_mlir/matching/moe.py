@@ -50,7 +50,7 @@ def moe_experts(
 
     Args:
         x: [token, feature].
-        index: [token, choice]; one that is no expert adds nothing.
+        index: [token, choice]; one that is not an expert adds nothing.
         weights: [token, choice], factors of the results.
         gate_up: [expert, 2 * hidden, feature], the rows of the gate first.
         down: [expert, feature, hidden].

@@ -60,7 +60,7 @@ class ModuleSpec:
 
 
 def _check_texts(values: Any, what: str, kind: str) -> None:
-    """Refuses what is no list of texts; one text too, which would be a list of
+    """Refuses what is not a list of texts; one text too, which would be a list of
     its letters.
 
     Args:

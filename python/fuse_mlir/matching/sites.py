@@ -842,7 +842,7 @@ def _written_between(
     read: Mapping[int, Sequence[torch.Tensor]],
 ) -> Iterator[Site]:
     """Linears between which their parent computes by itself, as an MLP does
-    that is no module.
+    that is not a module.
 
     Args:
         read: tensors that ops read, by the ids of their uses.

@@ -588,7 +588,7 @@ class StoredLinear(nn.Module):
         )
 
     def _apply(self, fn: Any, recurse: bool = True) -> StoredLinear:
-        # A stored weight is no number that another type could hold.
+        # A stored weight is not a number that another type could hold.
         def kept(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.element_size() > 1:
                 return fn(tensor)

@@ -96,7 +96,7 @@ class OpSlot:
 
     Kernels are called as the op `fuse_mlir::call_slot`, on the CPU or on
     PyTorch's current stream, and are compiled by the first call with inputs of
-    their types; sizes but the last of inputs that are no parameters may
+    their types; sizes but the last of inputs that are not parameters may
     change.
     """
 

@@ -2,7 +2,7 @@
 """Forwards with some of their expressions replaced.
 
 A function that a forward calls by a global name, or an operator between the
-results of two members, is no attribute of a module. To reach it for one
+results of two members, is not an attribute of a module. To reach it for one
 instance, the source of the forward is compiled again with another expression
 in its place. The new function reads the globals of the old one, so nothing of
 the process changes, and it has the lines of the old one in tracebacks.
@@ -25,7 +25,7 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
     """The definition of a function or method, decorators included.
 
     Raises:
-        NoSource: it has none, or is no plain `def`.
+        NoSource: it has none, or is not a plain `def`.
     """
     plain = inspect.unwrap(function)
     name = getattr(plain, "__qualname__", repr(plain))

@@ -29,13 +29,13 @@ def require(
 
 
 def require_module(model: Any) -> nn.Module:
-    """The model. Refuses what is no module, such as the name of a model."""
+    """The model. Refuses what is not a module, such as the name of a model."""
     require(model, nn.Module, "the model", "a torch.nn.Module")
     return model
 
 
 def require_tensors(values: Any, what: str) -> None:
-    """Refuses arguments one of which is no tensor.
+    """Refuses arguments one of which is not a tensor.
 
     Args:
         what: takes them, for the message.

@@ -34,7 +34,7 @@ public:
   /// What was stored under a key.
   std::optional<std::string> find(const Digest &key) const;
   /// Stores `content`, all of it or nothing. Returns whether that worked: a
-  /// full disk is no reason to fail.
+  /// full disk is not a reason to fail.
   bool store(const Digest &key, std::string_view content) const;
 
   struct Stats {

@@ -147,7 +147,7 @@ public:
               const LaunchOptions &options);
 
 protected:
-  /// The tensors of one launch: arguments, and behind them results.
+  /// The tensors of one launch: arguments, followed by results.
   using Views = std::vector<TensorView>;
 
   /// Throws `Failure` unless a tensor is where the code can use it. Bound

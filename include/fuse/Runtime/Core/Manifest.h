@@ -110,7 +110,7 @@ struct PackedWeight {
 /// buffers.
 struct HostPhase {
   struct Argument {
-    /// Arguments of the function and its results behind them, packed weights,
+    /// Arguments of the function followed by its results, packed weights,
     /// or workspace buffers.
     enum class Kind { Tensor, Packed, Workspace };
     Kind kind;
@@ -157,7 +157,7 @@ struct KernelModule {
 
 /// The launches of a function, or those for a range of the number of tokens.
 struct LaunchPlan {
-  /// Where the range ends; it begins behind the plan before. 0 for any number.
+  /// Where the range ends; it begins after the previous plan. 0 for any number.
   int64_t upTo = 0;
   /// Bytes of each workspace buffer.
   std::vector<Expression> workspace;

@@ -36,7 +36,7 @@ public:
   /// The pool of this process. In a process that was forked it is a new one.
   static ThreadPool &get();
   /// FUSE_NUM_THREADS, or the processors that this process may run on. Throws
-  /// `Failure` when the variable is no number of threads.
+  /// `Failure` when the variable is not a number of threads.
   static unsigned getDefaultThreads();
 
   /// Threads that run a loop, with the one that calls `run`.

@@ -8,7 +8,7 @@
 // of them and all rows of the block, where with weights on the left both read
 // all tokens: with many tokens, less passes through shared memory for a row.
 // And a block may have any number of groups of 32 packed rows, so that widths
-// whose tiles are no whole number for each block are cut evenly.
+// whose tiles are not whole number for each block are cut evenly.
 //
 // Groups follow each other in memory, but for the halves of a run: 16 rows of a
 // group are 64 rows behind the 16 others. A stage has the first halves of all
