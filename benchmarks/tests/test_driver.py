@@ -118,7 +118,7 @@ class Launches(unittest.TestCase):
 class HubFiles(unittest.TestCase):
     def test_a_file_that_is_not_there_is_named(self):
         with self.assertRaisesRegex(
-            ModuleNotFoundError, "no file '_none.py' in deploy/"
+            ModuleNotFoundError, "no file '_none.py' in .*/deploy/hub_template"
         ):
             hub_files.load("_none")
 

@@ -105,7 +105,7 @@ class Forms(unittest.TestCase):
         )
         what = (
             "gated_mlp",
-            "swapped",
+            "swap_ab",
             "gemm1_tile_m = 160",
             "gemm2_tile_m = 128",
             "launches = 1",
@@ -117,7 +117,7 @@ class Forms(unittest.TestCase):
                 for more in (
                     (),
                     ("bf16",),
-                    ("settle",),
+                    ("publish_throttle_stages",),
                     ("publish_in_flight",),
                     ("unstaged",),
                     ("idle blocks",),
@@ -125,7 +125,7 @@ class Forms(unittest.TestCase):
             },
         )
         many = (
-            "#tile.prefill_schedule<tokens = 512, blocks = 132, split = "
+            "#tile.prefill_schedule<tokens = 512, blocks = 132, split_k = "
             "2, stages = 4, group = 16, launches = 1, uneven_split_k = true, "
             "dependent = true>"
         )
@@ -134,11 +134,11 @@ class Forms(unittest.TestCase):
             list_forms(many, "mlp", True, 768),
             {
                 (*what, *more)
-                for more in ((), ("fp8",), ("unequal",), ("ranges",))
+                for more in ((), ("fp8",), ("uneven_split_k",), ("ranges",))
             },
         )
         with self.assertRaisesRegex(
-            ValueError, "^brisk of a schedule: expected one of adders, "
+            ValueError, "^brisk of a schedule: expected one of blocks, "
         ):
             list_forms(whole + ", brisk = true>", "mlp", True, 768)
         linear = list_forms(whole + ">", "norm_linear", True)

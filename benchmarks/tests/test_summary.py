@@ -175,7 +175,7 @@ class Condense(unittest.TestCase):
                 "#tile.schedule<tokens = 8, l2_prefetch_stages = 4>",
                 "#tile.schedule<tokens = 8, split_k = 2>",
             ),
-            "no ahead, split_k = 2",
+            "no l2_prefetch_stages, split_k = 2",
         )
 
     def test_commands_share_their_ends(self):

@@ -59,7 +59,7 @@ def list_forms(
     schedule: str, family: str, fp8: bool, rows: int = 0
 ) -> set[Form]:
     """What a schedule makes of an op in 8 bits or bf16, alone and with each
-    trait. `rows` are those of the first product, 0 where there is none."""
+    trait. `rows` are those of GEMM1, 0 where there is none."""
     kind, _, body = schedule.removeprefix("#tile.").partition("<")
     fields = dict(re.findall(r"(\w+) = (\w+)", body))
     unknown = sorted(fields.keys() - _FIELDS - _NUMBERS)
@@ -77,7 +77,7 @@ def list_forms(
     if kind == "prefill_schedule":
         what += (
             "many tokens",
-            f"rows = {number('rows', 256)}",
+            f"gemm2_tile_m = {number('gemm2_tile_m', 256)}",
             f"launches = {number('launches', 2)}",
         )
         traits = _present(
@@ -98,10 +98,10 @@ def list_forms(
                         ("deferred_epilogue", "deferred_epilogue" in fields),
                     )
                 ),
-                f"first_rows = {first}",
+                f"gemm1_tile_m = {first}",
             )
         what += (
-            f"rows = {number('rows', 256)}",
+            f"gemm2_tile_m = {number('gemm2_tile_m', 256)}",
             f"launches = {number('launches', 1)}",
         )
         count = -(-rows // first)

@@ -331,7 +331,7 @@ class FusionConfigs(Loading):
 
     def test_finding_15_mistakes_in_the_config_of_a_model(self):
         for wrong, text in (
-            ({"static_quantized_mlp": {}}, "unknown fusion 'static_quan"),
+            ({"static_quantized_mlps": {}}, "unknown fusion 'static_quan"),
             ({"static_quantized_mlp": True}, "by name, got True; expected"),
             (
                 {"static_quantized_mlp": {"gate": "fuse"}},
