@@ -79,8 +79,8 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
   normBlocks = std::min(rows, schedule.getBlocks() * (2048 / normThreads));
 }
 
-/// A quarter of an epilogue takes longer than a k-step, so each quarter gets two
-/// k-steps if a unit has enough of them. GEMM2 needs twice that: the hidden
+/// A quarter of an epilogue takes longer than a k-step, so each quarter gets
+/// two k-steps if a unit has enough of them. GEMM2 needs twice that: the hidden
 /// units that were computed last become ready during the second half. No
 /// K-slice has fewer k-steps than the epilogue that it overlaps.
 int64_t PrefillTiling::countShadows(bool ofLast, int64_t blocks,

@@ -276,7 +276,8 @@ static std::string getKernel(int64_t taken, bool arrivesFirst) {
   std::string wait = "tile.semaphore.wait %other epoch(%c0) arrivals(%c1) ";
   return llvm::formatv(R"mlir(
     gpu.module @kernels {{
-      tile.kernel @k(%w: !tile.buffer<i8>, %semaphores: !tile.buffer<i32>, %n: i32)
+      tile.kernel @k(%w: !tile.buffer<i8>, %semaphores: !tile.buffer<i32>,
+                      %n: i32)
           blocks(2) threads(64) shared_bytes(32768) cooperative {{
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32

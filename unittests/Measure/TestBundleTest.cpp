@@ -1,4 +1,4 @@
-//===- TestBundleTest.cpp - Damaged test bundles ----------------------------===//
+//===- TestBundleTest.cpp - Damaged test bundles --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
