@@ -75,7 +75,10 @@ def mutate_sources(mutants):
                     + " ".join(edit["old"].split())
                 )
             start, end = found[0].span()
+            line = texts[name].rfind("\n", 0, start) + 1
+            indent = re.match(r"\s*", texts[name][line:])[0]
             new = edit["new"].strip().replace("MUTANT", switch)
+            new = new.replace("\n", "\n" + indent)
             texts[name] = texts[name][:start] + new + texts[name][end:]
     include = f'#include "{HEADER.removeprefix("include/")}"\n#include'
     return {
@@ -125,8 +128,7 @@ def write_tree(tree, texts):
 
 def build_tree(tree):
     for command in (
-        # Edits need not be indented, of which compilers warn.
-        ["cmake", "--preset", "dev", "-DFUSE_ENABLE_WERROR=OFF"],
+        ["cmake", "--preset", "dev"],
         ["cmake", "--build", "build/dev"],
     ):
         subprocess.run(command, cwd=tree, check=True)
