@@ -88,9 +88,9 @@ double DecodeEstimate::takeIn(double bytes, double share) const {
   return std::max(bytes / share, bytes / weightStage * cycles / gpu.clock);
 }
 
-/// Whether blocks with whole tiles, which leave others without any, get more
-/// than their share: with many tokens only if three stages are in flight, as
-/// there are where tiles are three quarters.
+/// Whether CTAs with 256-row tiles, which leave other CTAs without a tile, get
+/// more than their share of the bandwidth. With many tokens this requires three
+/// stages in flight, as with 192-row tiles.
 bool DecodeEstimate::takesMore() const {
   if (tiling.hasSingle())
     return true;
@@ -182,9 +182,9 @@ double DecodeEstimate::getSums() const {
 }
 
 double DecodeEstimate::getTime() const {
-  // The weight stream does not stop between the products, so the kernel lasts
-  // as long as device memory needs for all weights, the busiest block for its
-  // stages of both products, or L2 for weights and activations.
+  // The weight stream continues between the products. The kernel is therefore
+  // bounded by HBM for all weights, by the busiest CTA for its stages of both
+  // products, or by L2 for weights and activations.
   int64_t stages1 = tiling.tiles1 * tiling.steps1;
   int64_t steps2 = tiling.tiles2 * tiling.steps2;
   double bytes =
@@ -200,10 +200,9 @@ double DecodeEstimate::getTime() const {
   // Blocks meet twice, through a memory that has more in flight with a third
   // stage.
   double meeting = gpu.meeting * (hasThird ? 1.5 : 1);
-  // Activations wait for the last stage of a tile, and GEMM2 for
-  // them, unless they are done under what comes next. Weights keep memory busy
-  // during all but the last; with many tokens it is the tensor cores that stand
-  // still.
+  // Without a deferred epilogue, the activation waits for the last stage of a
+  // tile, and GEMM2 waits for the activation. Weights keep HBM busy during all
+  // tiles but the last. With many tokens the tensor cores are idle instead.
   if (!schedule.getDeferredEpilogue()) {
     time += (many ? rounds : 1) * meeting;
     time += getActivation();

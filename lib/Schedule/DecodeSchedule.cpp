@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Candidates are all forms of the tiles in all numbers of ranges. Each gets the
-// rest of its fields by rules, and the estimate with the forms' margins decides
-// among them. The choice gets what the estimate does not see.
+// Candidates combine every tile form with every number of K-slices. Rules set
+// the other fields of each candidate. The estimate and the margins of the forms
+// select one candidate. Rules then adjust it for effects that the estimate does
+// not model.
 //
 // Constants that name the H200 were measured on one; the runs are in
 // docs/appendix/decode-experiments.md.
@@ -211,10 +212,10 @@ bool DecodeSelector::takesQuarters() const {
          ProductTiling(problem, 128, 128).tiles1 > gpu.multiprocessors;
 }
 
-/// Two tiles for each block read the tokens twice. With few of them that costs
-/// as much as it hides. Kernels of dense tiles do not get by with their
-/// registers where few k-steps are left for a loop, and are chosen nowhere
-/// else.
+/// Whether the deferred epilogue, with two tiles per CTA, is a candidate. It
+/// reads the tokens twice, which costs with few tokens as much as it hides.
+/// Kernels of dense MLPs spill where the loop has few k-steps, and are not
+/// selected elsewhere.
 bool DecodeSelector::takesParts() const {
   bool divides =
       problem.scales && problem.scales.getOrder() == QuantOrder::Divide;
@@ -223,10 +224,10 @@ bool DecodeSelector::takesParts() const {
          (width <= kDividedTokens || !divides);
 }
 
-/// Tokens on the left, and the fewest rows that make one tile for each block.
-/// Blocks have two where one would be more than the widest product takes: while
-/// one warpgroup activates a tile, the other may be at the next. In between,
-/// other forms are as fast.
+/// The swap-AB form with the fewest rows that gives each CTA one tile. CTAs
+/// have two tiles if one tile would exceed the widest product. One warpgroup
+/// can then activate a tile while the other computes the next tile. Between
+/// these cases, other forms are equally fast.
 std::optional<Form> DecodeSelector::findSwapped() const {
   if (!problem.hasGemm1() || width <= kWholeTokens || many)
     return std::nullopt;
@@ -270,9 +271,9 @@ DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
   return forms;
 }
 
-/// Whether half tiles of many tokens wait for each other more than for the
-/// memory, so that less in flight is faster: where some blocks have a tile
-/// more than the others, and where there are few k-steps.
+/// Whether CTAs with 128-row tiles and many tokens wait for each other longer
+/// than for HBM. A lower limit of loads in flight is then faster. This is the
+/// case with few k-steps, or if some CTAs have one tile more than others.
 bool DecodeSelector::waitsForBlocks(Form form) const {
   if (!form.isHalf() || !problem.hasGemm1() || width <= kWholeTokens || many)
     return false;
@@ -282,9 +283,10 @@ bool DecodeSelector::waitsForBlocks(Form form) const {
                  : tiling.steps1 < kFewSteps && width > kManyTokens;
 }
 
-/// Few tokens leave room for a deeper ring of them, which hides more of the
-/// latency of L2. A wide one takes room from the weights, which can be fetched
-/// into L2 instead; of half tiles more than 64 tokens take as much as weights.
+/// Number of token stages. With few tokens the pipeline can be deeper, which
+/// hides more of the latency of L2. With many tokens it takes shared memory
+/// from the weights, which can be prefetched into L2 instead. With 128-row
+/// tiles, more than 64 tokens need as much shared memory as the weights.
 int64_t DecodeSelector::countTokenStages(Form form) const {
   if (form.deferredEpilogue && !many)
     return 5;
@@ -307,12 +309,12 @@ static int64_t countWeightStages(Form form, int64_t tokens,
   return std::min<int64_t>(6 * 256 * 128 / stage, room / stage);
 }
 
-/// Stages of 16 KB in flight to each block with three quarters of a tile.
-/// With few tokens four, or three where there are few k-steps, of which more do
-/// if three stages keep memory busy. The more tokens, the more blocks wait for
-/// each other: a fourth pays where three leave memory idle and there are many
-/// k-steps; with many tokens where there are many, as long as what memory has
-/// to bring at a time is not much more than keeps it busy.
+/// Number of 16 KB stages in flight per CTA with a 192-row tile. With few
+/// tokens it is four, or three with few k-steps; that limit is higher if three
+/// stages saturate HBM. With more tokens, CTAs wait longer for each other. A
+/// fourth stage then helps with many k-steps if three stages do not saturate
+/// HBM. With the most tokens it helps with many k-steps while the bytes in
+/// flight exceed saturation only slightly.
 int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
   bool isEnough = tiling.tiles1 * 3 * 128 * 128 >= kSaturatingBytes;
   if (width <= kHalfTokens)
@@ -323,9 +325,10 @@ int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
   return tiling.steps1 > kLongSteps && !isMuch ? 4 : 3;
 }
 
-/// With a stage more in flight to each block with a half tile, those keep the
-/// memory busy alone, and the others wait with their weights. A release waits
-/// for more then, which shows where there are fewer bytes to read.
+/// Number of stages in flight per CTA with a 128-row tile. With one more stage,
+/// CTAs with a tile saturate HBM alone, and the others wait with their weights.
+/// A release then waits for more loads, which costs time when there are fewer
+/// bytes to read.
 int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
   int64_t step = tiling.tiles1 * 128 * 128;
   int64_t most = problem.isF8() ? kHalfTokens : kWholeTokens;
@@ -481,9 +484,10 @@ const Candidate *DecodeSelector::choose() const {
   return best ? best : findFastest([](Form form) { return true; });
 }
 
-/// Whether three quarters are done sooner than half tiles, of which some blocks
-/// have two. The others wait for those: the more of them, the fewer k-steps,
-/// and the more tokens, the longer. Dense ones gain in bf16 only.
+/// Whether 192-row tiles finish before 128-row tiles of which some CTAs have
+/// two. The other CTAs wait for those with two. The wait grows with the number
+/// of such CTAs and with the tokens, and shrinks with the k-steps. Dense MLPs
+/// gain only in bf16.
 bool DecodeSelector::losesToQuarters(const Candidate &half) const {
   DecodeTiling tiling(problem, half.draft.get());
   if (!problem.isGated())
@@ -557,10 +561,11 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
              : 0;
 }
 
-/// Whether one stage alone instead of two is in flight while hidden units are
-/// released, which takes half as long then. With few tokens it takes less, and
-/// where there are many k-steps blocks wait for memory, which is idle
-/// meanwhile: those with 128 rows with any number of tokens.
+/// Whether a CTA drains to one stage in flight instead of two before it
+/// publishes hidden units. The publication then takes half of the time. With
+/// few tokens it takes less anyway. With many k-steps CTAs wait for HBM, which
+/// would be idle meanwhile; this holds for 128-row tiles with any number of
+/// tokens.
 bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
   if (!tiling.swapAB)
     return false;
@@ -569,9 +574,9 @@ bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
   return width > kUnthrottledTokens && tiling.gemm1TileM != 128;
 }
 
-/// Whether blocks that are behind the others have a stage more in flight.
-/// Few k-steps do not drift apart. With more tokens it is hidden units and sums
-/// that blocks wait for, and those wait for what is in flight.
+/// Whether straggling CTAs have one more stage in flight. With few k-steps CTAs
+/// do not drift apart. With more tokens CTAs wait for hidden units and sums,
+/// and those wait for the loads in flight.
 bool DecodeSelector::evensProgress(const Draft &draft,
                                    const DecodeTiling &tiling) const {
   return problem.hasGemm1() && draft.form.isWhole() &&
@@ -579,19 +584,20 @@ bool DecodeSelector::evensProgress(const Draft &draft,
          tiling.steps1 >= kLongSteps && tiling.sharesGemm1Evenly();
 }
 
-/// Whether blocks end that the sums can do without, so that blocks of the next
-/// launch begin there. The others have twice as much to read, which takes
-/// longer than it gains with many tokens, and with half tiles, whose launches
-/// are short, sooner.
+/// Selects fewer reducers if that is faster. CTAs that do not reduce exit
+/// early, so that CTAs of the next launch start there. Each reducer reads twice
+/// the partial sums. With many tokens that costs more than it gains. With
+/// 128-row tiles, whose launches are short, this limit is lower.
 void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
   int64_t most = draft.form.isWhole() ? kWholeTokens : kHalfTokens;
   if (!problem.hasGemm1() || draft.tokens > most ||
       tiling.fewReducers >= tiling.ranges)
     return;
   draft.reducers = tiling.fewReducers;
-  // With a few blocks of no work evenly among the others, half of the ranges
-  // gain twice as much in chains; neither do other numbers of them, nor such
-  // blocks behind the others. With few tokens sums take too little time.
+  // A few idle CTAs, spread evenly over the grid, double the gain of half of
+  // the reducers in chains of launches. Other numbers of reducers, or idle CTAs
+  // at the end of the grid, do not. With few tokens the sums take too little
+  // time.
   bool isEven = draft.form.isWhole() && tiling.tiles1 == draft.blocks &&
                 tiling.getUnits() == draft.blocks;
   int64_t idle = gpu.multiprocessors - draft.blocks;
@@ -602,9 +608,9 @@ void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
   }
 }
 
-/// A ring of tokens whose stages are a power of two, where the copying warps
-/// would spill: the next larger one, or with many tokens the smaller one, which
-/// leaves room for weights.
+/// Rounds the number of token stages to a power of two where the producer warps
+/// would spill. It rounds up, or down with many tokens, which leaves shared
+/// memory for weights.
 void DecodeSelector::keepRegisters(Draft &draft,
                                    const DecodeTiling &tiling) const {
   bool isRagged = tiling.longBlocks > 0 || tiling.waitsLate(draft.get());

@@ -356,9 +356,9 @@ static int64_t getLaunches(const MlpProblem &problem, int64_t rows,
   return canShare(problem) && rows == 256 && splitK > 1 ? 1 : 2;
 }
 
-/// Sums of others are added to all of the own ones, which leaves no registers
-/// for hidden units that are not rounded to bf16 pairs, for a division, or for
-/// the bounds of ragged tiles.
+/// Whether stream-K fits into the registers. The partial sums of other CTAs are
+/// added while all own sums are live. No registers remain for hidden units that
+/// are not rounded to bf16 pairs, for divisions, or for bounds of ragged tiles.
 static bool canBeEven(const MlpProblem &problem) {
   return canShare(problem) && problem.roundsAt("up") &&
          (!problem.isGated() || problem.roundsAt("gate")) &&
@@ -406,9 +406,9 @@ static int64_t selectGroup(const MlpProblem &problem, bool streamK) {
   return streamK && 32 * bytes <= kKeptBytes ? 32 : 16;
 }
 
-/// Token tiles from which on pairs of blocks share weights: a third less comes
-/// from L2, and the power of that is left for the clock. With fewer tokens,
-/// what blocks wait for each other takes longer.
+/// Minimum number of token tiles for clusters of two CTAs that share weights.
+/// Clusters read a third less from L2, and the saved power raises the clock.
+/// With fewer tokens, the wait of the CTAs for each other costs more.
 static constexpr int64_t kLeastPaired = 16;
 
 /// Clusters of two for an even schedule, if no block of a pair is in vain.

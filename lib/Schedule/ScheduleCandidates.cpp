@@ -61,9 +61,9 @@ static bool differInReducers(tile::ScheduleAttr a, int64_t rows, int64_t splitK,
                  : (a.getReducers() > 0) != (reducers > 0);
 }
 
-/// In how many fields two schedules differ. A grid follows from how the last
-/// product is cut, so that both together count once; what a schedule cannot
-/// have does not count.
+/// Number of fields in which two schedules differ. The grid follows from the
+/// split of GEMM2, so that both count as one field. Fields that a schedule
+/// cannot have are not counted.
 static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
   bool sameCut =
       a.getGemm2TileM() == b.getGemm2TileM() && a.getSplitK() == b.getSplitK();
@@ -335,9 +335,9 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
   auto decode = cast<tile::ScheduleAttr>(choice);
   std::vector<Candidate> candidates =
       DecodeEnumerator(*problem, decode, gpu).enumerate();
-  // Everything else follows from the height of GEMM1's tiles. How
-  // heights compare is what the model knows least, by up to 10 %: what it would
-  // choose with another one comes right behind the choice.
+  // All other fields follow from `gemm1_tile_m`. The model compares tile
+  // heights least accurately, with errors of up to 10 %. Its choice for each
+  // other height therefore follows directly after its best choice.
   for (int64_t rows : {256, 192, 128, 0}) {
     if (rows == (decode.getSwapAB() ? 0 : decode.getGemm1TileM()))
       continue;

@@ -12,10 +12,10 @@ using namespace fuse;
 /// Ends of the ranges whose kernels have weights as the left operand.
 static constexpr int64_t kDecodeBounds[] = {8, 16, 32, 64, 128, 192, 256};
 
-/// A range goes on while its schedule is expected to take at most so much
-/// longer than the best one. Less would be within the error of the model and
-/// make kernels for nothing. Up to eight token tiles, one more is a large part
-/// of the time, so that what is lost shows as a step.
+/// Maximum ratio of a schedule's expected time to the best one, within one
+/// token range. A lower ratio is within the error of the model and adds kernels
+/// without a gain. Up to eight token tiles, one more tile is a large part of
+/// the time, so the ratio is lower.
 static double getTolerance(int64_t tokens) {
   return tokens <= 8 * kTokenTile ? 1.01 : 1.05;
 }

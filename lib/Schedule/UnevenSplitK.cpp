@@ -1,12 +1,12 @@
-//===- UnevenSplitK.cpp - What blocks with ranges wait for ----------------===//
+//===- UnevenSplitK.cpp - Estimated time of uneven split-K ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts the time of a launch of both products whose last one has ranges, in
-// k-steps: when each semaphore of hidden units is there, and from that, when
-// each block is through with its range.
+// Estimates the time of a launch of both products whose GEMM2 uses split-K, in
+// k-steps. It computes when each semaphore of hidden units completes, and from
+// that when each CTA finishes its K-slice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,18 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One persistent launch: [residual add] [norm] [quantize], GEMM1,
-// activation, [quantize], GEMM2 [residual add]. Weights are the left
-// operand of every product and tokens the right one, so that few tokens waste
-// nothing. `fuse.norm_linear` is the same kernel without GEMM1.
+// One persistent launch: [residual add] [norm] [quantize], GEMM1, activation,
+// [quantize], GEMM2 [residual add]. Weights are the left operand of every
+// product and tokens the right one, so few tokens do not waste rows of a tile.
+// `fuse.norm_linear` uses the same kernel without GEMM1.
 //
-//   warp 0       streams weights and never looks at a phase boundary: those of
-//                GEMM2 are in flight before the hidden layer
-//                exists;
-//   warp 1       streams tokens; it alone waits for the semaphores on which
-//   blocks
-//                meet;
-//   warps 4-11   two warpgroups: norm, products, epilogues, sums.
+//   warp 0       streams weights across phase boundaries: the weights of GEMM2
+//                are in flight before the hidden units exist;
+//   warp 1       streams tokens. It is the only producer warp that waits for
+//                the semaphores between CTAs;
+//   warps 4-11   two consumer warpgroups: norm, products, epilogues and
+//                split-K reduction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,11 +53,10 @@ static Workspace getWorkspace(const MlpProblem &p, ScheduleAttr s,
                               const DecodeTiling &tiling) {
   WorkspaceLayout layout;
   Workspace w;
-  // What must be zero before the first launch comes first: semaphores, and
-  // partial sums that are found by looking at them. A kernel has a ticket, the
-  // semaphore of the norm, one for each part of a range, one for each warp of a
-  // unit, one that late blocks wait for, and those on which blocks count their
-  // stages.
+  // Data that must be zero before the first launch comes first: semaphores and
+  // tagged partial sums. The semaphores of a kernel are a ticket, one for the
+  // norm, one per part of a K-slice and one per warp of a unit. Late CTAs wait
+  // for one more. With a straggler limit, two more count the stages of CTAs.
   int64_t lines = 2 + tiling.parts * tiling.ranges +
                   tiling.tiles2 * kMathWarps + tiling.waitsLate(s) +
                   (s.getStragglerInFlight() ? 2 : 0);
@@ -131,11 +129,11 @@ Value DecodeKernelBuilder::rangeSteps() {
              sub(c(tiling.steps2), mul(range, tiling.stepsPerRange)));
 }
 
-/// Numbers the blocks anew where those with tiles of GEMM1 keep the
-/// memory busy alone, or are all that have anything to do. Runs of 8 or 16
-/// neighbors get multiprocessors on one side of the chip, and each side has
-/// half of the bandwidth. So those without tiles lie evenly among the others,
-/// at another place in every eight.
+/// Renumbers CTAs so that CTAs without a GEMM1 tile are spread evenly over the
+/// grid. This applies if CTAs with a tile saturate HBM alone, or if only they
+/// have work. Runs of 8 or 16 neighboring CTAs are placed on one side of the
+/// chip, which has half of the bandwidth. The position therefore changes in
+/// every group of eight.
 Value DecodeKernelBuilder::placeBlock(Value index) {
   int64_t blocks = s.getBlocks(), busy = tiling.gemm1Blocks;
   if (part != Part::Both || !tiling.spreadsLate(s))

@@ -10,11 +10,11 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// Accumulators of 64 rows each over `stages` stages of weights, each with
-/// `stepsPerStage` k-steps of all rows of a block. One group of products stays
-/// in flight; what it does not read is released. The last `kept` token stages
-/// are left for the caller to release. `meanwhile` is activated during the
-/// first steps. Of swapped operands, a warpgroup has 64 tokens and all rows.
+/// Accumulators of 64 rows each over `stages` stages of weights. Each stage has
+/// `stepsPerStage` k-steps of all rows of a CTA. One wgmma group stays in
+/// flight; stages that it does not read are released. The caller releases the
+/// last `kept` token stages. `meanwhile` is activated during the first k-steps.
+/// With swap-AB, a warpgroup has 64 tokens and all rows.
 SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
                                                  int64_t stepsPerStage,
                                                  int64_t accs, int64_t kept,
@@ -255,9 +255,9 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemEpilogue,
   padHidden(tileIndex);
 }
 
-/// Zeros where the last k-step goes on behind the last tile, which may be half
-/// of one: whatever lies there times the zeros of the weights could be no
-/// number.
+/// Stores zeros where the last k-step extends past the last tile, which may be
+/// half of a tile. Uninitialized memory could hold NaN, and NaN times the zero
+/// weights is NaN.
 void DecodeKernelBuilder::padHidden(Value tileIndex) {
   int64_t from = tiling.tiles1 * tiling.hiddenPerTile;
   int64_t units = 16 / elementBytes, perRow = (wholeSteps(from) - from) / units;
@@ -277,9 +277,9 @@ void DecodeKernelBuilder::padHidden(Value tileIndex) {
   }
 }
 
-/// Where a token's element lies in the workspace: k-steps follow each other,
-/// 128 bytes of every token, with the swizzle of a stage applied. A plain bulk
-/// copy of a k-step is a valid operand then.
+/// Index of a token's element in the workspace. K-steps are consecutive, with
+/// 128 bytes per token and the swizzle of a stage. A plain bulk copy of a
+/// k-step is therefore a valid operand.
 Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
   Value byte = mul(column, elementBytes);
   Value chunk =
@@ -289,10 +289,10 @@ Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
   return div(at, elementBytes);
 }
 
-/// Where a byte of a token's hidden units is in shared memory: pieces of 16
-/// bytes are moved like a swizzle would. A warp stores one value of four even
-/// or four odd tokens and of four pieces at a time; those of two tokens lie in
-/// different banks then.
+/// Offset of a byte of a token's hidden units in shared memory. Pieces of 16
+/// bytes are permuted like a swizzle. A warp stores one value of four even or
+/// four odd tokens and of four pieces at a time. The permutation puts the
+/// values of two tokens into different banks.
 Value DecodeKernelBuilder::placeOf(Value byte, Value token, int64_t rowBytes) {
   auto flip = [&](Value x, Value y) -> Value {
     return arith::XOrIOp::create(b, loc, x, y);

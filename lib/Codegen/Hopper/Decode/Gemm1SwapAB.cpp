@@ -1,4 +1,4 @@
-//===- Gemm1SwapAB.cpp - Decode kernels: tokens on the left ---------------===//
+//===- Gemm1SwapAB.cpp - Decode kernels: swap-AB GEMM1 --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -4,14 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Three quarters of a packed tile for each block, where halves would be two for
-// some blocks and one for the others, and whole tiles too few. A warpgroup has
-// one quarter of the pair, and half of the tokens of the single one: as much as
-// the other, in 96 accumulators of a thread with 128 tokens.
+// Tiles of 192 rows, three quarters of a packed tile of 256 rows, one per CTA.
+// With 128 rows some CTAs would have two tiles and others one; with 256 rows
+// there would be too few tiles. Two of the three quarters form a pair. Each
+// warpgroup computes one quarter of the pair, and half of the tokens of the
+// single quarter. Both have equal work: 96 accumulators per thread with 128
+// tokens.
 //
-// A stage of weights is 16 KB, of which a k-step of the pair takes one. The
-// single quarters of two k-steps share another, so that the ring does not
-// change for GEMM2: pair, both single ones, the next pair.
+// A stage of weights is 16 KB and holds one k-step of the pair. The single
+// quarters of two k-steps share another stage, so the pipeline keeps its form
+// for GEMM2. The order is pair, both single quarters, next pair.
 //
 //===----------------------------------------------------------------------===//
 

@@ -141,12 +141,13 @@ Value DecodeKernelBuilder::countBytes(Value use) {
   return select(less(use, uses1), c(first), c(last));
 }
 
-/// Whether a block is behind the others. It counts a stage on a semaphore
-/// before it requests it, and looks at what all had counted by then before the
-/// next one, so that no request waits for that. No launch resets the
-/// semaphores, to which each launch adds as much. Where launches overlap, or a
-/// semaphore begins anew, a block may get the wrong share for a while, and the
-/// same result.
+/// Whether a CTA is a straggler: it has requested fewer stages of weights than
+/// the average of all CTAs. A CTA counts a stage on a semaphore before it
+/// requests the stage. It compares with the count that it read one stage
+/// earlier, so that no request waits for the read. No launch resets the
+/// semaphores, because each launch adds the same amount. If launches overlap or
+/// a semaphore restarts, a CTA may get a wrong limit for a while. The result
+/// stays the same.
 DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t blocks = tiling.gemm1Blocks, units = tiling.getUnits();

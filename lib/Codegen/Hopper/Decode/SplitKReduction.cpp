@@ -54,9 +54,9 @@ void DecodeKernelBuilder::placeAdders() {
   adder = div(turn, tiling.ranges);
 }
 
-/// A warp needs only the same warp of the other ranges. Where it looks for
-/// their sums anyway, arrivals order nothing: they spare looks in vain, which
-/// bring what the launch before has left from device memory.
+/// Each warp waits only for the same warp of the other K-slices. With tagged
+/// partial sums the arrival is only a hint: it avoids polls of stale lines that
+/// the previous launch left in HBM.
 void DecodeKernelBuilder::meet() {
   WarpSyncOp::create(b, loc);
   Value index = add(add(mul(tile2, kMathWarps), warpIndex),

@@ -41,11 +41,12 @@ int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
   return std::min(distance * (action + 1), shadows) - 1;
 }
 
-/// k-steps at the end of a tile for which the first warpgroup has the tensor
-/// cores alone, so that it stores, exchanges or rounds its sums while the
-/// second one multiplies. These stages are there by then; with one more, the
-/// first would wait for a stage that the second has not released. Rounding the
-/// sums of GEMM1 takes long enough only where scales come with it.
+/// Number of k-steps at the end of a tile in which the first warpgroup has the
+/// tensor cores alone. It then stores, exchanges or rounds its sums while the
+/// second warpgroup multiplies. The stages of these k-steps have arrived by
+/// then. With one more, the first warpgroup would wait for a stage that the
+/// second has not released. For GEMM1, rounding takes long enough only with
+/// scales.
 int64_t PrefillKernelBuilder::getLead() const {
   return phase == &last || p.isF8() ? s.getStages() - 1 : 0;
 }
@@ -162,8 +163,8 @@ void PrefillKernelBuilder::finishWaiting(int64_t action,
                Rounded::fromPairs(pairs, p.isGated()));
 }
 
-/// The warp has stored its hidden units of the tile with that number. It leaves
-/// it to a warp with nothing else to do to tell other blocks: that waits for
+/// Marks the hidden units of the tile numbered `turn` as stored by this warp.
+/// Another warp without work signals other CTAs, because the signal waits for
 /// all stores.
 void PrefillKernelBuilder::announce(Value turn) {
   if (!isJoint())
@@ -191,9 +192,8 @@ void PrefillKernelBuilder::keep(
   WarpSyncOp::create(b, loc);
 }
 
-/// Where a unit lies takes divisions, for which there is time during the main
-/// loop, and registers, for which there is none: the warp has it in shared
-/// memory.
+/// Keeps the position of a unit in shared memory. Computing it needs divisions,
+/// for which the main loop has time, but no registers are free for the result.
 void PrefillKernelBuilder::keepPlace(const Unit &unit) {
   keep({{Place::TokenTile, unit.tokenTile}, {Place::Tile, unit.tile}});
 }
@@ -531,10 +531,10 @@ int64_t PrefillKernelBuilder::getShareSize() const {
   return llvm::divideCeil(2 * numBlocks(), product().ranges);
 }
 
-/// What the range itself has of its share. Registers have no index, so that
-/// every range's share is looked at; with more ranges than a few, that would
-/// cost more than to store and load the own share too. So would the registers,
-/// where outputs have something added.
+/// Partial sums of its own share that a K-slice keeps in registers. Registers
+/// cannot be indexed, so the code checks the share of every K-slice. With more
+/// than a few K-slices, this costs more than storing and loading the own share.
+/// The registers also cost more if the outputs have an addend.
 SmallVector<PrefillKernelBuilder::Values>
 PrefillKernelBuilder::getShare(const Unit &unit, ArrayRef<Value> sums) {
   constexpr int64_t kFewRanges = 4;
@@ -619,9 +619,10 @@ PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
   return total;
 }
 
-/// Every range sums up its share of the blocks, its own first and then the
-/// others' round from there, so that the result does not depend on which one is
-/// early.
+/// Each K-slice reduces its share of the 64-row blocks. The order of the sum is
+/// fixed: the own partial sums first, then those of the next K-slices,
+/// cyclically. The result therefore does not depend on which CTA finishes
+/// first.
 void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
                                        ArrayRef<Values> own) {
   int64_t blocks = 2 * numBlocks(), ranges = product().ranges;

@@ -4,22 +4,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A launch for [residual add] [norm] [quantize], then one for GEMM1,
-// activation, [quantize], GEMM2 and [residual add], or one for each
-// product. Tokens are the left operand of the products, weights the right one,
-// in the packing of the decode kernel. A block is persistent and goes round the
-// tiles:
+// One launch for [residual add] [norm] [quantize]. A second launch computes
+// GEMM1, activation, [quantize], GEMM2 and [residual add], or each product has
+// its own launch. Tokens are the left operand of the products. Weights are the
+// right operand, packed as for the decode kernel. The kernel is persistent:
+// each CTA loops over tiles with these roles:
 //
-//   warp 0       fills the ring: a k-step of a tile of tokens and of a tile of
-//                weights in each stage;
-//   warp 1       tells other blocks of hidden units that are stored, when both
-//                products share a launch; in pairs of blocks, warps 0 and 1
-//                have each other's part;
-//   warps 2, 3   prepare tokens of later groups, where the norm's kernel leaves
-//                these to them;
-//   warps 4-11   two warpgroups with 64 tokens each: products, epilogues. The
-//                hidden units of a tile are activated while the tensor cores
-//                are at the first k-steps of the next one.
+//   warp 0       fills the pipeline: each stage holds one k-step of a token
+//                tile and of a weight tile;
+//   warp 1       signals stored hidden units to other CTAs if both products
+//                share a launch. In clusters of two CTAs, warps 0 and 1
+//                exchange these roles;
+//   warps 2, 3   normalize the tokens of later groups if the norm kernel leaves
+//                them to this launch;
+//   warps 4-11   two consumer warpgroups with 64 tokens each: products and
+//                epilogues. The activation of a tile overlaps with the first
+//                k-steps of the next tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -203,9 +203,9 @@ void PrefillKernelBuilder::enter(Phase &next) {
     phase->firstUnit = sub(c(getStride() - 1), phase->firstUnit);
 }
 
-/// Token tiles of a group go first, then tiles of weights, then groups: blocks
-/// that run together share few tokens and few weights. A cluster has one unit,
-/// with neighboring token tiles.
+/// Position of a unit. Token tiles of a group vary fastest, then weight tiles,
+/// then groups, so that concurrent CTAs share few tokens and few weights. A
+/// cluster has one unit with neighboring token tiles.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
   if (product().isStreamK)
     return locatePiece(unit);
@@ -315,9 +315,9 @@ void PrefillKernelBuilder::copyTokens(const Unit &unit, Value step,
       mul(unit.tokenTile, kTokenTile), stage, CachePolicy::Normal);
 }
 
-/// Fetches weights into L2 some k-steps before their copy: the ring is as deep
-/// as the latency of L2, not as that of device memory. Of the blocks that share
-/// a tile of weights, the one with the first token tile does it.
+/// Prefetches weights into L2 some k-steps before their copy. The depth of the
+/// pipeline covers only the latency of L2, not of HBM. Of the CTAs that share a
+/// weight tile, the one with the first token tile issues the prefetch.
 void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
                                  Value step) {
   if (product().getTokenTiles(s.getTokens()) < kSharers)
@@ -555,9 +555,9 @@ void PrefillKernelBuilder::buildProducts() {
     GridDependencyOp::create(b, loc, Dependency::Launch);
   SpecializeOp roles = makeRoles();
   b.createBlock(&roles.getRoles()[0]);
-  // Warps 0, 4 and 8 share a quarter of the multiprocessor. Where all that a
-  // block copies and releases is the other one's too, the first warps of the
-  // warpgroups, which products wait for, do without the copying warp there.
+  // Warps 0, 4 and 8 share one quarter of the SM. In a cluster of two CTAs, the
+  // copying warp moves to another quarter. It then does not delay the first
+  // warp of each warpgroup, which the products wait for.
   int64_t copier = s.getCluster() > 1 ? 32 : 0;
   when(equal(id(IdKind::Thread), copier), [&] { stream(); });
   if (part == Part::Both)
@@ -573,10 +573,9 @@ void PrefillKernelBuilder::buildProducts() {
     ClusterBarrierOp::create(b, loc);
 }
 
-/// The shared memory that the kernel prefers, in per cent of the most. A
-/// multiprocessor has to be idle to divide its memory anew, so that a norm
-/// leaves it as the products need it that overlap with it. With many threads it
-/// wants the cache instead.
+/// Preferred shared memory, in percent of the maximum. An SM must be idle to
+/// change its carveout. A norm therefore keeps the carveout of the products
+/// that overlap with it. A norm with many threads prefers the L1 cache.
 std::optional<int64_t> PrefillKernelBuilder::getCarveout() const {
   constexpr int64_t kFewThreads = 1024;
   if (!isNorm() || !s.getDependent() ||

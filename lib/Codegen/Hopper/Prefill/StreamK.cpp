@@ -1,18 +1,19 @@
-//===- StreamK.cpp - Prefill kernels: even GEMM2 ------------------===//
+//===- StreamK.cpp - Prefill kernels: stream-K GEMM2 ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks have whole tiles of GEMM1, some of them one more than
-// others, and GEMM2 makes up for it. A CTA group is a block for each
-// token tile: they go through the same weights at the same time. The k-steps of
-// all tiles of weights, one after the other, are cut into a k-interval for each
-// CTA group, so that a k-interval has the end of a tile, whole tiles, and the
-// beginning of another, or the middle of one. The beginning goes first: its
-// sums are of use to another block, which has the end of the tile last. Where
-// such CTA groups would leave many blocks over, a CTA group is one block, or a
-// cluster, and k-intervals go through the tiles of all tokens and weights.
+// CTAs have whole tiles of GEMM1, and some have one more than others. Stream-K
+// balances this in GEMM2. A CTA group has one CTA per token tile, and its CTAs
+// read the same weights at the same time. The k-steps of all weight tiles form
+// one sequence, which is cut into one K-interval per CTA group. A K-interval
+// covers the end of a tile, whole tiles and the beginning of another tile, or
+// only the middle of a tile. A CTA computes the beginning of a tile first, and
+// the end of another tile last. The CTA with the end of a tile adds the sums of
+// its beginning, which are therefore early. If such groups would leave many
+// CTAs idle, a group is one CTA or one cluster. K-intervals then run over the
+// tiles of all tokens and weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -222,10 +223,10 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
   either(equal(unit.to, product().steps), finish, leave);
 }
 
-/// Whether the outputs of a whole tile wait, in half as many registers as its
-/// sums take, until the next piece is under way. Bounds of outputs, and what is
-/// added to them, would take more; so would blocks without a pair, which serve
-/// all numbers of tokens up to many and then spill.
+/// Whether the outputs of a whole tile wait until the next fragment has
+/// started. They need half of the registers of the sums. Bounds checks and
+/// addends of the outputs would need more registers. Kernels without clusters
+/// would spill, because they serve a range of token counts.
 bool PrefillKernelBuilder::storesLater() const {
   return product().isStreamK && s.getCluster() > 1 && places &&
          p.outputs.size() == 1 && p.outputs[0].rows % product().rows == 0 &&

@@ -1,12 +1,12 @@
-//===- RowKernel.cpp - Kernels that take rows one by one ------------------===//
+//===- RowKernel.cpp - Kernels that process rows independently ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// fuse.norm_quantize and fuse.act_quantize. They read and write each element
-// once, so that all they can do is keep device memory busy: 16 bytes for each
-// access, and several of them in flight.
+// Kernels of fuse.norm_quantize and fuse.act_quantize. They read and write each
+// element once, so HBM bandwidth limits them. Each access has 16 bytes, and
+// several accesses are in flight per thread.
 //
 //===----------------------------------------------------------------------===//
 
