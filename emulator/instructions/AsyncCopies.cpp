@@ -453,7 +453,7 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
                     std::to_string(copy->bytes));
   uint64_t address = thread.get(operands[2]) + thread.get(operands[3]);
   copy->rows = {{address, 0, sourceBytes, copy->bytes}};
-  // These are not business of the async proxy.
+  // The async proxy does not order these.
   if (sourceBytes != 0) {
     (void)machine.global(address, sourceBytes, copy->bytes);
     machine.getRaces().read(thread, Place(address), sourceBytes);

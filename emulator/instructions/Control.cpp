@@ -392,7 +392,7 @@ void decodeDependents(const ParsedInstruction &parsed, Instruction &result) {
   result.execute = which == 0 ? waitForLaunch : launchDependents;
 }
 
-/// Registers are not limit here.
+/// Registers are not limited here.
 void decodeRegisters(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   bool isWhole = parts.takeOne({"inc", "dec"}) >= 0 && parts.take("sync") &&

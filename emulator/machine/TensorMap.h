@@ -57,7 +57,7 @@ int encodeTensorMap(void *result, int type, unsigned rank, uint64_t address,
                     const unsigned *box, const unsigned *steps, int interleave,
                     int swizzle, int promotion, int fill, std::string &what);
 
-/// Throws Fault where `bytes` are not tensor map.
+/// Throws Fault where `bytes` are not a tensor map.
 TensorMap readTensorMap(const void *bytes);
 
 /// Where a byte of a box is that would be at `offset` in shared memory without

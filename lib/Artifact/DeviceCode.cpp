@@ -77,7 +77,7 @@ private:
   /// Functions that the scheduled path takes as a whole.
   llvm::StringSet<> done;
   /// The scheduled ops in `portable`.
-  SmallVector<MixedOp> mixedOps;
+  SmallVector<HybridOp> mixedOps;
   /// Modules by the names of their binaries; generated code has none.
   llvm::StringMap<size_t> moduleIndices;
   /// Modules by their only kernel, of the scheduled path.
@@ -256,7 +256,7 @@ void DeviceCompiler::takeMixed(ModuleOp planned) {
     SmallVector<tile::LaunchOp> launches;
     planned.lookupSymbol(name)->walk(
         [&](tile::LaunchOp launch) { launches.push_back(launch); });
-    if (!lowerMixedOps(*clone, mixedOps))
+    if (!lowerHybridOps(*clone, mixedOps))
       continue;
     for (tile::LaunchOp launch : launches)
       (void)useKernel(launch, modules);
@@ -437,7 +437,7 @@ llvm::Error DeviceCompiler::addPortable(json::Object plan,
     launch["module"] = getPlace(module);
   }
   if (isMixed) {
-    auto mixed = writeMixedPlan(plan, mixedOps, [&](StringRef kernel) {
+    auto mixed = writeHybridPlan(plan, mixedOps, [&](StringRef kernel) {
       return getPlace(kernelIndices.lookup(kernel));
     });
     if (!mixed)

@@ -139,10 +139,10 @@ static std::optional<std::vector<TileOp>> getTileOps(func::FuncOp function) {
   return numLaunches == all ? std::optional(std::move(ops)) : std::nullopt;
 }
 
-static MixedOp describe(const TileOp &op) {
-  MixedOp described{op.replaced[0]->getLoc(), op.operands.size(), {}};
+static HybridOp describe(const TileOp &op) {
+  HybridOp described{op.replaced[0]->getLoc(), op.operands.size(), {}};
   for (const auto &[bound, launches] : op.ranges) {
-    MixedRange range{bound, {}};
+    HybridRange range{bound, {}};
     for (tile::LaunchOp launch : launches) {
       SmallVector<unsigned> operands;
       for (Value input : launch.getInputs())
@@ -233,7 +233,8 @@ static void lower(const TileOp &op, int64_t index, IRMapping &made) {
     replaced->erase();
 }
 
-bool fuse::lowerMixedOps(func::FuncOp function, SmallVectorImpl<MixedOp> &ops) {
+bool fuse::lowerHybridOps(func::FuncOp function,
+                          SmallVectorImpl<HybridOp> &ops) {
   std::optional<std::vector<TileOp>> found = getTileOps(function);
   if (!found || found->empty())
     return false;
@@ -253,10 +254,10 @@ bool fuse::lowerMixedOps(func::FuncOp function, SmallVectorImpl<MixedOp> &ops) {
 
 namespace {
 
-class MixedPlanWriter {
+class HybridPlanWriter {
 public:
-  MixedPlanWriter(const json::Object &plan, ArrayRef<MixedOp> ops,
-                  llvm::function_ref<size_t(StringRef)> getModule)
+  HybridPlanWriter(const json::Object &plan, ArrayRef<HybridOp> ops,
+                   llvm::function_ref<size_t(StringRef)> getModule)
       : plan(plan), ops(ops), getModule(getModule), writer(packed) {}
 
   Expected<json::Object> write();
@@ -265,7 +266,7 @@ private:
   /// A launch of the portable path, or in `op` what it stands for.
   struct Entry {
     json::Object launch;
-    const MixedOp *op = nullptr;
+    const HybridOp *op = nullptr;
     /// Operands and results of the op, and its number of tokens.
     SmallVector<json::Object> tensors;
     json::Value tokens = nullptr;
@@ -273,7 +274,7 @@ private:
     SmallVector<WorkspaceParts> parts;
   };
 
-  WorkspaceParts getParts(const MixedRange &range);
+  WorkspaceParts getParts(const HybridRange &range);
   void readLaunches();
   void findBounds();
   size_t getRange(const Entry &entry, int64_t tokens) const;
@@ -282,7 +283,7 @@ private:
   json::Object writeAlternative(int64_t upTo);
 
   const json::Object &plan;
-  ArrayRef<MixedOp> ops;
+  ArrayRef<HybridOp> ops;
   llvm::function_ref<size_t(StringRef)> getModule;
   json::Array packed;
   TilePlanWriter writer;
@@ -307,7 +308,7 @@ static void moveBuffer(json::Object &argument) {
 }
 
 /// Kernels leave words as launches of the same kernels want to find them.
-WorkspaceParts MixedPlanWriter::getParts(const MixedRange &range) {
+WorkspaceParts HybridPlanWriter::getParts(const HybridRange &range) {
   std::string kernels;
   for (const MixedLaunch &launch : range.launches)
     kernels += launch.kernel + " ";
@@ -321,7 +322,7 @@ WorkspaceParts MixedPlanWriter::getParts(const MixedRange &range) {
   return parts;
 }
 
-void MixedPlanWriter::readLaunches() {
+void HybridPlanWriter::readLaunches() {
   for (const json::Value &value : *plan.getArray("launches")) {
     Entry entry;
     entry.launch = *value.getAsObject();
@@ -335,7 +336,7 @@ void MixedPlanWriter::readLaunches() {
       // A number of tokens that is known is a value, others are sizes.
       const json::Value *size = tokens.get("size");
       entry.tokens = size ? *size : *tokens.get("value");
-      for (const MixedRange &range : entry.op->ranges)
+      for (const HybridRange &range : entry.op->ranges)
         entry.parts.push_back(getParts(range));
     }
     entries.push_back(std::move(entry));
@@ -344,7 +345,7 @@ void MixedPlanWriter::readLaunches() {
 
 /// Alternatives are by one number of tokens. Where others have ranges of their
 /// own, which a function seldom has, the last of them serves all.
-void MixedPlanWriter::findBounds() {
+void HybridPlanWriter::findBounds() {
   int64_t most = INT64_MAX;
   for (const Entry &entry : entries) {
     if (!entry.op)
@@ -357,7 +358,7 @@ void MixedPlanWriter::findBounds() {
       limited.push_back(dispatched);
     }
     if (entry.tokens == dispatched) {
-      for (const MixedRange &range : entry.op->ranges)
+      for (const HybridRange &range : entry.op->ranges)
         bounds.insert(range.upTo);
       continue;
     }
@@ -376,22 +377,22 @@ void MixedPlanWriter::findBounds() {
       limited.push_back(entry.tokens);
 }
 
-size_t MixedPlanWriter::getRange(const Entry &entry, int64_t tokens) const {
-  ArrayRef<MixedRange> ranges = entry.op->ranges;
+size_t HybridPlanWriter::getRange(const Entry &entry, int64_t tokens) const {
+  ArrayRef<HybridRange> ranges = entry.op->ranges;
   if (entry.tokens != dispatched)
     return ranges.size() - 1;
   return llvm::find_if(
              ranges,
-             [&](const MixedRange &range) { return tokens <= range.upTo; }) -
+             [&](const HybridRange &range) { return tokens <= range.upTo; }) -
          ranges.begin();
 }
 
 /// Where the parts of the workspace of an op are. Ops run one after the other
 /// and leave nothing there, so that those with the same sizes have the same
 /// buffers.
-SmallVector<int64_t> MixedPlanWriter::addBuffers(const Entry &entry,
-                                                 size_t range,
-                                                 json::Array &workspace) const {
+SmallVector<int64_t>
+HybridPlanWriter::addBuffers(const Entry &entry, size_t range,
+                             json::Array &workspace) const {
   size_t begin = 1 + plan.getArray("workspace")->size();
   SmallVector<int64_t> buffers = {0};
   for (json::Value &size : entry.parts[range].getSizes(entry.tokens)) {
@@ -407,7 +408,7 @@ SmallVector<int64_t> MixedPlanWriter::addBuffers(const Entry &entry,
   return buffers;
 }
 
-json::Object MixedPlanWriter::writeAlternative(int64_t upTo) {
+json::Object HybridPlanWriter::writeAlternative(int64_t upTo) {
   json::Array workspace = *plan.getArray("workspace"), launches;
   workspace.insert(workspace.begin(), zeroed);
   for (const Entry &entry : entries) {
@@ -442,7 +443,7 @@ json::Object MixedPlanWriter::writeAlternative(int64_t upTo) {
                       {"launches", std::move(launches)}};
 }
 
-Expected<json::Object> MixedPlanWriter::write() {
+Expected<json::Object> HybridPlanWriter::write() {
   readLaunches();
   findBounds();
   json::Array alternatives;
@@ -465,7 +466,7 @@ Expected<json::Object> MixedPlanWriter::write() {
 }
 
 Expected<json::Object>
-fuse::writeMixedPlan(const json::Object &plan, ArrayRef<MixedOp> ops,
-                     llvm::function_ref<size_t(StringRef)> getModule) {
-  return MixedPlanWriter(plan, ops, getModule).write();
+fuse::writeHybridPlan(const json::Object &plan, ArrayRef<HybridOp> ops,
+                      llvm::function_ref<size_t(StringRef)> getModule) {
+  return HybridPlanWriter(plan, ops, getModule).write();
 }

@@ -32,16 +32,16 @@ struct MixedLaunch {
 };
 
 /// The launches of a scheduled op up to a number of tokens.
-struct MixedRange {
+struct HybridRange {
   int64_t upTo;
   llvm::SmallVector<MixedLaunch> launches;
 };
 
 /// A scheduled op. The first operand has a row for each token.
-struct MixedOp {
+struct HybridOp {
   mlir::Location loc;
   size_t numOperands;
-  llvm::SmallVector<MixedRange> ranges;
+  llvm::SmallVector<HybridRange> ranges;
 };
 
 /// Replaces tile launches and dispatches in a function on tensors by launches
@@ -49,16 +49,16 @@ struct MixedOp {
 /// `ops`, to which the op is added; its operands are those of the op, results,
 /// and the number of tokens. False, and nothing is changed, where launches can
 /// not stand among others: packed weights have to be arguments.
-bool lowerMixedOps(mlir::func::FuncOp function,
-                   llvm::SmallVectorImpl<MixedOp> &ops);
+bool lowerHybridOps(mlir::func::FuncOp function,
+                    llvm::SmallVectorImpl<HybridOp> &ops);
 
 /// A plan in the form of the manifest in which the launches of `plan` that have
 /// an index `tile` have been replaced. Its buffers and launches come in one
 /// alternative for each range, or directly where there is one. `getModule`
 /// gives the number of the module that has a scheduled kernel.
 llvm::Expected<llvm::json::Object>
-writeMixedPlan(const llvm::json::Object &plan, llvm::ArrayRef<MixedOp> ops,
-               llvm::function_ref<size_t(llvm::StringRef)> getModule);
+writeHybridPlan(const llvm::json::Object &plan, llvm::ArrayRef<HybridOp> ops,
+                llvm::function_ref<size_t(llvm::StringRef)> getModule);
 
 } // namespace fuse
 

@@ -197,7 +197,7 @@ def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// More are not registers of one thread, and too many results to make.
+    /// Upper bound: a thread cannot hold more registers.
     static constexpr int64_t kMostElements = 256;
   }];
 }

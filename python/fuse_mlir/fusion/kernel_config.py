@@ -176,7 +176,7 @@ class KernelConfig(KernelMapping):
             model, compile
         )
         if not self.inherit_mapping:
-            # Layers that are not named are not news.
+            # Layers that are not named need no warning.
             for name in self.registered_layer_names.values():
                 self._mapping.setdefault(name, {})
         # Another model can be loaded with this object.

@@ -56,7 +56,7 @@ private:
   /// Of functions that take pointers instead of descriptors.
   static constexpr llvm::StringLiteral kPointersAttrName = "llvm.bareptr";
 
-  // HostKernelBuilder.cpp: phases and their arguments.
+  // KernelBuilder.cpp: phases and their arguments.
   mlir::NamedAttribute entry(llvm::StringRef name, int64_t value);
   mlir::NamedAttribute entry(llvm::StringRef name, llvm::StringRef value);
   void addArgument(Value &slot, mlir::Type element, Plan plan);
@@ -76,14 +76,14 @@ private:
   void begin(llvm::StringRef suffix, int64_t panels, int64_t tokensPerTask);
   void end();
 
-  // HostKernelBuilder.cpp: steps.
+  // KernelBuilder.cpp: steps.
   void startStep(const HostStep &step, size_t number);
   /// Says where the values of a step are: in results of the function, or in the
   /// workspace.
   void placeValues(const HostStep &step);
   void buildProblem();
 
-  // HostMaps.cpp: elementwise ops.
+  // Maps.cpp: elementwise ops.
   void buildMaps(llvm::ArrayRef<mlir::Operation *> maps);
   void buildMap(mlir::Operation *op,
                 llvm::DenseMap<mlir::Value, Value> &elements);
@@ -136,7 +136,7 @@ private:
   /// The sum of all lanes, in an order of its own.
   Value addLanes(Value vector);
 
-  // HostRows.cpp: the norm.
+  // Rows.cpp: the norm.
   void buildRows();
   void buildRow(Value row);
   /// Vectors of a row of `width` in order; what is left at the end has a mask.
@@ -145,7 +145,7 @@ private:
   void buildRowTasks(llvm::StringRef suffix,
                      llvm::function_ref<void(Value row)> body);
 
-  // HostProducts.cpp: the products.
+  // Products.cpp: the products.
   void buildHidden();
   void buildOutput(unsigned index);
   /// A loop over the tasks of a product; `finish` gets the index of a token,

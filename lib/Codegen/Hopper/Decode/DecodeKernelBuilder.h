@@ -19,7 +19,7 @@ constexpr int64_t kTileBarrier = 2;
 constexpr int64_t kShares = 8;
 
 /// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the
-/// arguments and the frame, DecodeStreams.cpp the copying warps, the other
+/// arguments and the frame, ProducerWarps.cpp the producer warps, the other
 /// files what the math warps do.
 class DecodeKernelBuilder : public ProductBuilder {
 public:

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With tokens as the left operand of GEMM1 each warpgroup reads 64
-// of them and all rows of the block, where with weights on the left both read
-// all tokens: with many tokens, less passes through shared memory for a row.
-// And a block may have any number of groups of 32 packed rows, so that widths
-// whose tiles are not whole number for each block are cut evenly.
+// Swap-AB: tokens are the left operand of GEMM1. Each warpgroup reads 64 tokens
+// and all weight rows of the block; with weights on the left, both warpgroups
+// read all tokens. With many tokens, swap-AB reads less shared memory for each
+// row. A block may have any number of groups of 32 packed rows, so widths that
+// do not give each CTA a whole number of tiles are split evenly.
 //
 // Groups follow each other in memory, but for the halves of a run: 16 rows of a
 // group are 64 rows behind the 16 others. A stage has the first halves of all

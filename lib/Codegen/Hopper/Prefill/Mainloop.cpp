@@ -307,9 +307,9 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
 
 /// Whether a block's last tile of GEMM1 cannot wait for its first
 /// unit of the last one: because there is none, or because blocks could wait
-/// for each other. The k-steps that shadow an epilogue must only need hidden
-/// units of tiles that are not block's last ones; those are the last `blocks`
-/// units of all.
+/// for each other. The k-steps that overlap an epilogue must only need hidden
+/// units of tiles that are not the last tile of any block. The last tiles are
+/// the last `blocks` units of all.
 Value PrefillKernelBuilder::mustFlush() {
   enter(last);
   // Of equal ranges, the one that needs most.

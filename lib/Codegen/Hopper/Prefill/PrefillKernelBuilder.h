@@ -14,7 +14,7 @@
 namespace fuse {
 
 /// Emits one of the kernels. PrefillKernel.cpp has the arguments, the frame
-/// and the warp that copies, PrefillProducts.cpp what the math warps do.
+/// and the warp that copies, Mainloop.cpp what the math warps do.
 class PrefillKernelBuilder : public ProductBuilder {
 public:
   enum class Part { Norm, First, Last, Both };
