@@ -76,7 +76,8 @@ def mutate_sources(mutants):
                 )
             start, end = found[0].span()
             line = texts[name].rfind("\n", 0, start) + 1
-            indent = re.match(r"\s*", texts[name][line:])[0]
+            rest = texts[name][line:]
+            indent = rest[: len(rest) - len(rest.lstrip())]
             new = edit["new"].strip().replace("MUTANT", switch)
             new = new.replace("\n", "\n" + indent)
             texts[name] = texts[name][:start] + new + texts[name][end:]
