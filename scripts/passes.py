@@ -32,7 +32,7 @@ PIPELINES = (
     "fuse-cpu-pipeline",
     "fuse-gpu-pipeline=chip=sm_90a",
     "fuse-hopper-pipeline",
-    "fuse-host-kernels-pipeline",
+    "fuse-cpu-kernels-pipeline",
     "fuse-linalg-pipeline",
 )
 # Passes of fuse in the list of all passes.

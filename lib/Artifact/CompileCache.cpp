@@ -6,7 +6,7 @@
 
 #include "fuse/Artifact/CompileCache.h"
 #include "fuse/IR/FuseOps.h"
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Container.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"

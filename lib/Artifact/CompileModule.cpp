@@ -7,15 +7,15 @@
 #include "fuse-c/Runtime.h"
 #include "fuse/Artifact/ArtifactDraft.h"
 #include "fuse/Artifact/Phase.h"
-#include "fuse/Conversion/FuseToHost/FuseToHost.h"
+#include "fuse/Conversion/FuseToCPU/FuseToCPU.h"
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Slots/SlotBinding.h"
-#include "fuse/Target/HostJIT.h"
-#include "fuse/Target/HostObject.h"
+#include "fuse/Target/CPUJIT.h"
+#include "fuse/Target/CPUObject.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
@@ -32,7 +32,7 @@ using llvm::Expected;
 namespace json = llvm::json;
 
 void fuse::registerCompilerTranslations(DialectRegistry &registry) {
-  registerHostTranslations(registry);
+  registerCPUTranslations(registry);
   registerPTXTranslation(registry);
 }
 
@@ -60,10 +60,10 @@ private:
   llvm::Error flattenModels();
   llvm::Error findFunctions();
   void addSlots();
-  llvm::Error lowerForHost();
-  llvm::Error scheduleForHost(std::vector<HostEntry> &entries,
-                              OwningOpRef<ModuleOp> &kernels);
-  llvm::Error compileForHost();
+  llvm::Error lowerForCPU();
+  llvm::Error scheduleForCPU(std::vector<CPUEntry> &entries,
+                             OwningOpRef<ModuleOp> &kernels);
+  llvm::Error compileForCPU();
   llvm::Error compileForGPU();
   json::Array describeSites(func::FuncOp function);
   int64_t addSection(uint32_t kind, std::string data) {
@@ -78,7 +78,7 @@ private:
   OwningOpRef<ModuleOp> flat;
   const CompileOptions &options;
   SmallVector<func::FuncOp> functions;
-  /// The module for the host, after phase `linalg`.
+  /// The module for a CPU, after phase `linalg`.
   OwningOpRef<ModuleOp> lowered;
   ArtifactDraft draft;
   std::vector<json::Object> &descriptions = draft.descriptions;
@@ -122,7 +122,7 @@ llvm::Error ArtifactBuilder::findFunctions() {
   // An artifact has all of its code in itself.
   llvm::Error error = llvm::Error::success();
   given.walk([&](BoundKernelOp kernel) {
-    auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr());
+    auto code = dyn_cast_or_null<CPUCodeAttr>(kernel.getCodeAttr());
     if (code && !error)
       error = createStringError("kernel '" + kernel.getSymName() +
                                 "' is in library '" + code.getLibrary() +
@@ -163,7 +163,7 @@ static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
   return llvm::Error::success();
 }
 
-llvm::Error ArtifactBuilder::lowerForHost() {
+llvm::Error ArtifactBuilder::lowerForCPU() {
   lowered = module.clone();
   PassManager pm(module.getContext());
   pm.addPass(createLowerSlotsPass(getSlotOptions()));
@@ -195,9 +195,9 @@ static json::Object &getOrMakeObject(json::Object &parent, StringRef key) {
 /// The plan of a function in the form of the manifest, and the entries of its
 /// phases. Clears `isBound` when a packed weight is not a parameter, so that it
 /// may come with a launch.
-static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
-                                  std::vector<HostEntry> &entries,
-                                  bool &isBound) {
+static json::Object writeCPUPlan(DictionaryAttr plan, func::FuncOp function,
+                                 std::vector<CPUEntry> &entries,
+                                 bool &isBound) {
   auto getInt = [](DictionaryAttr entry, StringRef name) {
     return cast<IntegerAttr>(entry.get(name)).getInt();
   };
@@ -251,13 +251,13 @@ static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
 
 /// Writes kernels for the functions that the scheduled path takes, and their
 /// plans. `lowered` keeps a function only where weights may come with a launch.
-llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
-                                             OwningOpRef<ModuleOp> &kernels) {
-  Expected<HostFeatures> features = getHostFeatures(options.cpu);
+llvm::Error ArtifactBuilder::scheduleForCPU(std::vector<CPUEntry> &entries,
+                                            OwningOpRef<ModuleOp> &kernels) {
+  Expected<CPUFeatures> features = getCPUFeatures(options.cpu);
   if (!features)
     return features.takeError();
   OwningOpRef<ModuleOp> copy(module.clone());
-  HostKernelsPipelineOptions pipeline;
+  CPUKernelsPipelineOptions pipeline;
   pipeline.lanes = features->lanes;
   pipeline.registers = features->registers;
   pipeline.fma = features->fma;
@@ -266,10 +266,10 @@ llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
   // load the file.
   pipeline.tiles = features->tiles && runtime::hasTiles();
   PassManager pm(module.getContext());
-  buildHostKernelsPipeline(pm, pipeline);
+  buildCPUKernelsPipeline(pm, pipeline);
   if (failed(runPasses(pm, *copy)))
     return createStringError("the pipeline of kernels for the CPU failed");
-  auto made = copy->lookupSymbol<ModuleOp>(kHostKernelsName);
+  auto made = copy->lookupSymbol<ModuleOp>(kCPUKernelsName);
   if (!made)
     return llvm::Error::success();
   for (auto [function, description] :
@@ -277,12 +277,12 @@ llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
     StringRef name = function.getSymName();
     auto plan =
         copy->lookupSymbol<func::FuncOp>(name)->getAttrOfType<DictionaryAttr>(
-            kHostPlanAttrName);
+            kCPUPlanAttrName);
     if (!plan)
       continue;
     bool isBound = true;
     json::Object cpu{
-        {"scheduled", writeHostPlan(plan, function, entries, isBound)}};
+        {"scheduled", writeCPUPlan(plan, function, entries, isBound)}};
     if (isBound)
       lowered->lookupSymbol(name)->erase();
     description["cpu"] = std::move(cpu);
@@ -292,18 +292,18 @@ llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
   return llvm::Error::success();
 }
 
-llvm::Error ArtifactBuilder::compileForHost() {
+llvm::Error ArtifactBuilder::compileForCPU() {
   if (options.cpu.empty())
     return llvm::Error::success();
-  std::vector<std::string> levels = runtime::getHostLevels(false);
+  std::vector<std::string> levels = runtime::getCpuLevels(false);
   if (options.cpu != "native" && !llvm::is_contained(levels, options.cpu))
     return createStringError("unknown processor '" + options.cpu +
                              "'; there are native, " +
                              llvm::join(levels, ", "));
-  std::vector<HostEntry> entries;
+  std::vector<CPUEntry> entries;
   OwningOpRef<ModuleOp> kernels;
   if (options.scheduled)
-    if (llvm::Error error = scheduleForHost(entries, kernels))
+    if (llvm::Error error = scheduleForCPU(entries, kernels))
       return error;
   bool isPortable = !lowered->getBody()->empty();
   if (isPortable)
@@ -320,16 +320,16 @@ llvm::Error ArtifactBuilder::compileForHost() {
   }
   Expected<std::string> code = "";
   runPhase(module.getContext(), "LLVM for the CPU", [&] {
-    code = emitHostObject(isPortable ? *lowered : ModuleOp(),
-                          kernels ? *kernels : ModuleOp(), options.cpu, entries,
-                          runTasks);
+    code = emitCPUObject(isPortable ? *lowered : ModuleOp(),
+                         kernels ? *kernels : ModuleOp(), options.cpu, entries,
+                         runTasks);
   });
   if (!code)
     return code.takeError();
   uint32_t kind = FUSE_SECTION_HOST_OBJECT;
   if (options.link) {
     runPhase(module.getContext(), "link",
-             [&] { code = linkHostObject(*code, options.toolDirectories); });
+             [&] { code = linkCPUObject(*code, options.toolDirectories); });
     if (!code)
       return code.takeError();
     kind = FUSE_SECTION_HOST_LIBRARY;
@@ -337,7 +337,7 @@ llvm::Error ArtifactBuilder::compileForHost() {
   int64_t section = addSection(kind, std::move(*code));
   for (json::Object &description : descriptions)
     (*description.getObject("cpu"))["code"] = section;
-  runtime::HostTarget target = runtime::getThisHost();
+  runtime::CpuTarget target = runtime::getThisCpu();
   json::Object host{{"arch", target.arch}, {"level", options.cpu}};
   if (options.cpu == "native") {
     json::Array words;
@@ -401,8 +401,8 @@ Expected<ArtifactDraft> ArtifactBuilder::build() {
     if (!error)
       runPhase(module.getContext(), name, [&] { error = (this->*step)(); });
   };
-  runStep("lower", &ArtifactBuilder::lowerForHost);
-  runStep("CPU", &ArtifactBuilder::compileForHost);
+  runStep("lower", &ArtifactBuilder::lowerForCPU);
+  runStep("CPU", &ArtifactBuilder::compileForCPU);
   runStep("GPU", &ArtifactBuilder::compileForGPU);
   if (error)
     return std::move(error);

@@ -21,7 +21,7 @@ struct fuse_cache {
 
 /// As `guard`, also for what the host library throws.
 template <typename Body>
-static fuse_status guardHost(Body body) {
+static fuse_status guardCallback(Body body) {
   return guard([&] {
     try {
       return body();
@@ -52,7 +52,7 @@ static std::string getDefaultDirectory() {
 fuse_status fuse_cache_open(const char *directory, fuse_cache **cache) {
   if (!cache)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'cache' is null");
-  return guardHost([&] {
+  return guardCallback([&] {
     *cache = new fuse_cache(directory ? directory : getDefaultDirectory());
     return FUSE_OK;
   });
@@ -68,7 +68,7 @@ fuse_status fuse_module_compile_cached(const fuse_module *module,
   if (!module || !cache || !artifact)
     return fail(FUSE_ERROR_INVALID_ARGUMENT,
                 "'module', 'cache' or 'artifact' is null");
-  return guardHost([&] {
+  return guardCallback([&] {
     CacheResult how;
     auto compile = [&](const CompileOptions &chosen) {
       auto bytes = compileCached(cache->cache, *module->module, chosen, how);

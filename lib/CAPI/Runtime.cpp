@@ -6,7 +6,7 @@
 
 #include "fuse-c/Runtime.h"
 #include "Enum.h"
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "fuse/Runtime/Core/ThreadPool.h"

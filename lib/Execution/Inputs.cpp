@@ -122,7 +122,7 @@ static Expected<SmallVector<int64_t>> chooseShape(unsigned argument,
 /// by their place counted from the last dimension.
 static Expected<SmallVector<std::pair<size_t, int64_t>>>
 getRequiredSizes(func::FuncOp function) {
-  auto lowered = lowerForHost(function, /*reference=*/false, "linalg");
+  auto lowered = lowerForCPU(function, /*reference=*/false, "linalg");
   if (!lowered)
     return lowered.takeError();
   SmallVector<std::pair<size_t, int64_t>> required;

@@ -172,10 +172,10 @@ llvm::Error PhaseDump::write(ModuleOp module, unsigned number,
   });
 }
 
-Expected<OwningOpRef<ModuleOp>> fuse::lowerForHost(func::FuncOp function,
-                                                   bool reference,
-                                                   StringRef last,
-                                                   const PhaseDump &dump) {
+Expected<OwningOpRef<ModuleOp>> fuse::lowerForCPU(func::FuncOp function,
+                                                  bool reference,
+                                                  StringRef last,
+                                                  const PhaseDump &dump) {
   OwningOpRef<ModuleOp> module = isolate(function);
   unsigned number = 1;
   if (llvm::Error error = dump.write(*module, number++, "input"))
@@ -201,7 +201,7 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
   Expected<Signature> signature = getSignature(function);
   if (!signature)
     return signature.takeError();
-  auto module = lowerForHost(function, reference, "llvm", dump);
+  auto module = lowerForCPU(function, reference, "llvm", dump);
   if (!module)
     return module.takeError();
   Program program;
@@ -210,14 +210,14 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
   SmallVector<LibraryFunction> functions;
   function->getParentOfType<ModuleOp>().walk([&](Operation *op) {
     if (auto kernel = dyn_cast<BoundKernelOp>(op))
-      if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
+      if (auto code = dyn_cast_or_null<CPUCodeAttr>(kernel.getCodeAttr()))
         functions.push_back({code.getLibrary(), code.getSymbol()});
     // What fuse-lower-slots leaves of it.
     if (auto library = op->getAttrOfType<StringAttr>(kLibraryAttrName))
       functions.push_back({library, SymbolTable::getSymbolName(op).getValue()});
   });
   // Loops of the reference stay as they were written.
-  auto jit = HostJIT::create(**module, reference ? 1 : 3, functions);
+  auto jit = CPUJIT::create(**module, reference ? 1 : 3, functions);
   if (!jit)
     return jit.takeError();
   program.jit = std::move(*jit);

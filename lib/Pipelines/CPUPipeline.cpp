@@ -1,4 +1,4 @@
-//===- CPUPipeline.cpp - From layers to LLVM for the host -----------------===//
+//===- CPUPipeline.cpp - From layers to LLVM for a CPU --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -106,15 +106,15 @@ void fuse::buildCPUPipeline(OpPassManager &pm,
     phase.build(pm);
 }
 
-void fuse::buildHostKernelsPipeline(OpPassManager &pm,
-                                    const HostKernelsPipelineOptions &options) {
-  ConvertFuseToHostPassOptions convert;
+void fuse::buildCPUKernelsPipeline(OpPassManager &pm,
+                                   const CPUKernelsPipelineOptions &options) {
+  ConvertFuseToCPUPassOptions convert;
   convert.lanes = options.lanes;
   convert.registers = options.registers;
   convert.fma = options.fma;
   convert.dot = options.dot;
   convert.tiles = options.tiles;
-  pm.addPass(createConvertFuseToHostPass(convert));
+  pm.addPass(createConvertFuseToCPUPass(convert));
   OpPassManager &kernels = pm.nest<ModuleOp>();
   kernels.addPass(createCSEPass());
   // Vectors have no library to call.

@@ -18,14 +18,14 @@ void fuse::registerPipelines() {
       buildKernelFormationPipeline);
   PassPipelineRegistration<CPUPipelineOptions>(
       "fuse-cpu-pipeline",
-      "Lower functions with layers and kernels to the LLVM dialect for the "
-      "host",
+      "Lower functions with layers and kernels to the LLVM dialect for a "
+      "CPU",
       buildCPUPipeline);
-  PassPipelineRegistration<HostKernelsPipelineOptions>(
-      "fuse-host-kernels-pipeline",
-      "Lower functions that are one fused op to kernels for the host, with "
+  PassPipelineRegistration<CPUKernelsPipelineOptions>(
+      "fuse-cpu-kernels-pipeline",
+      "Lower functions that are one fused op to kernels for a CPU, with "
       "vectors and packed weights",
-      buildHostKernelsPipeline);
+      buildCPUKernelsPipeline);
   PassPipelineRegistration<HopperPipelineOptions>(
       "fuse-hopper-pipeline",
       "Lower fused ops with a scheduled kernel to PTX for sm_90a",

@@ -1,4 +1,4 @@
-//===- Info.cpp - Print what an artifact holds -----------------------===//
+//===- Info.cpp - Print what an artifact holds ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,7 +6,7 @@
 
 #include "Commands.h"
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
@@ -48,9 +48,9 @@ static const char *getKindName(uint32_t kind) {
 }
 
 /// Whether this machine can run code for the CPU, or why not.
-static std::string getHostVerdict(const Manifest &manifest) {
+static std::string getCPUVerdict(const Manifest &manifest) {
   try {
-    checkHost(*manifest.hostTarget);
+    checkCpu(*manifest.cpuTarget);
     return "runs here";
   } catch (const Failure &failure) {
     return failure.getMessage();
@@ -112,7 +112,7 @@ static void printPacked(const json &list) {
 }
 
 /// How the CPU runs a function, where there is more than one way.
-static void printHostPlan(const json &cpu) {
+static void printCPUPlan(const json &cpu) {
   const json &plan = cpu["scheduled"];
   std::cout << "  CPU         scheduled"
             << (cpu.contains("symbol") ? "; portable without bound weights"
@@ -219,16 +219,16 @@ static void printText(const Artifact &artifact, const json &manifest) {
   std::cout << "IR      sha256 " << manifest.value("ir_sha256", "-") << "\n"
             << "layers  sha256 " << manifest.value("layers_sha256", "-")
             << "\n";
-  if (artifact.manifest.hostTarget)
-    std::cout << "CPU     " << artifact.manifest.hostTarget->arch << " "
-              << artifact.manifest.hostTarget->level << ": "
-              << getHostVerdict(artifact.manifest) << "\n";
+  if (artifact.manifest.cpuTarget)
+    std::cout << "CPU     " << artifact.manifest.cpuTarget->arch << " "
+              << artifact.manifest.cpuTarget->level << ": "
+              << getCPUVerdict(artifact.manifest) << "\n";
   printSlots(artifact, manifest);
   for (size_t i = 0; i < artifact.manifest.functions.size(); ++i) {
     const json &entry = manifest["functions"][i];
     printFunction(artifact.manifest.functions[i], entry);
     if (entry.contains("cpu") && entry["cpu"].contains("scheduled"))
-      printHostPlan(entry["cpu"]);
+      printCPUPlan(entry["cpu"]);
     if (entry.contains("cuda"))
       printLaunches(entry["cuda"]);
   }

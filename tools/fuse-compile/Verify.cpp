@@ -209,8 +209,8 @@ static Expected<bool> compare(const fuse_artifact *fused,
   for (size_t i = 0; i < function.results.size(); ++i) {
     std::string first = results[0][i].getBytes(function.results[i]);
     std::string second = results[1][i].getBytes(function.results[i]);
-    if (function.host->plan ? !isClose(function, i, first, second)
-                            : first != second)
+    if (function.cpu->plan ? !isClose(function, i, first, second)
+                           : first != second)
       return false;
   }
   return true;
@@ -354,14 +354,14 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path, bool emulates,
          << "\n";
       allHold &= wrong->empty();
     }
-    if (!function.host) {
+    if (!function.cpu) {
       os << "V1  @" << function.name << ": no code for the CPU\n";
       continue;
     }
     Expected<bool> same = compare(artifact->get(), compiled->get(), function);
     if (!same)
       return same.takeError();
-    if (function.host->plan)
+    if (function.cpu->plan)
       os << "V2  @" << function.name
          << " has the results of its layers up to the order of sums   ";
     else

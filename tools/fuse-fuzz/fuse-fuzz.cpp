@@ -29,7 +29,7 @@
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Support/ReadModule.h"
-#include "fuse/Target/HostJIT.h"
+#include "fuse/Target/CPUJIT.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -129,7 +129,7 @@ static void loadDialects(MLIRContext &context) {
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
     fuse::registerAllDialects(registry);
-    registerHostTranslations(registry);
+    registerCPUTranslations(registry);
     context.appendDialectRegistry(registry);
   }
   // Bodies of kernels are made of whatever there is.

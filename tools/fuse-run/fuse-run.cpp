@@ -224,8 +224,8 @@ static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
 static llvm::Error emitCode(func::FuncOp function, const Options &options,
                             const PhaseDump &dump) {
   bool toLLVM = options.emit == Emit::LLVM;
-  auto module = lowerForHost(function, options.reference,
-                             toLLVM ? "llvm" : "linalg", dump);
+  auto module = lowerForCPU(function, options.reference,
+                            toLLVM ? "llvm" : "linalg", dump);
   if (!module)
     return module.takeError();
   return writeFile(options.outputFile,
@@ -444,7 +444,7 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   fuse::registerAllDialects(registry);
-  registerHostTranslations(registry);
+  registerCPUTranslations(registry);
   registerPTXTranslation(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);

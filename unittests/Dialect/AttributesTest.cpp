@@ -96,8 +96,8 @@ TEST_F(AttributesTest, RecipeParametersMatchKind) {
 TEST_F(AttributesTest, CodeSaysWhatItTakes) {
   auto check = [&](ArrayAttr sizes, ArrayAttr args) {
     return getError([&](EmitError emitError) {
-      HostCodeAttr::getChecked(emitError, &context, StringRef("f.so"),
-                               StringRef("f"), sizes, args);
+      CPUCodeAttr::getChecked(emitError, &context, StringRef("f.so"),
+                              StringRef("f"), sizes, args);
     });
   };
   ArrayAttr none = builder.getArrayAttr({});

@@ -13,7 +13,7 @@
 #include "fuse/Execution/HostCall.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Pipelines/Pipelines.h"
-#include "fuse/Target/HostJIT.h"
+#include "fuse/Target/CPUJIT.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -124,7 +124,7 @@ public:
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
     fuse::registerAllDialects(registry);
-    registerHostTranslations(registry);
+    registerCPUTranslations(registry);
     context.appendDialectRegistry(registry);
     std::string x = "tensor<?x64x" + from.name() + ">";
     std::string y = "tensor<?x64x" + to.name() + ">";
@@ -138,7 +138,7 @@ public:
     options.reference = reference;
     buildCPUPipeline(pm, options);
     EXPECT_TRUE(succeeded(pm.run(*module))) << text;
-    jit = llvm::cantFail(HostJIT::create(*module));
+    jit = llvm::cantFail(CPUJIT::create(*module));
     entry = llvm::cantFail(jit->lookup("f"));
   }
 
@@ -162,7 +162,7 @@ public:
 private:
   Format from, to;
   MLIRContext context;
-  std::unique_ptr<HostJIT> jit;
+  std::unique_ptr<CPUJIT> jit;
   PackedFunction entry = nullptr;
 };
 

@@ -6,7 +6,7 @@
 
 #include "GetFailure.h"
 #include "TestArtifact.h"
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "gtest/gtest.h"
 
@@ -182,7 +182,7 @@ static void replaceEach(json &root, json &value,
 }
 
 /// A function with a plan for the CPU and nothing else.
-static constexpr const char *kHostManifest = R"json({
+static constexpr const char *kCpuManifest = R"json({
   "producer": "a test",
   "host": {"arch": "x86_64", "level": "x86-64"},
   "functions": [{
@@ -203,15 +203,15 @@ static constexpr const char *kHostManifest = R"json({
          "args": [{"workspace": 0}, {"packed": 0}, {"tensor": 2}]}]}}}]
 })json";
 
-static std::string makeHostArtifact(const std::string &manifest) {
+static std::string makeCpuArtifact(const std::string &manifest) {
   return writeContainer({{FUSE_SECTION_MANIFEST, manifest},
                          {FUSE_SECTION_HOST_LIBRARY, "\x7f"
                                                      "ELF..."}});
 }
 
-TEST(ManifestTest, ReadsAPlanForTheHost) {
-  Artifact artifact(makeHostArtifact(kHostManifest));
-  const HostCode &code = *artifact.manifest.functions[0].host;
+TEST(ManifestTest, ReadsAPlanForTheCpu) {
+  Artifact artifact(makeCpuArtifact(kCpuManifest));
+  const CpuCode &code = *artifact.manifest.functions[0].cpu;
   EXPECT_EQ(code.symbol, "");
   ASSERT_TRUE(code.plan);
   EXPECT_EQ(code.plan->packed[0].columns, 4u);
@@ -220,12 +220,12 @@ TEST(ManifestTest, ReadsAPlanForTheHost) {
 }
 
 /// What is wrong with the manifest after one text is replaced by another.
-static std::string breakHostManifest(const std::string &from,
-                                     const std::string &to) {
-  std::string text = kHostManifest;
+static std::string breakCpuManifest(const std::string &from,
+                                    const std::string &to) {
+  std::string text = kCpuManifest;
   text.replace(text.find(from), from.size(), to);
   try {
-    Artifact artifact(makeHostArtifact(text));
+    Artifact artifact(makeCpuArtifact(text));
     return "";
   } catch (const Failure &failure) {
     return failure.getMessage();
@@ -234,30 +234,30 @@ static std::string breakHostManifest(const std::string &from,
 
 TEST(ManifestTest, RefusesPlansThatDoNotFit) {
   std::string where = "the manifest is malformed: it.functions0.cpu.scheduled";
-  EXPECT_EQ(breakHostManifest(R"("input": 0)", R"("input": 2)"),
+  EXPECT_EQ(breakCpuManifest(R"("input": 0)", R"("input": 2)"),
             where + " has no rows in its input");
-  EXPECT_EQ(breakHostManifest(R"("workspace": [32])", R"("workspace": [-1])"),
+  EXPECT_EQ(breakCpuManifest(R"("workspace": [32])", R"("workspace": [-1])"),
             where + " has a workspace buffer of no size");
-  EXPECT_EQ(breakHostManifest(R"("panels": 1)", R"("panels": 0)"),
+  EXPECT_EQ(breakCpuManifest(R"("panels": 1)", R"("panels": 0)"),
             where + ".phases0 has tasks of nothing");
-  EXPECT_EQ(breakHostManifest(R"({"tensor": 2})", R"({"tensor": 3})"),
+  EXPECT_EQ(breakCpuManifest(R"({"tensor": 2})", R"({"tensor": 3})"),
             where + ".phases1.args2 has 'tensor' = 3, there are 3");
-  EXPECT_EQ(breakHostManifest(R"({"packed": 0})", R"({"packed": 1})"),
+  EXPECT_EQ(breakCpuManifest(R"({"packed": 0})", R"({"packed": 1})"),
             where + ".phases1.args1 has 'packed' = 1, there are 1");
-  EXPECT_EQ(breakHostManifest(R"({"tensor": 2})", R"({})"),
+  EXPECT_EQ(breakCpuManifest(R"({"tensor": 2})", R"({})"),
             where + ".phases1.args2 is no tensor, packed weight or workspace "
                     "buffer");
   std::string many = R"({"tensor": 0})";
   for (int i = 0; i < 30; ++i)
     many += R"(, {"tensor": 0})";
-  EXPECT_EQ(breakHostManifest(R"({"tensor": 0})", many),
+  EXPECT_EQ(breakCpuManifest(R"({"tensor": 0})", many),
             where + ".phases0 has 32 arguments, more than 30");
   const std::string host = R"("host": {"arch": "x86_64", "level": "x86-64"},)";
-  EXPECT_EQ(breakHostManifest(host, ""),
+  EXPECT_EQ(breakCpuManifest(host, ""),
             "the manifest is malformed: it has code for a host that it does "
             "not name");
-  EXPECT_EQ(breakHostManifest(R"("level": "x86-64")",
-                              R"("level": "native", "cpuid": [4294967296])"),
+  EXPECT_EQ(breakCpuManifest(R"("level": "x86-64")",
+                             R"("level": "native", "cpuid": [4294967296])"),
             "the manifest is malformed: it.host has a word of 'cpuid' that is "
             "no number of 32 bits");
 }
@@ -300,36 +300,36 @@ TEST(ManifestTest, SurvivesAnyValueAnywhere) {
   auto [refused, taken] = tryEverywhere(kManifest, makeArtifact);
   EXPECT_GT(refused, 1000);
   EXPECT_GT(taken, 50);
-  std::tie(refused, taken) = tryEverywhere(kHostManifest, makeHostArtifact);
+  std::tie(refused, taken) = tryEverywhere(kCpuManifest, makeCpuArtifact);
   EXPECT_GT(refused, 500);
   EXPECT_GT(taken, 50);
 }
 
-TEST(HostCodeTest, RefusesOtherMachines) {
-  HostTarget here = getThisHost();
-  EXPECT_NO_THROW(checkHost(here));
-  HostTarget other = here;
+TEST(CpuCodeTest, RefusesOtherMachines) {
+  CpuTarget here = getThisCpu();
+  EXPECT_NO_THROW(checkCpu(here));
+  CpuTarget other = here;
   other.arch = "vax";
-  EXPECT_THROW(checkHost(other), Failure);
+  EXPECT_THROW(checkCpu(other), Failure);
   other = here;
   other.level = "x86-64-v9";
-  EXPECT_THROW(checkHost(other), Failure);
+  EXPECT_THROW(checkCpu(other), Failure);
   // Instructions that this machine does not have, and a list of another kind.
   other = here;
   other.cpuid.push_back(0);
-  EXPECT_THROW(checkHost(other), Failure);
+  EXPECT_THROW(checkCpu(other), Failure);
   for (size_t i = 0; i < here.cpuid.size(); ++i) {
     if (here.cpuid[i] == UINT32_MAX)
       continue;
     other = here;
     other.cpuid[i] = UINT32_MAX;
-    EXPECT_THROW(checkHost(other), Failure);
+    EXPECT_THROW(checkCpu(other), Failure);
   }
-  for (const std::string &level : getHostLevels(/*ofThisMachine=*/true))
-    EXPECT_NO_THROW(checkHost({here.arch, level, {}}));
+  for (const std::string &level : getCpuLevels(/*ofThisMachine=*/true))
+    EXPECT_NO_THROW(checkCpu({here.arch, level, {}}));
 }
 
-TEST(HostCodeTest, NamesWhatCodeLacks) {
+TEST(CpuCodeTest, NamesWhatCodeLacks) {
   EXPECT_THROW(LoadedCode::load({FUSE_SECTION_HOST_LIBRARY, "no ELF file"}),
                Failure);
   EXPECT_THROW(LoadedCode::load({FUSE_SECTION_HOST_LIBRARY, ""}), Failure);

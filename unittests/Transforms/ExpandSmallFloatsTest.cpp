@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Target/HostJIT.h"
+#include "fuse/Target/CPUJIT.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,7 +53,7 @@ public:
                     memref::MemRefDialect, scf::SCFDialect,
                     vector::VectorDialect>();
     arith::registerConvertArithToLLVMInterface(registry);
-    fuse::registerHostTranslations(registry);
+    fuse::registerCPUTranslations(registry);
     context.appendDialectRegistry(registry);
     std::string source = std::string(from.name), result = to.name;
     std::string n = std::to_string(lanes);
@@ -95,7 +95,7 @@ public:
     pm.addPass(createConvertControlFlowToLLVMPass());
     pm.addPass(createReconcileUnrealizedCastsPass());
     EXPECT_TRUE(succeeded(pm.run(*module)));
-    jit = llvm::cantFail(fuse::HostJIT::create(*module));
+    jit = llvm::cantFail(fuse::CPUJIT::create(*module));
     function = llvm::cantFail(jit->lookup("f"));
   }
 
@@ -123,7 +123,7 @@ public:
 private:
   Format from, to;
   MLIRContext context;
-  std::unique_ptr<fuse::HostJIT> jit;
+  std::unique_ptr<fuse::CPUJIT> jit;
   void (*function)(void **) = nullptr;
 };
 

@@ -52,7 +52,7 @@ std::string HardwareAttr::toText() const {
 }
 
 //===----------------------------------------------------------------------===//
-// GPUCodeAttr, HostCodeAttr
+// GPUCodeAttr, CPUCodeAttr
 //===----------------------------------------------------------------------===//
 
 /// Verifies the arguments of both kinds of code. References to operands of a
@@ -127,9 +127,9 @@ GPUCodeAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult
-HostCodeAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                     StringRef library, StringRef symbol, ArrayAttr sizes,
-                     ArrayAttr args) {
+CPUCodeAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    StringRef library, StringRef symbol, ArrayAttr sizes,
+                    ArrayAttr args) {
   if (library.empty() || symbol.empty())
     return emitError()
            << "expected the names of a library and of a function in it";

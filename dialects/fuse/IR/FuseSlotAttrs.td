@@ -120,8 +120,8 @@ def Fuse_GPUCodeAttr : AttrDef<Fuse_Dialect, "GPUCode"> {
   let genVerifyDecl = 1;
 }
 
-def Fuse_HostCodeAttr : AttrDef<Fuse_Dialect, "HostCode"> {
-  let mnemonic = "host_code";
+def Fuse_CPUCodeAttr : AttrDef<Fuse_Dialect, "CPUCode"> {
+  let mnemonic = "cpu_code";
   let summary = "function in a shared library";
   let description = [{
     `symbol` is a C function in the shared library `library`. `sizes` and `args`
@@ -130,7 +130,7 @@ def Fuse_HostCodeAttr : AttrDef<Fuse_Dialect, "HostCode"> {
     Example:
 
     ```mlir
-    #fuse.host_code<library = "libkernels.so", symbol = "rms_norm",
+    #fuse.cpu_code<library = "libkernels.so", symbol = "rms_norm",
       sizes = [[0, 0]],
       args = ["arg0", "arg1", "result0", affine_map<()[s0] -> (s0)>]>
     ```

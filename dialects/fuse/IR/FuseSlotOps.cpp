@@ -162,9 +162,9 @@ static LogicalResult verifyCode(Operation *op, HardwareAttr hardware,
   if (!code == !body)
     return op->emitOpError()
            << "needs either a function '" << kBodyName << "' or code";
-  if (code && !isa<GPUCodeAttr, HostCodeAttr>(code))
+  if (code && !isa<GPUCodeAttr, CPUCodeAttr>(code))
     return op->emitOpError() << "has code " << code
-                             << "; expected #fuse.gpu_code or #fuse.host_code";
+                             << "; expected #fuse.gpu_code or #fuse.cpu_code";
   DeviceType device = hardware.getDevice();
   if (code &&
       device != (isa<GPUCodeAttr>(code) ? DeviceType::GPU : DeviceType::CPU))

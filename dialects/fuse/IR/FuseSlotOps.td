@@ -205,7 +205,7 @@ def Fuse_ImplementationOp : Fuse_CodeOp<"implementation", [
     `mode` is `inference` or `training`, optionally with `|compile`; the default
     is `any`. The implementation is either a function `@body`, which is lowered
     with the rest of the program, or `code`: `#fuse.gpu_code` or
-    `#fuse.host_code`.
+    `#fuse.cpu_code`.
 
     Example:
 

@@ -7,7 +7,7 @@
 #ifndef FUSE_CONVERSION_PASSES_H
 #define FUSE_CONVERSION_PASSES_H
 
-#include "fuse/Conversion/FuseToHost/FuseToHost.h"
+#include "fuse/Conversion/FuseToCPU/FuseToCPU.h"
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 #include "fuse/Conversion/KernelsToNVVM/KernelsToNVVM.h"

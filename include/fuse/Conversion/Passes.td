@@ -288,7 +288,7 @@ def ConvertSmallFloatsToNVVMPass
   ];
 }
 
-def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
+def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
   let summary = "Write kernels for a CPU with vectors and packed weights";
   let description = [{
     Takes public functions with a `fuse.gated_mlp`, `fuse.mlp` or
@@ -297,7 +297,7 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     `fuse.residual_add`, and any `linalg.generic` that computes elements in f32.
     Weights are arguments of the function, as `[out, in]` or behind a
     `linalg.transpose`. The pass writes the phases of one kernel into the module
-    `@host_kernels`. A fused op has up to three:
+    `@cpu_kernels`. A fused op has up to three:
 
     1. *rows*: residual add and norm of each token, rounded as the contract
        says, to the input of the products; none if they read the input as it is;
@@ -319,7 +319,7 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     neither on the number of tokens nor on that of threads.
 
     The caller runs the tasks of a phase in any order on any number of threads:
-    a task is one panel and up to 128 tokens. `fuse.host_plan` on the function
+    a task is one panel and up to 128 tokens. `fuse.cpu_plan` on the function
     says what to pass, which weights to pack, and how much workspace a token
     needs.
 
@@ -327,7 +327,7 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     any other op, quantized ops, types other than f32 and bf16, an odd width in
     bf16, and results that are arguments or are there twice.
 
-    After this pass functions with `fuse.host_plan` can be replaced by the
+    After this pass functions with `fuse.cpu_plan` can be replaced by the
     phases that it names. Nothing else has changed.
 
     Example:
@@ -340,10 +340,10 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     }
     ```
 
-    becomes the same function with `fuse.host_plan`, and
+    becomes the same function with `fuse.cpu_plan`, and
 
     ```mlir
-    module @host_kernels {
+    module @cpu_kernels {
       func.func private @multiply_f32_6(...) { ... }
       func.func @f_hidden(...) { ... }
       func.func @f_output0(...) { ... }

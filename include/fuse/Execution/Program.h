@@ -8,7 +8,7 @@
 #define FUSE_EXECUTION_PROGRAM_H
 
 #include "fuse/Execution/HostCall.h"
-#include "fuse/Target/HostJIT.h"
+#include "fuse/Target/CPUJIT.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  std::unique_ptr<HostJIT> jit;
+  std::unique_ptr<CPUJIT> jit;
   PackedFunction entry = nullptr;
   Signature signature;
 };
@@ -64,8 +64,8 @@ private:
 /// Lowers a copy of the module of `function` by the first phases of the CPU
 /// pipeline, up to the one called `last`.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
-lowerForHost(mlir::func::FuncOp function, bool reference, llvm::StringRef last,
-             const PhaseDump &dump = {});
+lowerForCPU(mlir::func::FuncOp function, bool reference, llvm::StringRef last,
+            const PhaseDump &dump = {});
 
 } // namespace fuse
 

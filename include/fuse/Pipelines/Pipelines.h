@@ -82,7 +82,7 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
 /// Post: no op of the fuse dialect; reshapes between layers are gone.
 void buildLinalgPipeline(mlir::OpPassManager &pm);
 
-/// Functions on tensors, down to the LLVM dialect for the host.
+/// Functions on tensors, down to the LLVM dialect for a CPU.
 ///
 /// Pre: as for `buildLinalgPipeline`.
 /// Post: only ops of the LLVM dialect. A public function `f` can be called as
@@ -96,8 +96,8 @@ void buildCPUPipeline(mlir::OpPassManager &pm,
 /// `llvm`.
 llvm::SmallVector<Phase> getCPUPhases(const CPUPipelineOptions &options);
 
-struct HostKernelsPipelineOptions
-    : mlir::PassPipelineOptions<HostKernelsPipelineOptions> {
+struct CPUKernelsPipelineOptions
+    : mlir::PassPipelineOptions<CPUKernelsPipelineOptions> {
   Option<int64_t> lanes{
       *this, "lanes",
       llvm::cl::desc("Numbers of type f32 in a vector register: 4, 8 or 16"),
@@ -116,15 +116,15 @@ struct HostKernelsPipelineOptions
                      llvm::cl::init(false)};
 };
 
-/// The scheduled path for the host: functions that are one fused op, down to
+/// The scheduled path for a CPU: functions that are one fused op, down to
 /// the LLVM dialect.
 ///
 /// Pre: functions on tensors with fused ops.
-/// Post: `module @host_kernels` with the phases of each function that
-/// `convert-fuse-to-host` takes, only of ops of the LLVM dialect; a phase `f`
+/// Post: `module @cpu_kernels` with the phases of each function that
+/// `convert-fuse-to-cpu` accepts, only of ops of the LLVM dialect; a phase `f`
 /// can be called as `_mlir_ciface_f`. All else is left as it is.
-void buildHostKernelsPipeline(mlir::OpPassManager &pm,
-                              const HostKernelsPipelineOptions &options);
+void buildCPUKernelsPipeline(mlir::OpPassManager &pm,
+                             const CPUKernelsPipelineOptions &options);
 
 //===----------------------------------------------------------------------===//
 // GPU

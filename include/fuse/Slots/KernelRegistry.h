@@ -50,7 +50,7 @@ struct KernelImplementation {
   HardwareAttr hardware;
   KernelMode mode = KernelMode::Any;
   SlotBodyBuilder build;
-  /// `#fuse.gpu_code` or `#fuse.host_code`, with paths that can be opened.
+  /// `#fuse.gpu_code` or `#fuse.cpu_code`, with paths that can be opened.
   mlir::Attribute code;
 
   /// `generated`, `ptx rms_norm.ptx:rms_norm`, ...

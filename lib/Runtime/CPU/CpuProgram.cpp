@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "fuse/Runtime/Core/Packing.h"
@@ -112,7 +112,7 @@ struct CpuWorkspace : Workspace {
 };
 
 /// Code of a function: the portable one, the phases of the plan, or both.
-struct HostEntries {
+struct CpuEntries {
   EntryPoint portable = nullptr;
   std::vector<EntryPoint> phases;
 };
@@ -120,9 +120,9 @@ struct HostEntries {
 class CpuInstance : public Instance {
 public:
   CpuInstance(std::shared_ptr<Program> program, const Function &function,
-              const HostEntries &entries)
+              const CpuEntries &entries)
       : Instance(std::move(program), function), entries(entries),
-        plan(function.host->plan ? &*function.host->plan : nullptr) {}
+        plan(function.cpu->plan ? &*function.cpu->plan : nullptr) {}
 
   std::unique_ptr<Workspace> createWorkspace(size_t bytes) override {
     if (bytes > 0 && !plan)
@@ -161,8 +161,8 @@ private:
   void launchPortable(const Views &tensors);
   void launchPhases(const Views &tensors, const LaunchOptions &options);
 
-  const HostEntries &entries;
-  const HostPlan *plan;
+  const CpuEntries &entries;
+  const CpuPlan *plan;
   /// Whether the weights are bound that the plan packs.
   bool isScheduled = false;
   std::vector<std::shared_ptr<HostMemory>> packedWeights;
@@ -174,24 +174,24 @@ public:
              std::shared_ptr<Device> device)
       : Program(std::move(source)) {
     const Manifest &manifest = getArtifact().manifest;
-    if (manifest.hostTarget)
-      checkHost(*manifest.hostTarget);
+    if (manifest.cpuTarget)
+      checkCpu(*manifest.cpuTarget);
     for (const Function &function : manifest.functions) {
-      if (!function.host)
+      if (!function.cpu)
         continue;
-      std::shared_ptr<LoadedCode> &unit = code[function.host->section];
+      std::shared_ptr<LoadedCode> &unit = code[function.cpu->section];
       if (!unit)
-        unit = LoadedCode::load(getArtifact().sections[function.host->section]);
+        unit = LoadedCode::load(getArtifact().sections[function.cpu->section]);
       auto lookup = [&](const std::string &symbol) {
         return reinterpret_cast<EntryPoint>(unit->lookup(symbol));
       };
-      HostEntries found;
-      if (!function.host->symbol.empty())
-        found.portable = lookup(function.host->symbol);
-      if (const std::optional<HostPlan> &plan = function.host->plan) {
+      CpuEntries found;
+      if (!function.cpu->symbol.empty())
+        found.portable = lookup(function.cpu->symbol);
+      if (const std::optional<CpuPlan> &plan = function.cpu->plan) {
         for (const PackedWeight &packed : plan->packed)
           checkPacking(packed, function);
-        for (const HostPhase &phase : plan->phases)
+        for (const CpuPhase &phase : plan->phases)
           found.phases.push_back(lookup(phase.symbol));
       }
       entries.push_back(std::move(found));
@@ -209,7 +209,7 @@ public:
 
 private:
   std::map<size_t, std::shared_ptr<LoadedCode>> code;
-  std::vector<HostEntries> entries;
+  std::vector<CpuEntries> entries;
 };
 
 class CpuDevice : public Device {
@@ -349,14 +349,14 @@ void CpuInstance::launchPhases(const Views &tensors,
       ownMemory = HostMemory(bytes, "a workspace");
     memory = ownMemory.get();
   }
-  using Kind = HostPhase::Argument::Kind;
+  using Kind = CpuPhase::Argument::Kind;
   PhaseCall call;
   call.numTokens = static_cast<int64_t>(numTokens);
   for (size_t i = 0; i < plan->phases.size(); ++i) {
-    const HostPhase &phase = plan->phases[i];
+    const CpuPhase &phase = plan->phases[i];
     call.entry = entries.phases[i];
     call.numBuffers = 0;
-    for (const HostPhase::Argument &argument : phase.arguments) {
+    for (const CpuPhase::Argument &argument : phase.arguments) {
       char *data = memory;
       if (argument.kind == Kind::Tensor)
         data = tensors[argument.index].data;

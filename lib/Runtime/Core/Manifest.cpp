@@ -454,10 +454,10 @@ static DeviceCode readDeviceCode(const Reader &reader,
 // Code for the CPU
 //===----------------------------------------------------------------------===//
 
-static HostPhase readHostPhase(const Reader &reader, const Function &function,
-                               const HostPlan &plan) {
-  using Kind = HostPhase::Argument::Kind;
-  HostPhase phase;
+static CpuPhase readCpuPhase(const Reader &reader, const Function &function,
+                             const CpuPlan &plan) {
+  using Kind = CpuPhase::Argument::Kind;
+  CpuPhase phase;
   phase.symbol = reader.getString("symbol");
   phase.panels = reader.getUnsigned("panels", uint64_t(1) << 32);
   phase.tokens = reader.getUnsigned("tokens", uint64_t(1) << 32);
@@ -477,7 +477,7 @@ static HostPhase readHostPhase(const Reader &reader, const Function &function,
         argument.fail("has '" + std::string(key) +
                       "' = " + std::to_string(index) + ", there are " +
                       std::to_string(count));
-      return HostPhase::Argument{static_cast<Kind>(kind), index};
+      return CpuPhase::Argument{static_cast<Kind>(kind), index};
     }
     argument.fail("is no tensor, packed weight or workspace buffer");
   });
@@ -487,8 +487,8 @@ static HostPhase readHostPhase(const Reader &reader, const Function &function,
   return phase;
 }
 
-static HostPlan readHostPlan(const Reader &reader, const Function &function) {
-  HostPlan plan;
+static CpuPlan readCpuPlan(const Reader &reader, const Function &function) {
+  CpuPlan plan;
   plan.input = reader.getUnsigned("input");
   if (plan.input >= function.arguments.size() ||
       function.arguments[plan.input].shape.empty())
@@ -502,18 +502,18 @@ static HostPlan readHostPlan(const Reader &reader, const Function &function) {
     plan.workspace.push_back(bytes.get<uint64_t>());
   }
   plan.phases = reader.readList("phases", [&](const Reader &phase) {
-    return readHostPhase(phase, function, plan);
+    return readCpuPhase(phase, function, plan);
   });
   return plan;
 }
 
-static HostCode readHostCode(const Reader &reader, const Function &function) {
-  HostCode code;
+static CpuCode readCpuCode(const Reader &reader, const Function &function) {
+  CpuCode code;
   code.section = reader.getSection("code", FUSE_SECTION_HOST_LIBRARY,
                                    FUSE_SECTION_HOST_OBJECT);
   if (reader.has("scheduled"))
     code.plan =
-        readHostPlan(reader.at(reader.get("scheduled"), "scheduled"), function);
+        readCpuPlan(reader.at(reader.get("scheduled"), "scheduled"), function);
   if (!code.plan || reader.has("symbol"))
     code.symbol = reader.getString("symbol");
   return code;
@@ -546,7 +546,7 @@ static Function readFunction(const Reader &reader) {
         readResultSizes(reader.at(results[i], "results" + std::to_string(i)),
                         function.results[i], function.symbols.size()));
   if (reader.has("cpu")) {
-    function.host = readHostCode(reader.at(reader.get("cpu"), "cpu"), function);
+    function.cpu = readCpuCode(reader.at(reader.get("cpu"), "cpu"), function);
   }
   if (reader.has("cuda")) {
     Reader cuda = reader.at(reader.get("cuda"), "cuda");
@@ -585,18 +585,18 @@ Manifest fuse::runtime::readManifest(const std::vector<Section> &sections,
   manifest.producer = reader.getString("producer");
   if (reader.has("host")) {
     Reader host = reader.at(reader.get("host"), "host");
-    HostTarget target{host.getString("arch"), host.getString("level"), {}};
+    CpuTarget target{host.getString("arch"), host.getString("level"), {}};
     if (host.has("cpuid"))
       for (const json &word : host.getArray("cpuid")) {
         if (!word.is_number_unsigned() || word.get<uint64_t>() > UINT32_MAX)
           host.fail("has a word of 'cpuid' that is no number of 32 bits");
         target.cpuid.push_back(word.get<uint32_t>());
       }
-    manifest.hostTarget = std::move(target);
+    manifest.cpuTarget = std::move(target);
   }
   manifest.functions = reader.readList("functions", readFunction);
   for (const Function &function : manifest.functions)
-    if (function.host && !manifest.hostTarget)
+    if (function.cpu && !manifest.cpuTarget)
       malformed("it has code for a host that it does not name");
   return manifest;
 }

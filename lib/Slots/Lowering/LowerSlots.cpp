@@ -117,7 +117,7 @@ LogicalResult SlotLowering::lower(CallSlotOp call) {
   ++numExternal;
   if (auto attr = dyn_cast<GPUCodeAttr>(kernel.getCodeAttr()))
     return code.lower(call, slot, attr);
-  return code.lower(call, slot, cast<HostCodeAttr>(kernel.getCodeAttr()));
+  return code.lower(call, slot, cast<CPUCodeAttr>(kernel.getCodeAttr()));
 }
 
 LogicalResult SlotLowering::inlineBody(CallSlotOp call, SlotOp slot,

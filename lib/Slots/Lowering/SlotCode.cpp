@@ -182,7 +182,7 @@ LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
 }
 
 LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
-                                      HostCodeAttr code) {
+                                      CPUCodeAttr code) {
   OpBuilder builder(call);
   Location loc = call.getLoc();
   createBuffers(builder, call, slot);

@@ -29,7 +29,7 @@ public:
   /// Launches a kernel of a PTX or cubin file, which is read once.
   llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, GPUCodeAttr code);
   /// Calls a function of a shared library.
-  llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, HostCodeAttr code);
+  llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, CPUCodeAttr code);
 
 private:
   llvm::FailureOr<mlir::SymbolRefAttr> getBinary(CallSlotOp call,

@@ -162,7 +162,7 @@ llvm::Error fuse::checkCode(Attribute code, SlotOp slot,
       return error;
     return checkFile(gpu, target);
   }
-  auto host = cast<HostCodeAttr>(code);
+  auto host = cast<CPUCodeAttr>(code);
   if (llvm::Error error = checkArguments(slot, host.getSizes(), host.getArgs()))
     return error;
   // A bare name is for the dynamic linker to find.

@@ -33,10 +33,10 @@ static Attribute resolveCode(Attribute code, StringRef directory) {
                             resolvePath(gpu.getFile(), directory),
                             gpu.getEntry(), gpu.getGrid(), gpu.getBlock(),
                             gpu.getShared(), gpu.getSizes(), gpu.getArgs());
-  if (auto host = dyn_cast_or_null<HostCodeAttr>(code))
-    return HostCodeAttr::get(code.getContext(),
-                             resolvePath(host.getLibrary(), directory),
-                             host.getSymbol(), host.getSizes(), host.getArgs());
+  if (auto host = dyn_cast_or_null<CPUCodeAttr>(code))
+    return CPUCodeAttr::get(code.getContext(),
+                            resolvePath(host.getLibrary(), directory),
+                            host.getSymbol(), host.getSizes(), host.getArgs());
   return code;
 }
 

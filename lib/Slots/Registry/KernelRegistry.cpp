@@ -15,7 +15,7 @@ std::string KernelImplementation::getSourceText() const {
     return (stringifyCodeFormat(gpu.getFormat()) + " " + gpu.getFile() + ":" +
             gpu.getEntry())
         .str();
-  if (auto host = dyn_cast_or_null<HostCodeAttr>(code))
+  if (auto host = dyn_cast_or_null<CPUCodeAttr>(code))
     return ("library " + host.getLibrary() + ":" + host.getSymbol()).str();
   return "generated";
 }

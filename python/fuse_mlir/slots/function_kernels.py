@@ -202,7 +202,7 @@ class FunctionKernel:
         mode = "" if self.spec.mode == "any" else f" mode <{self.spec.mode}>"
         same = "sizes = [], args = []"
         code = {
-            "cpu": '#fuse.host_code<library = "python", symbol = '
+            "cpu": '#fuse.cpu_code<library = "python", symbol = '
             f'"{self._symbol}", {same}>',
             "gpu": '#fuse.gpu_code<format = ptx, file = "python", entry = '
             f'"{self._symbol}", grid = affine_map<() -> (1, 1, 1)>, '

@@ -300,7 +300,7 @@ class OpSlot:
         if (
             key not in code
             or "#fuse.gpu_code" in key[0]
-            or "#fuse.host_code" in key[0]
+            or "#fuse.cpu_code" in key[0]
         ):
             code[key] = module.load(device, chip)
         instance = code[key].instance()

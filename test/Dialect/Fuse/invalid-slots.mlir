@@ -101,7 +101,7 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 // -----
 
 fuse.slot_kernel "k" op "f" variant "standard" {
-// expected-error@+1 {{has code 1 : i64; expected #fuse.gpu_code or #fuse.host_code}}
+// expected-error@+1 {{has code 1 : i64; expected #fuse.gpu_code or #fuse.cpu_code}}
   fuse.implementation on <any> code 1 {}
 }
 
@@ -109,7 +109,7 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 
 fuse.slot_kernel "k" op "f" variant "standard" {
 // expected-error@+1 {{has code for a cpu but is on gpu}}
-  fuse.implementation on <gpu> code #fuse.host_code<library = "l", symbol = "s", sizes = [], args = []> {}
+  fuse.implementation on <gpu> code #fuse.cpu_code<library = "l", symbol = "s", sizes = [], args = []> {}
 }
 
 // -----
@@ -154,22 +154,22 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 // -----
 
 // expected-error@+1 {{expected [operand, dimension] in 'sizes', got [0]}}
-"test.x"() {a = #fuse.host_code<library = "l", symbol = "s", sizes = [[0]], args = []>} : () -> ()
+"test.x"() {a = #fuse.cpu_code<library = "l", symbol = "s", sizes = [[0]], args = []>} : () -> ()
 
 // -----
 
 // expected-error@+1 {{expected "arg<n>", "result<n>", "param.<name>", a map or a number in 'args', got "argument"}}
-"test.x"() {a = #fuse.host_code<library = "l", symbol = "s", sizes = [], args = ["argument"]>} : () -> ()
+"test.x"() {a = #fuse.cpu_code<library = "l", symbol = "s", sizes = [], args = ["argument"]>} : () -> ()
 
 // -----
 
 // expected-error@+1 {{expected a map with one result and at most 0 symbols in 'args', got affine_map<()[s0] -> (s0)>}}
-"test.x"() {a = #fuse.host_code<library = "l", symbol = "s", sizes = [], args = [affine_map<()[s0] -> (s0)>]>} : () -> ()
+"test.x"() {a = #fuse.cpu_code<library = "l", symbol = "s", sizes = [], args = [affine_map<()[s0] -> (s0)>]>} : () -> ()
 
 // -----
 
 // expected-error@+1 {{expected the names of a library and of a function in it}}
-"test.x"() {a = #fuse.host_code<library = "", symbol = "s", sizes = [], args = []>} : () -> ()
+"test.x"() {a = #fuse.cpu_code<library = "", symbol = "s", sizes = [], args = []>} : () -> ()
 
 // -----
 

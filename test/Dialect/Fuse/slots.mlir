@@ -65,8 +65,8 @@ fuse.slot_kernel "mine" op "apply_rotary_pos_emb" variant "full"
       return %x : tensor<4x8xf32>
     }
   }
-  // CHECK: fuse.implementation on <cpu> code #fuse.host_code<library = "libmine.so", symbol = "rope", sizes = [], args = ["arg0", "result0"]> {
+  // CHECK: fuse.implementation on <cpu> code #fuse.cpu_code<library = "libmine.so", symbol = "rope", sizes = [], args = ["arg0", "result0"]> {
   fuse.implementation on <cpu>
-    code #fuse.host_code<library = "libmine.so", symbol = "rope", sizes = [],
+    code #fuse.cpu_code<library = "libmine.so", symbol = "rope", sizes = [],
       args = ["arg0", "result0"]> {}
 }

@@ -51,7 +51,7 @@ func.func @recursive(%x: tensor<4xf32>) -> tensor<4xf32> {
 // Two kernels may not mean different functions by one symbol.
 
 fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
-  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "libmine.so",
+  fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "libmine.so",
     symbol = "taken", sizes = [], args = ["arg0", "result0"]> {}
 }
 func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -66,15 +66,15 @@ func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
 // same library it is the same function.
 
 fuse.slot @first op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
-  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",
+  fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "liba.so",
     symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
 }
 fuse.slot @again op "scale" variant "shifted" : (tensor<4xf32>) -> tensor<4xf32> {
-  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",
+  fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "liba.so",
     symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
 }
 fuse.slot @other op "scale" variant "turned" : (tensor<4xf32>) -> tensor<4xf32> {
-  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "libb.so",
+  fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "libb.so",
     symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
 }
 func.func @libraries(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -89,7 +89,7 @@ func.func @libraries(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func private @run(i64, i64)
 fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
-  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",
+  fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "liba.so",
     symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
 }
 func.func @declared(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -46,7 +46,7 @@ struct Symbol {
 };
 
 /// Instructions of the host that its code uses.
-struct HostTarget {
+struct CpuTarget {
   std::string arch;
   /// A level of the x86-64 psABI, or "native" with the bits that `cpuid` gave;
   /// "generic" elsewhere.
@@ -108,7 +108,7 @@ struct PackedWeight {
 
 /// A phase of a kernel for the CPU: a function of a range of tasks and of flat
 /// buffers.
-struct HostPhase {
+struct CpuPhase {
   struct Argument {
     /// Arguments of the function followed by its results, packed weights,
     /// or workspace buffers.
@@ -127,20 +127,20 @@ struct HostPhase {
 constexpr size_t kMaxPhaseArguments = 30;
 
 /// How a kernel for the CPU is run.
-struct HostPlan {
+struct CpuPlan {
   /// Argument with a row for each token.
   size_t input;
   std::vector<PackedWeight> packed;
   /// Bytes that each workspace buffer has for a token.
   std::vector<uint64_t> workspace;
-  std::vector<HostPhase> phases;
+  std::vector<CpuPhase> phases;
 };
 
-struct HostCode {
+struct CpuCode {
   size_t section;
   /// Empty where there is nothing but the plan.
   std::string symbol;
-  std::optional<HostPlan> plan;
+  std::optional<CpuPlan> plan;
 };
 
 /// Kernels that a driver loads together.
@@ -204,7 +204,7 @@ struct Function {
   std::vector<Symbol> symbols;
   /// Sizes of results over `symbols`; none where only the code can tell.
   std::vector<std::vector<std::optional<Expression>>> resultSizes;
-  std::optional<HostCode> host;
+  std::optional<CpuCode> cpu;
   std::optional<DeviceCode> device;
   /// Most tokens that the device code takes, 0 for any; numbers of tokens over
   /// the symbols of the device code, none of which may be more.
@@ -214,7 +214,7 @@ struct Function {
 
 struct Manifest {
   std::string producer;
-  std::optional<HostTarget> hostTarget;
+  std::optional<CpuTarget> cpuTarget;
   std::vector<Function> functions;
 };
 

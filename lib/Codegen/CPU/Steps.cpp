@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Codegen/Host/Steps.h"
+#include "fuse/Codegen/CPU/Steps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -166,7 +166,7 @@ namespace {
 struct StepReader {
   func::FuncOp function;
   std::string &reason;
-  std::vector<HostStep> steps = {};
+  std::vector<CPUStep> steps = {};
   /// Values with a row for every token.
   DenseSet<Value> rows = {};
   bool hasFused = false;
@@ -199,7 +199,7 @@ struct StepReader {
   }
 
   void add(Operation *op) {
-    HostStep step;
+    CPUStep step;
     if (isMap(op)) {
       if (!llvm::all_of(getInputs(op), [&](Value input) {
             return rows.contains(getFlatSource(input));
@@ -236,8 +236,8 @@ struct StepReader {
 
 } // namespace
 
-std::vector<HostStep> fuse::describeSteps(func::FuncOp function,
-                                          std::string &reason) {
+std::vector<CPUStep> fuse::describeSteps(func::FuncOp function,
+                                         std::string &reason) {
   if (!function.isPublic() || !function.getBody().hasOneBlock())
     return {};
   StepReader reader{function, reason};

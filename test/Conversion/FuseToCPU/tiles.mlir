@@ -1,5 +1,5 @@
 // RUN: fuse-opt %s --split-input-file \
-// RUN:     --convert-fuse-to-host='lanes=16 dot tiles' | FileCheck %s
+// RUN:     --convert-fuse-to-cpu='lanes=16 dot tiles' | FileCheck %s
 
 // Sums of a multiple of 32 terms are made by AMX, for any number of tokens, so
 // that a token has the same sums alone and among others. A tile of weights is

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
-#include "fuse/Codegen/Host/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -16,9 +16,9 @@ using namespace fuse;
 /// Tokens of a task: enough to outweigh handing it out.
 static constexpr int64_t kTokensPerTask = 4;
 
-HostKernelBuilder::Values HostKernelBuilder::forColumns(int64_t width,
-                                                        ValueRange carried,
-                                                        ColumnBody body) {
+CPUKernelBuilder::Values CPUKernelBuilder::forColumns(int64_t width,
+                                                      ValueRange carried,
+                                                      ColumnBody body) {
   int64_t whole = width - width % vectors.lanes;
   Values values(carried);
   if (whole > 0)
@@ -31,8 +31,8 @@ HostKernelBuilder::Values HostKernelBuilder::forColumns(int64_t width,
   return values;
 }
 
-void HostKernelBuilder::buildRowTasks(StringRef suffix,
-                                      function_ref<void(Value row)> body) {
+void CPUKernelBuilder::buildRowTasks(StringRef suffix,
+                                     function_ref<void(Value row)> body) {
   begin(suffix, /*panels=*/1, kTokensPerTask);
   Value first = times(firstTask, kTokensPerTask);
   Value last =
@@ -41,7 +41,7 @@ void HostKernelBuilder::buildRowTasks(StringRef suffix,
   end();
 }
 
-void HostKernelBuilder::buildRows() {
+void CPUKernelBuilder::buildRows() {
   addOperand(x, p.x);
   addOperand(residual, p.residual);
   addOperand(normWeight, p.normWeight);
@@ -66,7 +66,7 @@ void HostKernelBuilder::buildRows() {
   buildRowTasks("rows", [&](Value row) { buildRow(row); });
 }
 
-void HostKernelBuilder::buildRow(Value row) {
+void CPUKernelBuilder::buildRow(Value row) {
   Value start = times(row, p.width);
   bool layer = p.norm && p.norm.getKind() == NormKind::Layer;
   bool rms = p.norm && !layer;

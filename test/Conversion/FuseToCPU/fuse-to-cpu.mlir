@@ -1,16 +1,16 @@
 // RUN: fuse-opt %s --split-input-file \
-// RUN:     --convert-fuse-to-host='lanes=4 registers=16' | FileCheck %s
+// RUN:     --convert-fuse-to-cpu='lanes=4 registers=16' | FileCheck %s
 // RUN: fuse-opt %s --split-input-file \
-// RUN:     --convert-fuse-to-host='lanes=16 dot' \
+// RUN:     --convert-fuse-to-cpu='lanes=16 dot' \
 // RUN:   | FileCheck %s --check-prefix=DOT
 // RUN: fuse-opt %s --split-input-file \
-// RUN:     --convert-fuse-to-host='lanes=4 registers=16 fma=false' \
+// RUN:     --convert-fuse-to-cpu='lanes=4 registers=16 fma=false' \
 // RUN:   | FileCheck %s --check-prefix=PLAIN
 
 // The plan: what is packed, which buffers tokens need, and the phases in order.
 
 // CHECK-LABEL: func @gated
-// CHECK-SAME: fuse.host_plan = {input = 0 : i64, packed = [
+// CHECK-SAME: fuse.cpu_plan = {input = 0 : i64, packed = [
 // CHECK-SAME: {bytes = 8192 : i64, columns = 8 : i64, operands = [2, 3], recipe = "panels", steps = 16 : i64, tiles = 16 : i64},
 // CHECK-SAME: {bytes = 4096 : i64, columns = 8 : i64, operands = [4], recipe = "panels", steps = 64 : i64, tiles = 2 : i64}],
 // CHECK-SAME: {arguments = [{operand = 0 : i64}, {operand = 1 : i64}, {workspace = 0 : i64}], function = "gated_rows", panels = 1 : i64, tokens = 4 : i64}
@@ -19,7 +19,7 @@
 // CHECK-SAME: workspace = [64, 256]
 // CHECK: fuse.gated_mlp
 
-// CHECK: module @host_kernels
+// CHECK: module @cpu_kernels
 
 // Sums of one token stay in registers; the weights of a step are next to each
 // other. Functions take plain pointers, which LLVM has only for memrefs of
@@ -133,7 +133,7 @@ func.func @dense(%x: tensor<2x?x6xbf16>, %r: tensor<2x?x6xbf16>,
 // Each linear has a phase and weights of its own.
 
 // CHECK-LABEL: func @projections
-// CHECK: module @host_kernels
+// CHECK: module @cpu_kernels
 // CHECK: func.func @projections_rows(
 // The variance is taken of distances from the mean.
 // CHECK: arith.subf

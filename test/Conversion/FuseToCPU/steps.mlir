@@ -1,11 +1,11 @@
 // RUN: fuse-opt %s --split-input-file \
-// RUN:     --convert-fuse-to-host='lanes=4 registers=16' | FileCheck %s
+// RUN:     --convert-fuse-to-cpu='lanes=4 registers=16' | FileCheck %s
 
 // What stands behind a fused op becomes phases of the same kernel. The MLP has
 // no norm before it, so its products read the input as it is.
 
 // CHECK-LABEL: func @norm_after
-// CHECK-SAME: fuse.host_plan
+// CHECK-SAME: fuse.cpu_plan
 // CHECK-SAME: {arguments = [{operand = 0 : i64}, {packed = 0 : i64}, {workspace = 1 : i64}], function = "norm_after_hidden"
 // CHECK-SAME: {arguments = [{workspace = 1 : i64}, {packed = 1 : i64}, {operand = 0 : i64}, {workspace = 0 : i64}], function = "norm_after_output0"
 // CHECK-SAME: {arguments = [{workspace = 0 : i64}, {operand = 3 : i64}, {operand = 4 : i64}, {result = 0 : i64}], function = "norm_after_2_rows"

@@ -1,4 +1,4 @@
-//===- HostJIT.h - Compile for the machine this runs on ---------*- C++ -*-===//
+//===- CPUJIT.h - Compile for the machine this runs on ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,8 +25,8 @@ class ModuleOp;
 
 namespace fuse {
 
-/// Registers the translations that `HostJIT` needs.
-void registerHostTranslations(mlir::DialectRegistry &registry);
+/// Registers the translations that `CPUJIT` needs.
+void registerCPUTranslations(mlir::DialectRegistry &registry);
 
 /// A function of a library that a module declares by its name.
 struct LibraryFunction {
@@ -36,22 +36,22 @@ struct LibraryFunction {
 
 /// Machine code in this process, for the CPU it runs on with all of its
 /// instructions.
-class HostJIT {
+class CPUJIT {
 public:
   /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it, at
   /// an optimization level of LLVM from 0 to 3. Functions that it declares are
   /// those of `functions`, others are looked up in this process.
-  static llvm::Expected<std::unique_ptr<HostJIT>>
+  static llvm::Expected<std::unique_ptr<CPUJIT>>
   create(mlir::ModuleOp module, unsigned optLevel = 3,
          llvm::ArrayRef<LibraryFunction> functions = {});
-  ~HostJIT();
+  ~CPUJIT();
 
   /// The C interface of the public function `name`, behind an array of
   /// pointers to its arguments.
   llvm::Expected<void (*)(void **)> lookup(llvm::StringRef name) const;
 
 private:
-  explicit HostJIT(std::unique_ptr<mlir::ExecutionEngine> engine);
+  explicit CPUJIT(std::unique_ptr<mlir::ExecutionEngine> engine);
 
   std::unique_ptr<mlir::ExecutionEngine> engine;
 };

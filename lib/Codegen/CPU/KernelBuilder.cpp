@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Codegen/Host/KernelBuilder.h"
+#include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -17,13 +17,13 @@ using namespace fuse;
 
 static Type getElement(Value value) { return getElementTypeOrSelf(value); }
 
-HostKernelBuilder::HostKernelBuilder(ArrayRef<HostStep> steps,
-                                     HostVectors vectors, ModuleOp kernels)
+CPUKernelBuilder::CPUKernelBuilder(ArrayRef<CPUStep> steps, CPUVectors vectors,
+                                   ModuleOp kernels)
     : steps(steps), vectors(vectors), kernels(kernels),
       b(kernels.getLoc(), kernels.getContext()), f32(b.getF32Type()),
       index(b.getIndexType()) {}
 
-DictionaryAttr HostKernelBuilder::build(StringRef name) {
+DictionaryAttr CPUKernelBuilder::build(StringRef name) {
   this->name = name.str();
   Value input = getFlatSource(steps.front().problem.x);
   auto function = cast<func::FuncOp>(input.getParentBlock()->getParentOp());
@@ -46,7 +46,7 @@ DictionaryAttr HostKernelBuilder::build(StringRef name) {
        b.getNamedAttr("phases", b.getArrayAttr(phases))});
 }
 
-void HostKernelBuilder::startStep(const HostStep &step, size_t number) {
+void CPUKernelBuilder::startStep(const CPUStep &step, size_t number) {
   prefix = name;
   if (number > 0)
     prefix += "_" + std::to_string(number + 1);
@@ -61,7 +61,7 @@ void HostKernelBuilder::startStep(const HostStep &step, size_t number) {
   inputType = weightType.isBF16() && vectors.dot ? weightType : f32;
 }
 
-void HostKernelBuilder::placeValues(const HostStep &step) {
+void CPUKernelBuilder::placeValues(const CPUStep &step) {
   SmallVector<Operation *> ops = step.maps;
   if (ops.empty())
     ops.push_back(step.problem.op);
@@ -80,7 +80,7 @@ void HostKernelBuilder::placeValues(const HostStep &step) {
     }
 }
 
-void HostKernelBuilder::buildProblem() {
+void CPUKernelBuilder::buildProblem() {
   // Without a norm or an add the products read the input as it is.
   if (p.norm || p.residual || p.streamResult >= 0 || p.normedResult >= 0 ||
       xType != inputType)
@@ -91,7 +91,7 @@ void HostKernelBuilder::buildProblem() {
     buildOutput(i);
 }
 
-Type HostKernelBuilder::pointType(StringRef point) const {
+Type CPUKernelBuilder::pointType(StringRef point) const {
   if (p.rounding.getMode() == RoundingMode::Relaxed)
     for (StringAttr skipped : p.rounding.getSkip())
       if (skipped.getValue() == point)
@@ -103,21 +103,21 @@ Type HostKernelBuilder::pointType(StringRef point) const {
 // Phases
 //===----------------------------------------------------------------------===//
 
-NamedAttribute HostKernelBuilder::entry(StringRef name, int64_t value) {
+NamedAttribute CPUKernelBuilder::entry(StringRef name, int64_t value) {
   return b.getNamedAttr(name, b.getI64IntegerAttr(value));
 }
 
-NamedAttribute HostKernelBuilder::entry(StringRef name, StringRef value) {
+NamedAttribute CPUKernelBuilder::entry(StringRef name, StringRef value) {
   return b.getNamedAttr(name, b.getStringAttr(value));
 }
 
-void HostKernelBuilder::addArgument(Value &slot, Type element, Plan plan) {
+void CPUKernelBuilder::addArgument(Value &slot, Type element, Plan plan) {
   types.push_back(bufferOf(element));
   plans.push_back(b.getDictionaryAttr(plan));
   slots.push_back(&slot);
 }
 
-void HostKernelBuilder::addOperand(Value &slot, Value operand) {
+void CPUKernelBuilder::addOperand(Value &slot, Value operand) {
   slot = {};
   if (!operand)
     return;
@@ -129,28 +129,28 @@ void HostKernelBuilder::addOperand(Value &slot, Value operand) {
     addResult(slot, operand);
 }
 
-void HostKernelBuilder::addResult(Value &slot, Value result) {
+void CPUKernelBuilder::addResult(Value &slot, Value result) {
   Place place = places.at(result);
   addArgument(slot, getElement(result), entry(place.kind, place.index));
 }
 
-void HostKernelBuilder::addInput(Value &slot) {
+void CPUKernelBuilder::addInput(Value &slot) {
   if (inputBuffer < 0)
     addOperand(slot, p.x);
   else
     addWorkspace(slot, inputBuffer, inputType);
 }
 
-void HostKernelBuilder::addWorkspace(Value &slot, int64_t index, Type element) {
+void CPUKernelBuilder::addWorkspace(Value &slot, int64_t index, Type element) {
   addArgument(slot, element, entry("workspace", index));
 }
 
-int64_t HostKernelBuilder::makeWorkspace(int64_t bytes) {
+int64_t CPUKernelBuilder::makeWorkspace(int64_t bytes) {
   workspace.push_back(b.getI64IntegerAttr(bytes));
   return workspace.size() - 1;
 }
 
-void HostKernelBuilder::addPacked(Value &slot, ArrayRef<Value> weights) {
+void CPUKernelBuilder::addPacked(Value &slot, ArrayRef<Value> weights) {
   SmallVector<int64_t> operands;
   for (Value weight : weights)
     operands.push_back(getStoredWeight(weight).getArgNumber());
@@ -169,8 +169,8 @@ void HostKernelBuilder::addPacked(Value &slot, ArrayRef<Value> weights) {
                           weightType.getIntOrFloatBitWidth() / 8)}));
 }
 
-void HostKernelBuilder::begin(StringRef suffix, int64_t panels,
-                              int64_t tokensPerTask) {
+void CPUKernelBuilder::begin(StringRef suffix, int64_t panels,
+                             int64_t tokensPerTask) {
   types.insert(types.begin(), MemRefType::get({3}, index));
   b.setInsertionPointToEnd(kernels.getBody());
   std::string symbol = prefix + "_" + suffix.str();
@@ -194,7 +194,7 @@ void HostKernelBuilder::begin(StringRef suffix, int64_t panels,
   lastTask = get(2);
 }
 
-void HostKernelBuilder::end() {
+void CPUKernelBuilder::end() {
   func::ReturnOp::create(b);
   types.clear();
   plans.clear();
@@ -205,29 +205,29 @@ void HostKernelBuilder::end() {
 // Index arithmetic and loops
 //===----------------------------------------------------------------------===//
 
-Value HostKernelBuilder::c(int64_t value) {
+Value CPUKernelBuilder::c(int64_t value) {
   return arith::ConstantIndexOp::create(b, value);
 }
 
-Value HostKernelBuilder::plus(Value x, Value y) {
+Value CPUKernelBuilder::plus(Value x, Value y) {
   return arith::AddIOp::create(b, x, y);
 }
 
-Value HostKernelBuilder::plus(Value x, int64_t y) {
+Value CPUKernelBuilder::plus(Value x, int64_t y) {
   return y == 0 ? x : plus(x, c(y));
 }
 
-Value HostKernelBuilder::times(Value x, Value y) {
+Value CPUKernelBuilder::times(Value x, Value y) {
   return arith::MulIOp::create(b, x, y);
 }
 
-Value HostKernelBuilder::times(Value x, int64_t y) {
+Value CPUKernelBuilder::times(Value x, int64_t y) {
   return y == 1 ? x : times(x, c(y));
 }
 
-HostKernelBuilder::Values
-HostKernelBuilder::loop(Value from, Value to, int64_t step, ValueRange carried,
-                        function_ref<Values(Value, ValueRange)> body) {
+CPUKernelBuilder::Values
+CPUKernelBuilder::loop(Value from, Value to, int64_t step, ValueRange carried,
+                       function_ref<Values(Value, ValueRange)> body) {
   auto op = scf::ForOp::create(b, from, to, c(step), carried);
   OpBuilder::InsertionGuard guard(b);
   if (carried.empty())
@@ -240,22 +240,22 @@ HostKernelBuilder::loop(Value from, Value to, int64_t step, ValueRange carried,
   return Values(op.getResults());
 }
 
-void HostKernelBuilder::loop(Value from, Value to, int64_t step,
-                             function_ref<void(Value)> body) {
+void CPUKernelBuilder::loop(Value from, Value to, int64_t step,
+                            function_ref<void(Value)> body) {
   loop(from, to, step, {}, [&](Value at, ValueRange) {
     body(at);
     return Values();
   });
 }
 
-void HostKernelBuilder::forBlocks(int64_t size, int64_t step,
-                                  function_ref<void(Value)> body) {
+void CPUKernelBuilder::forBlocks(int64_t size, int64_t step,
+                                 function_ref<void(Value)> body) {
   if (size <= step)
     return body(c(0));
   loop(c(0), c(size), step, body);
 }
 
-void HostKernelBuilder::when(Value condition, function_ref<void()> body) {
+void CPUKernelBuilder::when(Value condition, function_ref<void()> body) {
   auto op = scf::IfOp::create(b, condition);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.thenBlock());
@@ -266,11 +266,11 @@ void HostKernelBuilder::when(Value condition, function_ref<void()> body) {
 // Vectors
 //===----------------------------------------------------------------------===//
 
-Value HostKernelBuilder::zeros() {
+Value CPUKernelBuilder::zeros() {
   return arith::ConstantOp::create(b, b.getZeroAttr(vectorOf(f32)));
 }
 
-Value HostKernelBuilder::loadRaw(Value buffer, Value at, Value mask) {
+Value CPUKernelBuilder::loadRaw(Value buffer, Value at, Value mask) {
   Type content = getContent(buffer);
   VectorType type = vectorOf(getStorage(content));
   Value loaded;
@@ -285,11 +285,11 @@ Value HostKernelBuilder::loadRaw(Value buffer, Value at, Value mask) {
              : arith::BitcastOp::create(b, vectorOf(content), loaded);
 }
 
-Value HostKernelBuilder::load(Value buffer, Value at, Value mask) {
+Value CPUKernelBuilder::load(Value buffer, Value at, Value mask) {
   return widen(b, loadRaw(buffer, at, mask));
 }
 
-void HostKernelBuilder::store(Value value, Value buffer, Value at, Value mask) {
+void CPUKernelBuilder::store(Value value, Value buffer, Value at, Value mask) {
   Type content = getContent(buffer), storage = getStorage(content);
   value = roundTo(b, value, content);
   if (content != storage)
@@ -300,11 +300,11 @@ void HostKernelBuilder::store(Value value, Value buffer, Value at, Value mask) {
     vector::StoreOp::create(b, value, buffer, at);
 }
 
-Value HostKernelBuilder::round(Value value, Type element) {
+Value CPUKernelBuilder::round(Value value, Type element) {
   return widen(b, roundTo(b, value, element));
 }
 
-Value HostKernelBuilder::maskBelow(Value count) {
+Value CPUKernelBuilder::maskBelow(Value count) {
   VectorType type = vectorOf(index);
   auto numbers = llvm::to_vector(llvm::seq<int64_t>(0, vectors.lanes));
   Value lanes = arith::ConstantOp::create(
@@ -313,13 +313,13 @@ Value HostKernelBuilder::maskBelow(Value count) {
                                vector::BroadcastOp::create(b, type, count));
 }
 
-Value HostKernelBuilder::multiplyAdd(Value x, Value y, Value sum) {
+Value CPUKernelBuilder::multiplyAdd(Value x, Value y, Value sum) {
   if (vectors.fma)
     return vector::FMAOp::create(b, x, y, sum);
   return arith::AddFOp::create(b, arith::MulFOp::create(b, x, y), sum);
 }
 
-Value HostKernelBuilder::addLanes(Value vector) {
+Value CPUKernelBuilder::addLanes(Value vector) {
   for (int64_t width = vectors.lanes / 2; width > 0; width /= 2) {
     auto take = [&](int64_t first) -> Value {
       auto lanes = llvm::to_vector(llvm::seq(first, first + width));
@@ -335,7 +335,7 @@ Value HostKernelBuilder::addLanes(Value vector) {
 // What there are no kernels for
 //===----------------------------------------------------------------------===//
 
-std::string fuse::getHostProblem(const HostStep &step) {
+std::string fuse::getCPUProblem(const CPUStep &step) {
   auto print = [](Type type) {
     std::string text;
     llvm::raw_string_ostream(text) << type;

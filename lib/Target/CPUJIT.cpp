@@ -1,10 +1,10 @@
-//===- HostJIT.cpp - Compile for the machine this runs on -----------------===//
+//===- CPUJIT.cpp - Compile for the machine this runs on ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Target/HostJIT.h"
+#include "fuse/Target/CPUJIT.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,17 +25,17 @@
 using namespace mlir;
 using namespace fuse;
 
-void fuse::registerHostTranslations(DialectRegistry &registry) {
+void fuse::registerCPUTranslations(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }
 
-HostJIT::HostJIT(std::unique_ptr<ExecutionEngine> engine)
+CPUJIT::CPUJIT(std::unique_ptr<ExecutionEngine> engine)
     : engine(std::move(engine)) {}
 
-HostJIT::~HostJIT() = default;
+CPUJIT::~CPUJIT() = default;
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getHostMachine() {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getTargetMachine() {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     llvm::InitializeNativeTarget();
@@ -66,9 +66,9 @@ static llvm::Expected<void *> findFunction(const LibraryFunction &function) {
                                  "' has no function '" + function.name + "'");
 }
 
-llvm::Expected<std::unique_ptr<HostJIT>>
-HostJIT::create(ModuleOp module, unsigned optLevel,
-                llvm::ArrayRef<LibraryFunction> functions) {
+llvm::Expected<std::unique_ptr<CPUJIT>>
+CPUJIT::create(ModuleOp module, unsigned optLevel,
+               llvm::ArrayRef<LibraryFunction> functions) {
   llvm::StringMap<void *> addresses;
   for (const LibraryFunction &function : functions) {
     llvm::Expected<void *> address = findFunction(function);
@@ -76,13 +76,13 @@ HostJIT::create(ModuleOp module, unsigned optLevel,
       return address.takeError();
     addresses[function.name] = *address;
   }
-  auto machine = getHostMachine();
+  auto machine = getTargetMachine();
   if (!machine)
     return machine.takeError();
   // The engine keeps a machine of its own; this one informs the optimizer.
   auto optimize =
       makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
-  auto codeMachine = getHostMachine();
+  auto codeMachine = getTargetMachine();
   if (!codeMachine)
     return codeMachine.takeError();
   ExecutionEngineOptions options;
@@ -102,10 +102,10 @@ HostJIT::create(ModuleOp module, unsigned optLevel,
           llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     return symbols;
   });
-  return std::unique_ptr<HostJIT>(new HostJIT(std::move(*engine)));
+  return std::unique_ptr<CPUJIT>(new CPUJIT(std::move(*engine)));
 }
 
-llvm::Expected<void (*)(void **)> HostJIT::lookup(llvm::StringRef name) const {
+llvm::Expected<void (*)(void **)> CPUJIT::lookup(llvm::StringRef name) const {
   return engine->lookupPacked(("_mlir_ciface_" + name).str());
 }
 
@@ -115,7 +115,7 @@ llvm::Error fuse::printLLVMIR(ModuleOp module, llvm::raw_ostream &os) {
       translateModuleToLLVMIR(module, context);
   if (!translated)
     return llvm::createStringError("module is not in the LLVM dialect");
-  auto machine = getHostMachine();
+  auto machine = getTargetMachine();
   if (!machine)
     return machine.takeError();
   ExecutionEngine::setupTargetTripleAndDataLayout(translated.get(),

@@ -7,7 +7,7 @@
 #ifndef FUSE_CODEGEN_HOST_KERNELBUILDER_H
 #define FUSE_CODEGEN_HOST_KERNELBUILDER_H
 
-#include "fuse/Codegen/Host/Steps.h"
+#include "fuse/Codegen/CPU/Steps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -16,7 +16,7 @@
 namespace fuse {
 
 /// What a processor has for products.
-struct HostVectors {
+struct CPUVectors {
   /// Numbers in f32 per register, and registers.
   int64_t lanes, registers;
   bool fma, dot, tiles;
@@ -28,15 +28,15 @@ struct HostVectors {
 };
 
 /// Why a step has no kernel, or an empty string.
-std::string getHostProblem(const HostStep &step);
+std::string getCPUProblem(const CPUStep &step);
 
 /// Emits the phases of the steps of a function. Buffers are flat memrefs;
 /// indices count elements. Those in bf16 hold i16: LLVM would move parts of
 /// vectors by way of f32 where a processor has no instructions for bf16.
-class HostKernelBuilder {
+class CPUKernelBuilder {
 public:
-  HostKernelBuilder(llvm::ArrayRef<HostStep> steps, HostVectors vectors,
-                    mlir::ModuleOp kernels);
+  CPUKernelBuilder(llvm::ArrayRef<CPUStep> steps, CPUVectors vectors,
+                   mlir::ModuleOp kernels);
 
   /// Emits the phases as `name_rows` and so on, from the second step on as
   /// `name_2_rows`; returns the plan.
@@ -77,10 +77,10 @@ private:
   void end();
 
   // KernelBuilder.cpp: steps.
-  void startStep(const HostStep &step, size_t number);
+  void startStep(const CPUStep &step, size_t number);
   /// Says where the values of a step are: in results of the function, or in the
   /// workspace.
-  void placeValues(const HostStep &step);
+  void placeValues(const CPUStep &step);
   void buildProblem();
 
   // Maps.cpp: elementwise ops.
@@ -194,10 +194,10 @@ private:
     int64_t index;
   };
 
-  llvm::ArrayRef<HostStep> steps;
+  llvm::ArrayRef<CPUStep> steps;
   /// Of the step in the making.
   MlpProblem p;
-  HostVectors vectors;
+  CPUVectors vectors;
   mlir::ModuleOp kernels;
   mlir::ImplicitLocOpBuilder b;
   mlir::Type f32, index;

@@ -1,15 +1,15 @@
-// RUN: fuse-opt %s --fuse-host-kernels-pipeline | FileCheck %s
+// RUN: fuse-opt %s --fuse-cpu-kernels-pipeline | FileCheck %s
 // RUN: fuse-opt %s \
-// RUN:     --fuse-host-kernels-pipeline='lanes=16 registers=32 fma dot' \
+// RUN:     --fuse-cpu-kernels-pipeline='lanes=16 registers=32 fma dot' \
 // RUN:   | FileCheck %s --check-prefix=AVX512
 
 // Kernels are in the LLVM dialect, without calls of a library and without fma,
 // which is slow where there is no instruction for it. The function is what it
 // was.
 
-// CHECK: func.func @f{{.*}} attributes {fuse.host_plan
+// CHECK: func.func @f{{.*}} attributes {fuse.cpu_plan
 // CHECK: fuse.gated_mlp
-// CHECK: module @host_kernels
+// CHECK: module @cpu_kernels
 // CHECK-NOT: unrealized_conversion_cast
 // CHECK-NOT: llvm.intr.fma{{.*}} vector<4xf32>
 // CHECK-NOT: fastmath

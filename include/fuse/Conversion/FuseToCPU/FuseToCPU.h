@@ -1,4 +1,4 @@
-//===- FuseToHost.h - Fused ops to kernels for a CPU ------------*- C++ -*-===//
+//===- FuseToCPU.h - Fused ops to kernels for a CPU -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@ namespace fuse {
 #include "fuse/Conversion/Passes.h.inc"
 
 /// The module of the phases, and the plan of a function that has some.
-constexpr llvm::StringLiteral kHostKernelsName = "host_kernels";
-constexpr llvm::StringLiteral kHostPlanAttrName = "fuse.host_plan";
+constexpr llvm::StringLiteral kCPUKernelsName = "cpu_kernels";
+constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
 
 } // namespace fuse
 

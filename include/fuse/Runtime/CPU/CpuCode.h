@@ -1,4 +1,4 @@
-//===- HostCode.h - Machine code for this process ---------------*- C++ -*-===//
+//===- CpuCode.h - Machine code for this process ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@
 namespace fuse::runtime {
 
 /// What this machine is, with level "native".
-HostTarget getThisHost();
+CpuTarget getThisCpu();
 
 /// Whether this process may use the tiles of AMX, which Linux grants on
 /// request. `FUSE_AMX=0` in the environment is a no.
@@ -23,10 +23,10 @@ bool hasTiles();
 
 /// Levels that code for the architecture of this machine can be restricted to,
 /// or only those it has, weakest first.
-std::vector<std::string> getHostLevels(bool ofThisMachine);
+std::vector<std::string> getCpuLevels(bool ofThisMachine);
 
 /// Throws `Failure` unless this machine has every instruction of `target`.
-void checkHost(const HostTarget &target);
+void checkCpu(const CpuTarget &target);
 
 /// Code in this process. It leaves with the object.
 class LoadedCode {

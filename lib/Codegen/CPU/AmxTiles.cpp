@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
-#include "fuse/Codegen/Host/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -26,8 +26,8 @@ static constexpr int64_t kRowBytes = 64;
 /// tiles do not start the processor's own prefetching in time.
 static constexpr int64_t kStepsAhead = 2;
 
-Value HostKernelBuilder::callAMX(StringRef name, ValueRange operands,
-                                 bool hasResult) {
+Value CPUKernelBuilder::callAMX(StringRef name, ValueRange operands,
+                                bool hasResult) {
   auto symbol = b.getStringAttr("llvm.x86." + name + ".internal");
   if (!hasResult) {
     LLVM::CallIntrinsicOp::create(b, symbol, operands);
@@ -37,7 +37,7 @@ Value HostKernelBuilder::callAMX(StringRef name, ValueRange operands,
   return LLVM::CallIntrinsicOp::create(b, tile, symbol, operands).getResult(0);
 }
 
-Value HostKernelBuilder::addressOf(Value buffer, Value at) {
+Value CPUKernelBuilder::addressOf(Value buffer, Value at) {
   int64_t bytes =
       getElementTypeOrSelf(buffer.getType()).getIntOrFloatBitWidth() / 8;
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, buffer);
@@ -50,7 +50,7 @@ Value HostKernelBuilder::addressOf(Value buffer, Value at) {
 /// Sums of up to 16 or 32 tokens and one panel. The last of `numTiles` tiles
 /// has `rows` tokens, the others have 16. With two of them, two columns of
 /// tiles are summed up at a time: tiles of tokens, weights and sums are eight.
-func::FuncOp HostKernelBuilder::getMultiplyTiles(int64_t numTiles) {
+func::FuncOp CPUKernelBuilder::getMultiplyTiles(int64_t numTiles) {
   std::string symbol = "multiply_tiles_" + std::to_string(numTiles);
   if (auto known = kernels.lookupSymbol<func::FuncOp>(symbol))
     return known;
@@ -149,7 +149,7 @@ func::FuncOp HostKernelBuilder::getMultiplyTiles(int64_t numTiles) {
   return function;
 }
 
-void HostKernelBuilder::multiplyTiles(
+void CPUKernelBuilder::multiplyTiles(
     Value numTokens,
     function_ref<void(func::FuncOp, Value token, Value rows)> call) {
   loop(c(0), numTokens, 2 * kTileRows, [&](Value token) {

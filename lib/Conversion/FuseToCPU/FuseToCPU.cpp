@@ -1,4 +1,4 @@
-//===- FuseToHost.cpp - Fused ops to kernels for a CPU --------------------===//
+//===- FuseToCPU.cpp - Fused ops to kernels for a CPU ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Conversion/FuseToHost/FuseToHost.h"
-#include "fuse/Codegen/Host/KernelBuilder.h"
+#include "fuse/Conversion/FuseToCPU/FuseToCPU.h"
+#include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -41,15 +41,15 @@ static Operation *getFusedOp(func::FuncOp function) {
 
 namespace {
 
-struct ConvertFuseToHostPass
-    : fuse::impl::ConvertFuseToHostPassBase<ConvertFuseToHostPass> {
+struct ConvertFuseToCPUPass
+    : fuse::impl::ConvertFuseToCPUPassBase<ConvertFuseToCPUPass> {
   using Base::Base;
 
   void runOnOperation() override {
     if (failed(checkOptions()))
       return signalPassFailure();
-    if (Operation *other = getOperation().lookupSymbol(kHostKernelsName)) {
-      other->emitError() << "'@" << kHostKernelsName
+    if (Operation *other = getOperation().lookupSymbol(kCPUKernelsName)) {
+      other->emitError() << "'@" << kCPUKernelsName
                          << "' is the name of the module of kernels for a CPU";
       return signalPassFailure();
     }
@@ -57,7 +57,7 @@ struct ConvertFuseToHostPass
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       // A plan that another pass wrote is not trusted.
-      function->removeAttr(kHostPlanAttrName);
+      function->removeAttr(kCPUPlanAttrName);
       if (Operation *op = getFusedOp(function))
         convert(function, op, kernels);
     }
@@ -81,16 +81,15 @@ struct ConvertFuseToHostPass
 
   void convert(func::FuncOp function, Operation *op, ModuleOp &kernels) {
     std::string reason;
-    std::vector<HostStep> steps = describeSteps(function, reason);
-    for (const HostStep &step : steps)
+    std::vector<CPUStep> steps = describeSteps(function, reason);
+    for (const CPUStep &step : steps)
       if (reason.empty())
-        reason = getHostProblem(step);
+        reason = getCPUProblem(step);
     if (steps.empty() && reason.empty())
       return;
     if (!reason.empty()) {
-      remark::missed(
-          op->getLoc(),
-          remark::RemarkOpts::name("host-kernel").category("codegen"))
+      remark::missed(op->getLoc(),
+                     remark::RemarkOpts::name("cpu-kernel").category("codegen"))
           << remark::reason("{0}", reason)
           << remark::suggest("{0}", "the portable path takes this kernel");
       ++numDeclined;
@@ -99,14 +98,14 @@ struct ConvertFuseToHostPass
     if (!kernels) {
       OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
       kernels =
-          ModuleOp::create(builder, getOperation().getLoc(), kHostKernelsName);
+          ModuleOp::create(builder, getOperation().getLoc(), kCPUKernelsName);
     }
-    HostVectors vectors = {lanes, registers, fma, dot, tiles};
-    function->setAttr(kHostPlanAttrName,
-                      HostKernelBuilder(steps, vectors, kernels)
-                          .build(function.getSymName()));
+    CPUVectors vectors = {lanes, registers, fma, dot, tiles};
+    function->setAttr(
+        kCPUPlanAttrName,
+        CPUKernelBuilder(steps, vectors, kernels).build(function.getSymName()));
     remark::passed(op->getLoc(),
-                   remark::RemarkOpts::name("host-kernel").category("codegen"))
+                   remark::RemarkOpts::name("cpu-kernel").category("codegen"))
         << "kernel " << function.getSymName();
     ++numScheduled;
   }

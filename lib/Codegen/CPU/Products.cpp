@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
-#include "fuse/Codegen/Host/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -31,10 +31,10 @@ static constexpr int64_t kBlockBytes = 256 * 1024;
 //===----------------------------------------------------------------------===//
 
 /// One term or pair of every sum.
-HostKernelBuilder::Values
-HostKernelBuilder::multiplyStep(int64_t tokens, Value input, ValueRange starts,
-                                Value packed, Value at, Value step,
-                                ValueRange sums) {
+CPUKernelBuilder::Values
+CPUKernelBuilder::multiplyStep(int64_t tokens, Value input, ValueRange starts,
+                               Value packed, Value at, Value step,
+                               ValueRange sums) {
   int64_t numVectors = vectors.getPanelVectors(), lanes = vectors.lanes;
   VectorType ints = vectorOf(b.getI32Type());
   Values next(sums);
@@ -106,7 +106,7 @@ HostKernelBuilder::multiplyStep(int64_t tokens, Value input, ValueRange starts,
   return next;
 }
 
-func::FuncOp HostKernelBuilder::getMultiply(int64_t tokens) {
+func::FuncOp CPUKernelBuilder::getMultiply(int64_t tokens) {
   std::string symbol =
       (Twine("multiply_") + (weightType.isBF16() ? "bf16" : "f32") + "_" +
        Twine(tokens))
@@ -159,9 +159,9 @@ func::FuncOp HostKernelBuilder::getMultiply(int64_t tokens) {
 //===----------------------------------------------------------------------===//
 
 /// Adds the products of some tokens and a panel to the tile.
-void HostKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
-                                     Value firstToken, Value numTokens,
-                                     Value panel) {
+void CPUKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
+                                    Value firstToken, Value numTokens,
+                                    Value panel) {
   int64_t columns = vectors.getPanelColumns(), perStep = isPaired() ? 2 : 1;
   int64_t steps = getSteps(terms), stepElements = columns * perStep;
   int64_t stepBytes = stepElements * weightType.getIntOrFloatBitWidth() / 8;
@@ -205,7 +205,7 @@ void HostKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
   });
 }
 
-void HostKernelBuilder::buildTasks(
+void CPUKernelBuilder::buildTasks(
     Value input, Value packed, int64_t panels, int64_t terms,
     function_ref<void(Value token, Value sums, Value panel)> finish) {
   int64_t columns = vectors.getPanelColumns();
@@ -231,14 +231,14 @@ void HostKernelBuilder::buildTasks(
   });
 }
 
-Value HostKernelBuilder::getMask(Value column, int64_t width) {
+Value CPUKernelBuilder::getMask(Value column, int64_t width) {
   if (width % vectors.getPanelColumns() == 0)
     return {};
   return maskBelow(arith::SubIOp::create(b, c(width), column));
 }
 
-Value HostKernelBuilder::finishLinear(Value sums, Value bias, Value column,
-                                      Value mask, Type element) {
+Value CPUKernelBuilder::finishLinear(Value sums, Value bias, Value column,
+                                     Value mask, Type element) {
   if (bias) {
     if (p.rounding.getBiasPlace() == BiasPlace::AfterRounding)
       sums = round(sums, element);
@@ -251,7 +251,7 @@ Value HostKernelBuilder::finishLinear(Value sums, Value bias, Value column,
 // Phases
 //===----------------------------------------------------------------------===//
 
-void HostKernelBuilder::buildHidden() {
+void CPUKernelBuilder::buildHidden() {
   Value gateBias, upBias, packed, hidden;
   hiddenBuffer =
       makeWorkspace(p.hidden * inputType.getIntOrFloatBitWidth() / 8);
@@ -294,7 +294,7 @@ void HostKernelBuilder::buildHidden() {
   end();
 }
 
-void HostKernelBuilder::buildOutput(unsigned number) {
+void CPUKernelBuilder::buildOutput(unsigned number) {
   const DecodeOutput &linear = p.outputs[number];
   Value source, packed, bias, other, result;
   if (p.hasGemm1())

@@ -1,10 +1,10 @@
-//===- HostObject.cpp - Machine code for a CPU as a file ------------------===//
+//===- CPUObject.cpp - Machine code for a CPU as a file -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Target/HostObject.h"
+#include "fuse/Target/CPUObject.h"
 #include "fuse/Support/LLVMPasses.h"
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Support/TemporaryDirectory.h"
@@ -95,11 +95,11 @@ createMachine(StringRef cpu) {
   return machine;
 }
 
-Expected<HostFeatures> fuse::getHostFeatures(StringRef cpu) {
+Expected<CPUFeatures> fuse::getCPUFeatures(StringRef cpu) {
   auto machine = createMachine(cpu);
   if (!machine)
     return machine.takeError();
-  HostFeatures features;
+  CPUFeatures features;
   const llvm::MCSubtargetInfo &info = *(*machine)->getMCSubtargetInfo();
   if ((*machine)->getTargetTriple().isAArch64()) {
     features.registers = 32;
@@ -121,7 +121,7 @@ Expected<HostFeatures> fuse::getHostFeatures(StringRef cpu) {
 namespace {
 
 /// What one thread compiles.
-struct HostPart {
+struct CPUPart {
   OwningOpRef<ModuleOp> owned;
   ModuleOp module;
   bool isKernels = false;
@@ -134,7 +134,7 @@ struct HostPart {
 
 /// Cuts a module of kernels into parts of similar size, the same ones on every
 /// machine. Functions that another part calls are declared there.
-static std::vector<HostPart> cutKernels(ModuleOp kernels) {
+static std::vector<CPUPart> cutKernels(ModuleOp kernels) {
   struct Piece {
     LLVM::LLVMFuncOp function;
     size_t index, size = 0;
@@ -151,7 +151,7 @@ static std::vector<HostPart> cutKernels(ModuleOp kernels) {
   }
   size_t count = std::clamp<size_t>(total / kPartSize, 1,
                                     std::max<size_t>(pieces.size(), 1));
-  std::vector<HostPart> parts(isCut ? count : 1);
+  std::vector<CPUPart> parts(isCut ? count : 1);
   if (parts.size() == 1) {
     parts.front().module = kernels;
   } else {
@@ -160,7 +160,7 @@ static std::vector<HostPart> cutKernels(ModuleOp kernels) {
              std::tie(first.size, second.index);
     });
     std::vector<size_t> sizes(count);
-    for (HostPart &part : parts)
+    for (CPUPart &part : parts)
       part.module = *(part.owned = ModuleOp::create(kernels.getLoc()));
     for (Piece &piece : pieces) {
       size_t least = llvm::min_element(sizes) - sizes.begin();
@@ -171,7 +171,7 @@ static std::vector<HostPart> cutKernels(ModuleOp kernels) {
     llvm::StringMap<LLVM::LLVMFuncOp> functions;
     for (Piece &piece : pieces)
       functions[piece.function.getSymName()] = piece.function;
-    for (HostPart &part : parts) {
+    for (CPUPart &part : parts) {
       SymbolTable symbols(part.module);
       part.module.walk([&](LLVM::CallOp call) {
         std::optional<StringRef> name = call.getCallee();
@@ -185,14 +185,14 @@ static std::vector<HostPart> cutKernels(ModuleOp kernels) {
       });
     }
   }
-  for (HostPart &part : parts)
+  for (CPUPart &part : parts)
     part.isKernels = true;
   return parts;
 }
 
 /// Makes a function of an entry that calls its function with pointers from an
 /// array: with those themselves, or those in the descriptors that they are of.
-static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry,
+static llvm::Error addEntry(llvm::Module &module, const CPUEntry &entry,
                             bool isKernel) {
   std::string name =
       isKernel ? entry.function : "_mlir_ciface_" + entry.function;
@@ -228,7 +228,7 @@ static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry,
 }
 
 /// Makes LLVM IR of a part, in which only the entries are visible.
-static llvm::Error translatePart(HostPart &part, ArrayRef<HostEntry> entries) {
+static llvm::Error translatePart(CPUPart &part, ArrayRef<CPUEntry> entries) {
   part.context = std::make_unique<llvm::LLVMContext>();
   part.translated = translateModuleToLLVMIR(part.module, *part.context);
   if (!part.translated)
@@ -236,7 +236,7 @@ static llvm::Error translatePart(HostPart &part, ArrayRef<HostEntry> entries) {
   for (llvm::GlobalObject &object : part.translated->global_objects())
     if (!object.isDeclaration() && !object.hasHiddenVisibility())
       object.setLinkage(llvm::GlobalValue::InternalLinkage);
-  for (const HostEntry &entry : entries)
+  for (const CPUEntry &entry : entries)
     if (entry.isKernel == part.isKernels &&
         (!part.isKernels || part.module.lookupSymbol(entry.function)))
       if (llvm::Error error = addEntry(*part.translated, entry, part.isKernels))
@@ -245,7 +245,7 @@ static llvm::Error translatePart(HostPart &part, ArrayRef<HostEntry> entries) {
 }
 
 /// Compiles a part, which shares nothing with others.
-static llvm::Error compilePart(HostPart &part, StringRef cpu) {
+static llvm::Error compilePart(CPUPart &part, StringRef cpu) {
   auto machine = createMachine(cpu);
   if (!machine)
     return machine.takeError();
@@ -267,11 +267,11 @@ static llvm::Error compilePart(HostPart &part, StringRef cpu) {
 }
 
 /// An object, or an archive of several.
-static Expected<std::string> joinObjects(ArrayRef<HostPart> parts) {
+static Expected<std::string> joinObjects(ArrayRef<CPUPart> parts) {
   if (parts.size() == 1)
     return parts.front().object;
   std::vector<llvm::NewArchiveMember> members;
-  for (const HostPart &part : parts)
+  for (const CPUPart &part : parts)
     members.emplace_back(llvm::MemoryBufferRef(part.object, "code.o"));
   auto archive = llvm::writeArchiveToBuffer(
       members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
@@ -281,16 +281,16 @@ static Expected<std::string> joinObjects(ArrayRef<HostPart> parts) {
   return (*archive)->getBuffer().str();
 }
 
-Expected<std::string> fuse::emitHostObject(ModuleOp portable, ModuleOp kernels,
-                                           StringRef cpu,
-                                           ArrayRef<HostEntry> entries,
-                                           TaskRunner runTasks) {
-  std::vector<HostPart> parts;
+Expected<std::string> fuse::emitCPUObject(ModuleOp portable, ModuleOp kernels,
+                                          StringRef cpu,
+                                          ArrayRef<CPUEntry> entries,
+                                          TaskRunner runTasks) {
+  std::vector<CPUPart> parts;
   if (kernels)
     parts = cutKernels(kernels);
   if (portable)
     parts.emplace_back().module = portable;
-  for (HostPart &part : parts)
+  for (CPUPart &part : parts)
     if (llvm::Error error = translatePart(part, entries))
       return std::move(error);
   if (llvm::Error error = runTasks(parts.size(), [&](size_t index) {
@@ -327,8 +327,8 @@ static std::string getLibrary(void *address) {
   return isLibrary && llvm::sys::fs::exists(path) ? path.str() : "";
 }
 
-Expected<std::string> fuse::linkHostObject(StringRef object,
-                                           ArrayRef<std::string> directories) {
+Expected<std::string> fuse::linkCPUObject(StringRef object,
+                                          ArrayRef<std::string> directories) {
   Expected<std::string> linker = findLinker(directories);
   if (!linker)
     return linker.takeError();

@@ -17,7 +17,7 @@ namespace fuse {
 /// What a kernel for a CPU does to every token in one go: either `problem`,
 /// which is a fused op, a norm or a linear, or `maps`, which are elementwise
 /// ops of values of one width.
-struct HostStep {
+struct CPUStep {
   MlpProblem problem;
   llvm::SmallVector<mlir::Operation *> maps;
 };
@@ -25,8 +25,8 @@ struct HostStep {
 /// Describes the body of a function, or says in `reason` what it cannot be made
 /// of. Empty without a reason if there is no fused op: such functions are not
 /// meant for kernels.
-std::vector<HostStep> describeSteps(mlir::func::FuncOp function,
-                                    std::string &reason);
+std::vector<CPUStep> describeSteps(mlir::func::FuncOp function,
+                                   std::string &reason);
 
 /// The value whose elements `value` has, in the same order: reshapes of the
 /// dimensions before the last one do not move them.

@@ -1,4 +1,4 @@
-//===- HostObject.h - Machine code for a CPU as a file ----------*- C++ -*-===//
+//===- CPUObject.h - Machine code for a CPU as a file -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ namespace fuse {
 /// A function and the symbol that calls it through an array of pointers to
 /// descriptors: of all results as one struct, if there are any, and of each
 /// argument.
-struct HostEntry {
+struct CPUEntry {
   std::string function;
   std::string symbol;
   /// A phase of a kernel, which takes pointers to first elements.
@@ -30,7 +30,7 @@ struct HostEntry {
 };
 
 /// The vector instructions of a processor that kernels are written for.
-struct HostFeatures {
+struct CPUFeatures {
   /// Numbers in f32 per register, and registers.
   int64_t lanes = 4, registers = 16;
   /// Multiplication and addition with one rounding.
@@ -41,31 +41,31 @@ struct HostFeatures {
   bool tiles = false;
 };
 
-/// What `cpu` has, as `emitHostObject` names it.
-llvm::Expected<HostFeatures> getHostFeatures(llvm::StringRef cpu);
+/// What `cpu` has, as `emitCPUObject` names it.
+llvm::Expected<CPUFeatures> getCPUFeatures(llvm::StringRef cpu);
 
 /// Runs a task with each number below a count, on several threads.
 using TaskRunner = llvm::function_ref<llvm::Error(
     size_t, llvm::function_ref<llvm::Error(size_t)>)>;
 
 /// Compiles `portable`, in the state in which `fuse-cpu-pipeline` leaves it,
-/// and `kernels`, that in which `fuse-host-kernels-pipeline` does, to an ELF
+/// and `kernels`, that in which `fuse-cpu-kernels-pipeline` does, to an ELF
 /// relocatable object, or an archive of several where there is enough for
 /// several threads. Either module may be null; neither is of use afterwards.
 /// Nothing but the entries can be seen from the outside.
 ///
 /// `cpu` is a processor as LLVM names it, or "native" for this one with all of
 /// its instructions.
-llvm::Expected<std::string> emitHostObject(mlir::ModuleOp portable,
-                                           mlir::ModuleOp kernels,
-                                           llvm::StringRef cpu,
-                                           llvm::ArrayRef<HostEntry> entries,
-                                           TaskRunner runTasks);
+llvm::Expected<std::string> emitCPUObject(mlir::ModuleOp portable,
+                                          mlir::ModuleOp kernels,
+                                          llvm::StringRef cpu,
+                                          llvm::ArrayRef<CPUEntry> entries,
+                                          TaskRunner runTasks);
 
-/// Links what `emitHostObject` made to a shared object by LLVM's linker, which
+/// Links what `emitCPUObject` made to a shared object by LLVM's linker, which
 /// is looked for in `directories` and in PATH.
 llvm::Expected<std::string>
-linkHostObject(llvm::StringRef object, llvm::ArrayRef<std::string> directories);
+linkCPUObject(llvm::StringRef object, llvm::ArrayRef<std::string> directories);
 
 } // namespace fuse
 

@@ -1,10 +1,10 @@
-//===- HostCode.cpp - Machine code for this process -----------------------===//
+//===- CpuCode.cpp - Machine code for this process ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Failure.h"
 
 #include <atomic>
@@ -114,11 +114,9 @@ static const std::vector<std::string> kLevels = {"generic"};
 
 #endif
 
-HostTarget fuse::runtime::getThisHost() {
-  return {kArch, "native", getCpuid()};
-}
+CpuTarget fuse::runtime::getThisCpu() { return {kArch, "native", getCpuid()}; }
 
-std::vector<std::string> fuse::runtime::getHostLevels(bool ofThisMachine) {
+std::vector<std::string> fuse::runtime::getCpuLevels(bool ofThisMachine) {
   std::vector<std::string> levels;
   for (const std::string &level : kLevels)
     if (!ofThisMachine || hasLevel(level))
@@ -126,7 +124,7 @@ std::vector<std::string> fuse::runtime::getHostLevels(bool ofThisMachine) {
   return levels;
 }
 
-void fuse::runtime::checkHost(const HostTarget &target) {
+void fuse::runtime::checkCpu(const CpuTarget &target) {
   if (target.arch != kArch)
     throw Failure(FUSE_ERROR_TARGET, "the code is for " + target.arch +
                                          ", this machine is " + kArch);
@@ -134,7 +132,7 @@ void fuse::runtime::checkHost(const HostTarget &target) {
     if (hasLevel(target.level))
       return;
     std::string all;
-    for (const std::string &level : getHostLevels(/*ofThisMachine=*/true))
+    for (const std::string &level : getCpuLevels(/*ofThisMachine=*/true))
       all += (all.empty() ? "" : ", ") + level;
     throw Failure(FUSE_ERROR_TARGET, "the code is for " + target.level +
                                          ", this machine has " + all);
@@ -252,7 +250,7 @@ std::shared_ptr<LoadedCode> LoadedCode::load(const Section &section) {
   const fuse_object_linker *linker = objectLinker;
   if (!linker)
     throw Failure(FUSE_ERROR_UNSUPPORTED,
-                  "the code for the host is not linked; link it with "
+                  "the code for the CPU is not linked; link it with "
                   "fuse-compile, or load it in a process with the compiler");
   return std::make_shared<LinkedObject>(linker, section.data);
 }

@@ -1,13 +1,13 @@
-// RUN: fuse-opt %s --convert-fuse-to-host --remarks-filter=codegen \
+// RUN: fuse-opt %s --convert-fuse-to-cpu --remarks-filter=codegen \
 // RUN:     --remark-format=emitRemark -o %t 2>&1 | FileCheck %s
 // RUN: FileCheck %s --check-prefix=NONE < %t
 
 // What has no kernel stays as it is.
 
-// NONE-NOT: fuse.host_plan
-// NONE-NOT: host_kernels
+// NONE-NOT: fuse.cpu_plan
+// NONE-NOT: cpu_kernels
 
-// CHECK: [[@LINE+3]]:8: remark: [Missed] host-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path takes this kernel"
+// CHECK: [[@LINE+3]]:8: remark: [Missed] cpu-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path takes this kernel"
 func.func @quantized(%x: tensor<?x8xbf16>, %u: tensor<8x8xf8E4M3FN>,
                      %d: tensor<8x8xf8E4M3FN>) -> tensor<?x8xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu)
@@ -132,7 +132,7 @@ func.func @one_transposed(%x: tensor<?x8xf32>, %g: tensor<8x8xf32>,
 // A function without a fused op is not looked at, and has no plan afterwards.
 // CHECK-NOT: remark
 func.func @layers(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>)
-    -> tensor<?x8xf32> attributes {fuse.host_plan = {}} {
+    -> tensor<?x8xf32> attributes {fuse.cpu_plan = {}} {
   %y = fuse.linear %x, %u
     : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>

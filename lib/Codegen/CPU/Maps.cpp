@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
-#include "fuse/Codegen/Host/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace fuse;
 
-void HostKernelBuilder::buildMaps(ArrayRef<Operation *> maps) {
+void CPUKernelBuilder::buildMaps(ArrayRef<Operation *> maps) {
   // Values of other steps and of this one that the phase gets, in order.
   SmallVector<Value> sources, targets;
   for (Operation *op : maps) {
@@ -62,8 +62,8 @@ void HostKernelBuilder::buildMaps(ArrayRef<Operation *> maps) {
 }
 
 /// Computes the elements of a result from those of what the op reads.
-void HostKernelBuilder::buildMap(Operation *op,
-                                 DenseMap<Value, Value> &elements) {
+void CPUKernelBuilder::buildMap(Operation *op,
+                                DenseMap<Value, Value> &elements) {
   auto get = [&](Value value) { return elements.at(getFlatSource(value)); };
   Value result = op->getResult(0);
   Type element = getElementTypeOrSelf(result);
