@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_TARGET_HOSTJIT_H
-#define FUSE_TARGET_HOSTJIT_H
+#ifndef FUSE_TARGET_CPUJIT_H
+#define FUSE_TARGET_CPUJIT_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -62,4 +62,4 @@ llvm::Error printLLVMIR(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace fuse
 
-#endif // FUSE_TARGET_HOSTJIT_H
+#endif // FUSE_TARGET_CPUJIT_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_TARGET_HOSTOBJECT_H
-#define FUSE_TARGET_HOSTOBJECT_H
+#ifndef FUSE_TARGET_CPUOBJECT_H
+#define FUSE_TARGET_CPUOBJECT_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -69,4 +69,4 @@ linkCPUObject(llvm::StringRef object, llvm::ArrayRef<std::string> directories);
 
 } // namespace fuse
 
-#endif // FUSE_TARGET_HOSTOBJECT_H
+#endif // FUSE_TARGET_CPUOBJECT_H

@@ -22,7 +22,7 @@
 #include "mlir/IR/Remarks.h"
 
 namespace fuse {
-#define GEN_PASS_DEF_CONVERTFUSETOHOSTPASS
+#define GEN_PASS_DEF_CONVERTFUSETOCPUPASS
 #include "fuse/Conversion/Passes.h.inc"
 } // namespace fuse
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_CODEGEN_HOST_KERNELBUILDER_H
-#define FUSE_CODEGEN_HOST_KERNELBUILDER_H
+#ifndef FUSE_CODEGEN_CPU_KERNELBUILDER_H
+#define FUSE_CODEGEN_CPU_KERNELBUILDER_H
 
 #include "fuse/Codegen/CPU/Steps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -225,4 +225,4 @@ private:
 
 } // namespace fuse
 
-#endif // FUSE_CODEGEN_HOST_KERNELBUILDER_H
+#endif // FUSE_CODEGEN_CPU_KERNELBUILDER_H

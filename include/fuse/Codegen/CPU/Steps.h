@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_CODEGEN_HOST_STEPS_H
-#define FUSE_CODEGEN_HOST_STEPS_H
+#ifndef FUSE_CODEGEN_CPU_STEPS_H
+#define FUSE_CODEGEN_CPU_STEPS_H
 
 #include "fuse/Schedule/MlpProblem.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -38,4 +38,4 @@ mlir::BlockArgument getStoredWeight(mlir::Value weight);
 
 } // namespace fuse
 
-#endif // FUSE_CODEGEN_HOST_STEPS_H
+#endif // FUSE_CODEGEN_CPU_STEPS_H

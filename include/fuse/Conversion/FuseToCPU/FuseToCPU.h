@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_CONVERSION_FUSETOHOST_FUSETOHOST_H
-#define FUSE_CONVERSION_FUSETOHOST_FUSETOHOST_H
+#ifndef FUSE_CONVERSION_FUSETOCPU_FUSETOCPU_H
+#define FUSE_CONVERSION_FUSETOCPU_FUSETOCPU_H
 
 #include "mlir/Pass/Pass.h"
 
 namespace fuse {
 
-#define GEN_PASS_DECL_CONVERTFUSETOHOSTPASS
+#define GEN_PASS_DECL_CONVERTFUSETOCPUPASS
 #include "fuse/Conversion/Passes.h.inc"
 
 /// The module of the phases, and the plan of a function that has some.
@@ -20,4 +20,4 @@ constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
 
 } // namespace fuse
 
-#endif // FUSE_CONVERSION_FUSETOHOST_FUSETOHOST_H
+#endif // FUSE_CONVERSION_FUSETOCPU_FUSETOCPU_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_RUNTIME_CPU_HOSTCODE_H
-#define FUSE_RUNTIME_CPU_HOSTCODE_H
+#ifndef FUSE_RUNTIME_CPU_CPUCODE_H
+#define FUSE_RUNTIME_CPU_CPUCODE_H
 
 #include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Core/Manifest.h"
@@ -47,4 +47,4 @@ void setObjectLinker(const fuse_object_linker *linker);
 
 } // namespace fuse::runtime
 
-#endif // FUSE_RUNTIME_CPU_HOSTCODE_H
+#endif // FUSE_RUNTIME_CPU_CPUCODE_H
