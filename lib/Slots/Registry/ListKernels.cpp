@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// All (op, variant) that have a description or a kernel.
+/// All (op, variant) pairs with a description or a kernel.
 static std::set<std::pair<std::string, std::string>>
 getVariants(const KernelRegistry &registry) {
   std::set<std::pair<std::string, std::string>> variants;
