@@ -11,7 +11,7 @@
 
 using namespace mlir;
 
-/// The text of `op` with what equivalence compares: everything.
+/// Prints `op` with everything that equivalence compares.
 static std::string printWhole(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);
