@@ -17,7 +17,7 @@ using namespace tile;
 // kernel
 //===----------------------------------------------------------------------===//
 
-/// `keyword(integer)`.
+/// Parses `keyword(integer)`.
 static ParseResult parseCount(OpAsmParser &parser, StringRef keyword,
                               IntegerAttr &value) {
   int64_t number;
@@ -133,8 +133,7 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Whether `attr` is missing, or a list that has an element and has `ElementT`
-/// only.
+/// Whether `attr` is missing, or a list of one or more `ElementT` elements.
 template <typename ElementT>
 static bool isListOf(Attribute attr) {
   auto list = dyn_cast_or_null<ArrayAttr>(attr);
@@ -171,7 +170,7 @@ LogicalResult LaunchOp::verify() {
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // After code generation the gpu.module is a gpu.binary without symbols.
+  // After code generation, the gpu.module is a gpu.binary without symbols.
   Operation *module = symbols.lookupNearestSymbolFrom(
       *this, FlatSymbolRefAttr::get(getKernel().getRootReference()));
   if (!module)
@@ -371,7 +370,7 @@ LogicalResult BarrierArriveOp::verify() {
   return verifyBarrier(*this, getId(), getThreads());
 }
 
-/// Semaphores live in global memory and are 32 bits wide.
+/// Verifies that semaphores are a global buffer of 32-bit elements.
 static LogicalResult verifyWords(Operation *op, BufferType semaphores) {
   if (semaphores.getElementType().isInteger(32) &&
       semaphores.getMemory() == Memory::Global)
