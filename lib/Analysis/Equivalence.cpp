@@ -1,4 +1,4 @@
-//===- Equivalence.cpp - Whether two pieces of IR are the same ------------===//
+//===- Equivalence.cpp - Compare two pieces of IR -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ModuleMatcher.cpp - Find chains of modules -------------------------===//
+//===- ModuleMatcher.cpp - Match chains of modules ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

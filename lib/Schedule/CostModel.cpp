@@ -1,4 +1,4 @@
-//===- CostModel.cpp - Time of a schedule by roofline ---------------------===//
+//===- CostModel.cpp - Roofline model of decode kernels -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -99,8 +99,9 @@ static constexpr int64_t kSwapABBytes = 4 << 20, kSwapABTokens = 80;
 static constexpr int64_t kSwapABThrottled = 7, kSwapABLessThrottled = 3,
                          kSwapABThrottledSteps = 13;
 
-/// Tokens up to which two stages stay in flight beside a release: 88, and
-/// 112 with many k-steps; up to the given k-steps one more stage is held
+/// Maximum number of tokens of swap-AB schedules that publish with two stages
+/// in flight: 88, or 112 with more than kLongSteps k-steps. Above it, one stage
+/// is in flight, and up to kThrottledMoreSteps k-steps another stage is held
 /// back (H200).
 static constexpr int64_t kFewUnthrottledTokens = 88, kUnthrottledTokens = 112,
                          kThrottledMoreSteps = 23;
@@ -530,7 +531,7 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What the estimate does not see
+// Adjustments after the selection
 //===----------------------------------------------------------------------===//
 
 /// Number of GEMM2 stages that are held back while hidden units are published.

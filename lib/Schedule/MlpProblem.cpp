@@ -1,4 +1,4 @@
-//===- MlpProblem.cpp - What a decode kernel has to do --------------------===//
+//===- MlpProblem.cpp - MLPs for scheduled kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

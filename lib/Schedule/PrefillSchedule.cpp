@@ -1,4 +1,4 @@
-//===- PrefillSchedule.cpp - Schedules for many tokens --------------------===//
+//===- PrefillSchedule.cpp - Schedules of prefill kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- RowProblem.cpp - Fused ops that take rows one by one ---------------===//
+//===- RowProblem.cpp - Fused ops with row kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.cpp - Schedules worth measuring -----------------===//
+//===- ScheduleCandidates.cpp - Candidates for measurements ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ScheduleTable.cpp - Measured schedules -----------------------------===//
+//===- ScheduleTable.cpp - Tables of measured schedules -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

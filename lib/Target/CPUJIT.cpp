@@ -1,4 +1,4 @@
-//===- CPUJIT.cpp - Compile for the machine this runs on ------------------===//
+//===- CPUJIT.cpp - Compile for the CPU of this process -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

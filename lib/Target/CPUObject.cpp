@@ -1,4 +1,4 @@
-//===- CPUObject.cpp - Machine code for a CPU as a file -------------------===//
+//===- CPUObject.cpp - Object files for a CPU -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

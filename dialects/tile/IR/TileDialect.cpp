@@ -1,4 +1,4 @@
-//===- TileDialect.cpp - Types, attributes and registration of tile -------===//
+//===- TileDialect.cpp - Types and attributes of the tile dialect ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TileKernelOps.cpp - Kernels, roles and semaphores
-//-----------------------===//
+//===- TileKernelOps.cpp - Kernels, roles and semaphores ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

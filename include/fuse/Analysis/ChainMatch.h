@@ -1,4 +1,4 @@
-//===- ChainMatch.h - Find chains that make a kernel ------------*- C++ -*-===//
+//===- ChainMatch.h - Match chains of layer ops -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

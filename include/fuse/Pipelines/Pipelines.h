@@ -1,4 +1,4 @@
-//===- Pipelines.h - Ways from layers to machine code -----------*- C++ -*-===//
+//===- Pipelines.h - Pipelines from layers to machine code ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

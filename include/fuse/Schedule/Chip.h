@@ -1,4 +1,4 @@
-//===- Chip.h - GPUs that code is generated for -----------------*- C++ -*-===//
+//===- Chip.h - Supported GPUs ----------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

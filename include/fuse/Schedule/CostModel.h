@@ -1,4 +1,4 @@
-//===- CostModel.h - Time of a schedule by roofline ----------- -*- C++ -*-===//
+//===- CostModel.h - Roofline model of decode kernels -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- MlpProblem.h - What a decode kernel has to do ------- ----*- C++ -*-===//
+//===- MlpProblem.h - MLPs for scheduled kernels ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- PrefillSchedule.h - Schedules for many tokens ---------- -*- C++ -*-===//
+//===- PrefillSchedule.h - Schedules of prefill kernels ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

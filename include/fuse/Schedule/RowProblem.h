@@ -1,4 +1,4 @@
-//===- RowProblem.h - Fused ops that take rows one by one ----- -*- C++ -*-===//
+//===- RowProblem.h - Fused ops with row kernels ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

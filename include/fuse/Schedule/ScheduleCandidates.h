@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.h - Schedules worth measuring ------- -*- C++ -*-===//
+//===- ScheduleCandidates.h - Candidates for measurements -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

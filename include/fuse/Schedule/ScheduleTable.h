@@ -1,4 +1,4 @@
-//===- ScheduleTable.h - Measured schedules ------------------- -*- C++ -*-===//
+//===- ScheduleTable.h - Tables of measured schedules -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- TokenRanges.h - Schedules by the number of tokens ------ -*- C++ -*-===//
+//===- TokenRanges.h - Schedules by the number of tokens --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- UnevenSplitK.h - Ranges of unequal length ------------- --*- C++ -*-===//
+//===- UnevenSplitK.h - K-slices of unequal length --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- KernelRegistry.h - Kernels that slots can be bound to ----*- C++ -*-===//
+//===- KernelRegistry.h - Registry of kernels for slots ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ResolveKernel.h - Find the kernel that a name means ------*- C++ -*-===//
+//===- ResolveKernel.h - Resolve the name of a kernel -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

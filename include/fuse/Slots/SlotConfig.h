@@ -1,4 +1,4 @@
-//===- SlotConfig.h - Which kernels a user wants ----------------*- C++ -*-===//
+//===- SlotConfig.h - User configuration of slots ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- CPUJIT.h - Compile for the machine this runs on ----------*- C++ -*-===//
+//===- CPUJIT.h - Compile for the CPU of this process -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

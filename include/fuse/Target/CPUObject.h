@@ -1,4 +1,4 @@
-//===- CPUObject.h - Machine code for a CPU as a file -----------*- C++ -*-===//
+//===- CPUObject.h - Object files for a CPU ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- LayerBuilder.cpp - Builds the linalg ops of one layer --------------===//
+//===- LayerBuilder.cpp - Build the linalg ops of one layer ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

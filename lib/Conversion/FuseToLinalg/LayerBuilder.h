@@ -1,4 +1,4 @@
-//===- LayerBuilder.h - Builds the linalg ops of one layer ------*- C++ -*-===//
+//===- LayerBuilder.h - Build the linalg ops of one layer -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

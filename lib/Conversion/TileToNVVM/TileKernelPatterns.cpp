@@ -1,5 +1,4 @@
-//===- TileKernelPatterns.cpp - Lower kernels, roles and semaphores
-//------------===//
+//===- TileKernelPatterns.cpp - Lower kernels, roles, semaphores ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- SlotReport.cpp - What slots are bound to ---------------------------===//
+//===- SlotReport.cpp - Report the bindings of slots ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

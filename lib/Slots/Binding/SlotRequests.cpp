@@ -1,4 +1,4 @@
-//===- SlotRequests.cpp - Which kernel each call of a slot is to have -----===//
+//===- SlotRequests.cpp - Select a kernel for each call of a slot ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace fuse;
 
 //===----------------------------------------------------------------------===//
-// What there is
+// Existing slots, calls and models
 //===----------------------------------------------------------------------===//
 
 /// The kernel for `rms_norm` or `rms_norm/standard` in `bind`, or null.
@@ -139,7 +139,7 @@ LogicalResult SlotBinder::checkRequest(const SlotRequest &request,
 }
 
 //===----------------------------------------------------------------------===//
-// What is asked for
+// Requested kernels
 //===----------------------------------------------------------------------===//
 
 /// Resolves all kernels of the preset. A part of it that cannot run on the

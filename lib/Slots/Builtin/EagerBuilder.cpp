@@ -1,4 +1,4 @@
-//===- EagerBuilder.cpp - Bodies as a framework computes them -------------===//
+//===- EagerBuilder.cpp - Build eager bodies of slots ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- EagerBuilder.h - Bodies as a framework computes them -----*- C++ -*-===//
+//===- EagerBuilder.h - Build eager bodies of slots -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

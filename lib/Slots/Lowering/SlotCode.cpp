@@ -1,4 +1,4 @@
-//===- SlotCode.cpp - Call the code that slots are bound to ---------------===//
+//===- SlotCode.cpp - Lower slots that are bound to code in files ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- SlotCode.h - Call the code that slots are bound to -------*- C++ -*-===//
+//===- SlotCode.h - Lower slots that are bound to code in files -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- CheckCode.cpp - Whether code in a file fits a slot -----------------===//
+//===- CheckCode.cpp - Check that code in a file fits a slot --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- GeneratedKernel.cpp - A kernel and its eager body ------------------===//
+//===- GeneratedKernel.cpp - Generated kernels with eager bodies ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

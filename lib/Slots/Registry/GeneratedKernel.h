@@ -1,4 +1,4 @@
-//===- GeneratedKernel.h - A kernel and its eager body ----------*- C++ -*-===//
+//===- GeneratedKernel.h - Generated kernels with eager bodies --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

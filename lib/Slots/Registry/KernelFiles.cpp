@@ -1,4 +1,4 @@
-//===- KernelFiles.cpp - Kernels that users register ----------------------===//
+//===- KernelFiles.cpp - Load kernels from files --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

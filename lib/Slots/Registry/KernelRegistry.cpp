@@ -1,4 +1,4 @@
-//===- KernelRegistry.cpp - Kernels that slots can be bound to ------------===//
+//===- KernelRegistry.cpp - Registry of kernels for slots -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ListKernels.cpp - What is in a registry ----------------------------===//
+//===- ListKernels.cpp - Print the kernels of a registry ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ResolveKernel.cpp - Find the kernel that a name means --------------===//
+//===- ResolveKernel.cpp - Resolve the name of a kernel -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

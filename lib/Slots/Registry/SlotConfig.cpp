@@ -1,4 +1,4 @@
-//===- SlotConfig.cpp - Which kernels a user wants ------------------------===//
+//===- SlotConfig.cpp - User configuration of slots -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

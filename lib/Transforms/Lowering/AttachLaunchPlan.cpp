@@ -1,4 +1,4 @@
-//===- AttachLaunchPlan.cpp - Launches as data ----------------------------===//
+//===- AttachLaunchPlan.cpp - Record launches in an attribute -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ExpandCopies.cpp - Copies between strided buffers as loops ---------===//
+//===- ExpandCopies.cpp - Expand copies between strided buffers -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

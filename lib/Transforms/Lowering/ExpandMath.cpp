@@ -1,4 +1,4 @@
-//===- ExpandMath.cpp - Functions of math without a library ---------------===//
+//===- ExpandMath.cpp - Expand math ops without a library -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

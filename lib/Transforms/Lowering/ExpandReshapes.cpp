@@ -1,4 +1,4 @@
-//===- ExpandReshapes.cpp - Buffers with several dynamic sizes ------------===//
+//===- ExpandReshapes.cpp - Lower reshapes with several dynamic sizes -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

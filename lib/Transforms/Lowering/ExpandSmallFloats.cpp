@@ -1,4 +1,4 @@
-//===- ExpandSmallFloats.cpp - Small floats in integer arithmetic ---------===//
+//===- ExpandSmallFloats.cpp - Convert small floats by integer arithmetic -===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- LaunchSizes.cpp - Sizes as expressions of sizes --------------------===//
+//===- LaunchSizes.cpp - Sizes as affine expressions ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- LaunchSizes.h - Sizes as expressions of sizes ------------*- C++ -*-===//
+//===- LaunchSizes.h - Sizes as affine expressions --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- PrepareEntryPoints.cpp - Fix how functions can be called -----------===//
+//===- PrepareEntryPoints.cpp - Prepare functions for calls from outside --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

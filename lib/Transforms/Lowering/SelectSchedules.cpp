@@ -1,4 +1,4 @@
-//===- SelectSchedules.cpp - Choose schedules of fused ops ----------------===//
+//===- SelectSchedules.cpp - Select schedules of fused ops ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

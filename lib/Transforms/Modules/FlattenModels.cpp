@@ -1,4 +1,4 @@
-//===- FlattenModels.cpp - Turn models into functions that can run --------===//
+//===- FlattenModels.cpp - Turn models into functions ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- InlineModules.cpp - Bring the bodies of members together -----------===//
+//===- InlineModules.cpp - Inline the members of fused calls --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
