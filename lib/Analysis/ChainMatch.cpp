@@ -1,4 +1,4 @@
-//===- ChainMatch.cpp - Find chains that make a kernel --------------------===//
+//===- ChainMatch.cpp - Match chains of layer ops -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Equivalence.cpp - Whether two pieces of IR are the same ------------===//
+//===- Equivalence.cpp - Compare two pieces of IR -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 
 using namespace mlir;
 
-/// The text of `op` with what equivalence compares: everything.
+/// Prints `op` with everything that equivalence compares.
 static std::string printWhole(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);

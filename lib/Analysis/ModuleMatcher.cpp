@@ -1,4 +1,4 @@
-//===- ModuleMatcher.cpp - Find chains of modules -------------------------===//
+//===- ModuleMatcher.cpp - Match chains of modules ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,8 +23,8 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The families of fuse-form-kernels. The first two cannot return the value
-/// between a norm and an MLP.
+/// The families of fuse-form-kernels. The first two cannot return the
+/// intermediate value between a norm and an MLP.
 static constexpr llvm::StringLiteral kFamilies[] = {
     "gated_mlp",     "mlp",          "norm_linear",
     "norm_quantize", "act_quantize", "group"};

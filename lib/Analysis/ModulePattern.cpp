@@ -1,4 +1,4 @@
-//===- ModulePattern.cpp - Read patterns of modules -----------------------===//
+//===- ModulePattern.cpp - Parse patterns of modules ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Refusal.cpp - Why a site is not fused ------------------------------===//
+//===- Refusal.cpp - Reasons why sites are not fused ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

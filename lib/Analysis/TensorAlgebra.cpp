@@ -31,8 +31,9 @@ double ExprProduct::exponentOf(const Expr *base) const {
 }
 
 bool fuse::isSameNumber(double lhs, double rhs) {
-  // Relative. The product of two f32 constants has two rounding errors of up to
-  // 2^-24 (6e-8) each and one of its own; this is about four of them.
+  // Relative tolerance. The product of two f32 constants has three rounding
+  // errors of up to 2^-24 (6e-8) each: two of the factors and one of the
+  // product. This is about four of them.
   constexpr double tolerance = 2.5e-7;
   return lhs == rhs || std::abs(lhs - rhs) <= tolerance * std::abs(rhs);
 }

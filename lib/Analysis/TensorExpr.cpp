@@ -457,7 +457,7 @@ const Expr *TensorExprs::buildLinalg(OpResult result, ArrayRef<int> index) {
     BlockArgument argument = op.getMatchingBlockArgument(&operand);
     if (argument.use_empty())
       continue;
-    // The accumulators of the other sums differ from their start values, too.
+    // The accumulators of other sums also differ from their initial values.
     if (variable && op.isDpsInit(&operand)) {
       if (&operand == init)
         values[argument] = getNode(ExprKind::Accumulator, {}, op);

@@ -1,4 +1,4 @@
-//===- WeightRecipes.cpp - Layouts that kernels store weights in ----------===//
+//===- WeightRecipes.cpp - Layouts of stored weights ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

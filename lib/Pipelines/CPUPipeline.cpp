@@ -30,13 +30,13 @@ using namespace fuse;
 void fuse::buildLinalgPipeline(OpPassManager &pm) {
   pm.addPass(createFlattenModelsPass());
   pm.addPass(createConvertFuseToLinalgPass());
-  // Arithmetic on whole tensors, as front ends write it between layers.
+  // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
 
-/// Tensors become buffers, which are released where nothing uses them anymore.
+/// Bufferizes tensors and deallocates buffers after their last use.
 static void addBufferization(OpPassManager &pm) {
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
@@ -49,7 +49,7 @@ static void addBufferization(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-/// Structured ops become loops. No pass here reorders or contracts
+/// Lowers structured ops to loops. No pass here reorders or contracts
 /// floating-point arithmetic.
 static void addLoops(OpPassManager &pm,
                      const VectorizeReductionsPassOptions *vectorize) {
@@ -63,14 +63,14 @@ static void addLoops(OpPassManager &pm,
   pm.addPass(createCSEPass());
 }
 
-/// Loops on buffers become ops of the LLVM dialect.
+/// Lowers loops on buffers to the LLVM dialect.
 static void addLoweringToLLVM(OpPassManager &pm) {
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
-  // Functions without an instruction end as calls of libm, which rounds better
-  // than the polynomials of vector libraries and gives the same for a value
-  // wherever it stands.
+  // Functions without an instruction become calls of libm. It is more accurate
+  // than the polynomials of vector libraries, and its results do not depend on
+  // the position of a value in a vector.
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertVectorToLLVMPass());
@@ -117,11 +117,11 @@ void fuse::buildCPUKernelsPipeline(OpPassManager &pm,
   pm.addPass(createConvertFuseToCPUPass(convert));
   OpPassManager &kernels = pm.nest<ModuleOp>();
   kernels.addPass(createCSEPass());
-  // Vectors have no library to call.
+  // There is no library with vector functions, so expand math ops.
   kernels.addPass(createExpandMathPass());
   kernels.addPass(createExpandSmallFloatsPass());
-  // Every pass counts for the time to a first kernel: kernels are written in
-  // ops with one pattern into the LLVM dialect, and LLVM folds what is left.
+  // Each pass adds to the time of the first kernel. Kernels use only ops with a
+  // single pattern to the LLVM dialect, and LLVM folds the rest.
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertToLLVMPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());

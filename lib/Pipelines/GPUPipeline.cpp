@@ -29,7 +29,7 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-/// Layers on tensors become kernels on buffers and their launches.
+/// Lowers layers on tensors to kernels on buffers and their launches.
 static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   LowerSlotsPassOptions slots;
   slots.device = "gpu";
@@ -39,10 +39,10 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createConvertFuseToLinalgPass());
-  // Arithmetic on whole tensors, as front ends write it between layers.
+  // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
   addCleanup(pm);
-  // Gives each reduction its own fill; CSE would make it one again.
+  // Gives each reduction a separate fill. A later CSE would merge them again.
   pm.addPass(createMergeElementwisePass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createResultsToArgumentsPass());
@@ -58,7 +58,7 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   pm.addPass(createAttachLaunchPlanPass());
 }
 
-/// Kernels are lowered to the NVVM dialect. The host code stays as it is.
+/// Lowers kernels to the NVVM dialect. The host code does not change.
 static void addLoweringToNVVM(OpPassManager &pm, const Chip &chip) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createExpandMathPass());

@@ -1,4 +1,4 @@
-//===- Registration.cpp - Names of the pipelines --------------------------===//
+//===- Registration.cpp - Register the pipelines --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Chip.cpp - GPUs that code is generated for -------------------------===//
+//===- Chip.cpp - Supported GPUs ------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

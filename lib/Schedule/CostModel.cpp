@@ -1,4 +1,4 @@
-//===- CostModel.cpp - Time of a schedule by roofline ---------------------===//
+//===- CostModel.cpp - Roofline model of decode kernels -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ bool fuse::leavesIdle(const MlpProblem &problem, const DecodeTiling &tiling,
 
 namespace {
 
-/// The parts of what a kernel takes.
+/// The terms of the predicted time of a kernel.
 class DecodeEstimate {
 public:
   DecodeEstimate(const MlpProblem &problem, tile::ScheduleAttr schedule,
@@ -42,19 +42,19 @@ private:
   const GpuModel &gpu;
   DecodeTiling tiling;
   int64_t tokens, blocks;
-  /// Bytes of a stage of weights of GEMM2, and of a k-step of a tile
-  /// of the first one.
+  /// Bytes of a weight stage of GEMM2, and of a k-step of a GEMM1 tile.
   double weightStage, firstStep;
-  /// Cycles of the tensor cores for a stage of weights.
+  /// Tensor core cycles per weight stage of GEMM2.
   double cycles;
-  /// Stages of a unit of GEMM2, and tiles of GEMM1 of
-  /// the block with most.
+  /// Stages of a GEMM2 unit, and GEMM1 tiles of the block with most tiles.
   int64_t stages2, rounds;
-  /// More tokens than whole tiles have sums for.
+  /// True above kMaxWholeTokens, where a block has no accumulators for 256
+  /// rows.
   bool many;
-  /// Whole tiles of many tokens with three stages in flight.
+  /// True for 256-row tiles with three stages in flight above kManyTokens.
   bool hasThird;
-  /// Half tiles of which some blocks have one more, and with many tokens.
+  /// `goesOn`: some blocks have an extra tile and two stages in flight, above
+  /// kWholeTokens. `isLate` also requires more than kManyTokens.
   bool goesOn, isLate;
 };
 
@@ -66,11 +66,12 @@ DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
       tokens(schedule.getTokens()), blocks(schedule.getBlocks()),
       weightStage(tiling.getStepsPerStage() * tiling.rows * 128.0),
       firstStep(schedule.getGemm1TileM() * 128.0) {
-  // The tensor cores of a multiprocessor take tokens / 2 cycles for 2 KB of
-  // weights, bf16 and f8 alike.
+  // The tensor cores of a multiprocessor need tokens / 2 cycles for 2 KB of
+  // weights, both in bf16 and in f8.
   cycles = weightStage / 2048.0 * tokens / 2;
   stages2 = tiling.stepsPerRange / tiling.getStepsPerStage();
-  // A block with deferred tiles has two, also where there are more blocks.
+  // With a deferred epilogue, a block has two tiles, even if the grid is
+  // larger.
   rounds = schedule.getDeferredEpilogue()
                ? tiling.parts
                : llvm::divideCeil(tiling.tiles1, blocks);
@@ -82,8 +83,8 @@ DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
   isLate = goesOn && tokens > kManyTokens;
 }
 
-/// Time of a block for `bytes` of weights, when it gets `share` of
-/// them in a microsecond.
+/// Time in microseconds of a block for `bytes` of weights, if it loads `share`
+/// bytes per microsecond.
 double DecodeEstimate::takeIn(double bytes, double share) const {
   return std::max(bytes / share, bytes / weightStage * cycles / gpu.clock);
 }
@@ -99,8 +100,8 @@ bool DecodeEstimate::takesMore() const {
          leavesIdle(problem, tiling, gpu) == (tokens > kWholeTokens);
 }
 
-/// What a block takes in grows with what is in flight, as long as memory
-/// brings it.
+/// Bandwidth of a block in GEMM1. It grows with the bytes in flight until HBM
+/// is saturated.
 double DecodeEstimate::getFirstShare() const {
   if (!takesMore())
     return gpu.shareRate;
@@ -111,23 +112,23 @@ double DecodeEstimate::getFirstShare() const {
                                           gpu.memoryRate * onItsWay));
 }
 
-/// What the busiest block takes for its stages of both products.
+/// Time of the busiest block for its stages of both products.
 double DecodeEstimate::getBusiest() const {
   double stage = takeIn(weightStage, gpu.shareRate);
-  // Whole tiles of many tokens wait for shared memory, which products read and
-  // copies write, an eighth longer than for the tensor cores.
+  // With a third stage in flight, products and copies compete for shared
+  // memory, which takes an eighth longer than the tensor cores.
   double firstTime = takeIn(firstStep, getFirstShare());
   if (hasThird)
     firstTime = std::max(firstTime, 9.0 / 8 * cycles / gpu.clock);
-  // Shared memory takes or gives a row of a k-step in a cycle: both operands
-  // are written, and each warpgroup reads 64 tokens and all rows.
+  // Shared memory transfers one row of a k-step per cycle. Both operands are
+  // written, and each warpgroup reads 64 tokens and all rows.
   if (tiling.swapAB)
     firstTime =
         std::max(firstTime, (tokens + 128 + 3 * tiling.gemm1TileM) / gpu.clock);
   if (tiling.longBlocks == 0)
     return rounds * tiling.steps1 * firstTime + stages2 * stage;
-  // Those that have a tile more get twice as much as others, which have the
-  // units if they are enough.
+  // Blocks with an extra tile get up to twice the bandwidth of other blocks.
+  // The other blocks process the units if there are enough of them.
   double fast = takeIn(
       weightStage, std::clamp(2 * gpu.memoryRate / (blocks + tiling.longBlocks),
                               gpu.shareRate, 2 * gpu.shareRate));
@@ -136,22 +137,22 @@ double DecodeEstimate::getBusiest() const {
                   ((rounds - 1) * tiling.steps1 + stages2) * stage);
 }
 
-/// Whole tiles stop reading while they activate, deferred ones do not, and of
-/// half ones some blocks go on.
+/// Whole tiles stop loading during the activation. With a deferred epilogue,
+/// with many tokens, or if some blocks have an extra tile, loading continues.
 double DecodeEstimate::getTransferRate() const {
   return schedule.getDeferredEpilogue() || many || goesOn ? gpu.copyRate
                                                           : gpu.l2Rate;
 }
 
-/// What the others wait for blocks with a tile more.
+/// Time that other blocks wait for blocks with an extra tile.
 double DecodeEstimate::getLongWait() const {
   if (!goesOn)
     return 0;
   return (isLate ? gpu.longWait : gpu.longWait / 2) * tiling.longBlocks;
 }
 
-/// The weights of GEMM2 are there before its tokens are, so that
-/// they hide only a part of its time on the tensor cores.
+/// The weights of GEMM2 arrive before its tokens. They therefore hide only a
+/// part of its time on the tensor cores.
 double DecodeEstimate::getExposed() const {
   if (!problem.hasGemm1())
     return 0;
@@ -167,15 +168,15 @@ double DecodeEstimate::getActivation() const {
          gpu.activation / gpu.clock;
 }
 
-/// Partial sums are written and read once.
+/// Partial sums are written once and read once.
 double DecodeEstimate::getSums() const {
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
   double bytes =
       2.0 * tiling.ranges * tiling.tiles2 * tiling.rows * tokens * partial;
   if (!isLate)
     return bytes / gpu.l2Rate;
-  // What is in flight to late blocks leaves room for sums, of which the one
-  // with most columns is the last to end.
+  // The loads in flight of late blocks leave bandwidth for partial sums. The
+  // block that adds the most columns finishes last.
   int64_t columns = tokens / 4;
   int64_t most = llvm::divideCeil(columns, tiling.ranges) * tiling.ranges;
   return bytes * (columns + most) / (2 * columns) / gpu.copyRate;
@@ -192,13 +193,13 @@ double DecodeEstimate::getTime() const {
   double tokenBytes = (stages1 + steps2) * (tokens * 128.0);
   double time = std::max({bytes / gpu.memoryRate, getBusiest(),
                           (bytes + tokenBytes) / getTransferRate()});
-  // A range waits for the slowest of its tiles, a sum for the slowest of its
-  // ranges.
+  // A K-slice waits for the slowest of its tiles, and a sum for the slowest of
+  // its K-slices.
   time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
   time += getLongWait();
   time += getExposed();
-  // Blocks meet twice, through a memory that has more in flight with a third
-  // stage.
+  // There are two grid barriers. They take longer if a third stage is in
+  // flight.
   double meeting = gpu.meeting * (hasThird ? 1.5 : 1);
   // Without a deferred epilogue, the activation waits for the last stage of a
   // tile, and GEMM2 waits for the activation. Weights keep HBM busy during all

@@ -27,13 +27,13 @@ static constexpr int64_t kExactTokens = 32;
 /// 16 tokens, 3 above 32 (H200).
 static constexpr int64_t kThrottledStages = 2, kFewTokens = 16;
 
-/// k-steps of GEMM1 up to which its loop is unrolled. Producer warps then
-/// have no registers for pipelines whose depth is not a power of two, nor
-/// for waits and for blocks with two tiles.
+/// Number of k-steps of GEMM1 up to which its loop is unrolled. Producer warps
+/// then have no registers left for pipelines whose depth is not a power of two,
+/// for waits, or for blocks with two tiles.
 static constexpr int64_t kUnrolledSteps = 11;
 
-/// k-steps of GEMM1 up to which 128-row tiles lose against 256-row ones when
-/// more than one block in five has two of them (H200).
+/// Number of k-steps of GEMM1 up to which 256-row tiles are faster than 128-row
+/// tiles, if more than one block in five has two 128-row tiles (H200).
 static constexpr int64_t kShortSteps = 20;
 
 /// Fraction of the bandwidth-saturating in-flight bytes at which HBM counts
@@ -57,9 +57,9 @@ static constexpr double kEvenMargin = 0.015;
 /// fraction of the time.
 static constexpr double kTile192Margin = 0.03;
 
-/// Blocks per block with two 128-row tiles above which the latter get most
-/// of the bandwidth, and tokens up to which the others then do not wait for
-/// them: 56 in bf16, `kHalfTokens` in FP8 (H200).
+/// Blocks per block with two 128-row tiles. Above this ratio, blocks with two
+/// tiles get most of the bandwidth. The other blocks then do not wait for them
+/// up to 56 tokens in bf16, and up to `kHalfTokens` in FP8 (H200).
 static constexpr int64_t kBlocksPerLong = 12, kHiddenTokens = 56;
 
 /// Minimum ratio of busy to idle blocks.
@@ -68,20 +68,20 @@ static constexpr int64_t kBusyPerIdle = 16;
 /// k-steps of a GEMM2 unit above which holding back stages is faster (H200).
 static constexpr int64_t kThrottledSteps = 14;
 
-/// k-steps of GEMM1: from 32 on, HBM has enough work; up to 17 it has
-/// little; up to 14 blocks wait for each other most of the time (H200).
+/// k-steps of GEMM1: from 32 on, HBM has enough work; up to 17 it has little;
+/// up to 14, blocks mostly wait for each other (H200).
 static constexpr int64_t kLongSteps = 32, kFewSteps = 17, kLeastSteps = 14;
 
 /// Tokens up to which half of the K-slices reduce where tiles have 128 rows
 /// (H200).
 static constexpr int64_t kHalfTokens = 32;
 
-/// Tokens up to which a tile index may be divided in the kernel: a division
-/// needs registers that wider deferred tiles use.
+/// Maximum number of tokens with a division of a tile index in the kernel. The
+/// division needs registers that wider deferred tiles use.
 static constexpr int64_t kDividedTokens = 160;
 
-/// Weight rows of a swap-AB tile, one for each block, up to which it is
-/// faster than other tiles (H200).
+/// Maximum weight rows of a swap-AB tile, with one tile per block, at which
+/// swap-AB is faster than other tiles (H200).
 static constexpr int64_t kSwapABRows = 160;
 
 /// k-steps of GEMM1 up to which two stages in flight suffice for a block
@@ -99,16 +99,17 @@ static constexpr int64_t kSwapABBytes = 4 << 20, kSwapABTokens = 80;
 static constexpr int64_t kSwapABThrottled = 7, kSwapABLessThrottled = 3,
                          kSwapABThrottledSteps = 13;
 
-/// Tokens up to which two stages stay in flight beside a release: 88, and
-/// 112 with many k-steps; up to the given k-steps one more stage is held
+/// Maximum number of tokens of swap-AB schedules that publish with two stages
+/// in flight: 88, or 112 with more than kLongSteps k-steps. Above it, one stage
+/// is in flight, and up to kThrottledMoreSteps k-steps another stage is held
 /// back (H200).
 static constexpr int64_t kFewUnthrottledTokens = 88, kUnthrottledTokens = 112,
                          kThrottledMoreSteps = 23;
 
 namespace {
 
-/// How tiles are cut: their rows in the two products, and whether a block has
-/// two of the first, which are activated under what comes next.
+/// Tile sizes of both products, and whether a block has two GEMM1 tiles with a
+/// deferred epilogue.
 struct Form {
   int64_t gemm1TileM, rows;
   bool deferredEpilogue = false, swapAB = false;
@@ -125,7 +126,7 @@ struct Form {
   }
 };
 
-/// The fields of a schedule in which choices differ.
+/// The fields of a schedule that the selection changes.
 struct Draft {
   Form form;
   int64_t tokens, blocks, splitK, weightStages, tokenStages, maxInFlight;
@@ -149,7 +150,8 @@ struct Candidate {
   double time;
 };
 
-/// Makes candidates for one problem and number of tokens, and chooses.
+/// Creates the candidates for one problem and number of tokens, and selects
+/// one.
 class DecodeSelector {
 public:
   DecodeSelector(const MlpProblem &problem, int64_t tokens, const GpuModel &gpu)
@@ -159,7 +161,7 @@ public:
   tile::ScheduleAttr select(std::optional<int64_t> onlyRows);
 
 private:
-  // Candidates, each with what it has to meet and the rules for its fields.
+  // Candidates: preconditions and rules for the fields.
   bool takesQuarters() const;
   bool takesParts() const;
   std::optional<Form> findSwapped() const;
@@ -176,13 +178,13 @@ private:
   bool isPossible(const Draft &draft, const DecodeTiling &tiling) const;
   void consider(Form form, int64_t splitK);
 
-  // The choice.
+  // Selection.
   const Candidate *findFastest(llvm::function_ref<bool(Form)> is) const;
   const Candidate *choose() const;
   bool losesToQuarters(const Candidate &half) const;
   const Candidate *evenOut(const Candidate *best) const;
 
-  // What the estimate does not see.
+  // Adjustments for effects that the estimate does not model.
   int64_t countSettled(const Draft &draft, const DecodeTiling &tiling) const;
   bool settlesToOne(const DecodeTiling &tiling) const;
   bool evensProgress(const Draft &draft, const DecodeTiling &tiling) const;
@@ -192,10 +194,10 @@ private:
 
   const MlpProblem &problem;
   const GpuModel &gpu;
-  /// Tokens of a tile, and whether these are more than whole tiles have.
+  /// Tokens of a tile. `many` is true if these exceed kMaxWholeTokens.
   int64_t width;
   bool many;
-  /// In the order in which they are compared.
+  /// In the order of comparison.
   std::vector<Candidate> candidates;
 };
 
@@ -205,8 +207,9 @@ private:
 // Candidates
 //===----------------------------------------------------------------------===//
 
-/// Where halves are more than multiprocessors, three quarters may be one for
-/// each.
+/// Whether 192-row tiles are a candidate. They are useful if there are more
+/// 128-row tiles than multiprocessors, so that each block may get one 192-row
+/// tile.
 bool DecodeSelector::takesQuarters() const {
   return !many && canDefer(problem) &&
          ProductTiling(problem, 128, 128).tiles1 > gpu.multiprocessors;
@@ -240,7 +243,8 @@ std::optional<Form> DecodeSelector::findSwapped() const {
   int64_t rows = 64;
   while (rows <= most && !fits(rows, hasTwo ? 2 : 1))
     rows += 32;
-  // Few bytes of few tokens wait for memory, of which halves have the same.
+  // With few bytes and few tokens, HBM is the limit, and 128-row tiles read the
+  // same bytes.
   bool isFew = problem.isF8() && !hasTwo &&
                width <= (rows == 128 ? kManyTokens : kSwapABTokens);
   if (rows > most || isFew)
@@ -248,13 +252,12 @@ std::optional<Form> DecodeSelector::findSwapped() const {
   return Form{rows, 128, /*deferred=*/false, /*swapped=*/true};
 }
 
-/// The forms that the problem may have, in the order in which candidates are
-/// compared.
+/// The forms that are possible for the problem, in the order of comparison.
 SmallVector<Form>
 DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
   SmallVector<Form> forms;
   std::optional<Form> swapAB = findSwapped();
-  // The height of tiles with tokens on the left is another question.
+  // The number of rows of a swap-AB tile is selected separately.
   if (swapAB && onlyRows.value_or(0) == 0)
     return {*swapAB};
   if (!many)
@@ -342,15 +345,15 @@ int64_t DecodeSelector::countSwappedStages(const DecodeTiling &tiling) const {
   int64_t bytes = 2 * tiling.tiles1 * tiling.gemm1TileM * 128;
   if (!problem.isF8() && width <= kManyTokens && bytes < kSwapABBytes)
     return 3;
-  // One alone is in flight beside a release then, so that a third pays with
-  // fewer k-steps.
+  // A release then has only one stage in flight, so that a third stage is
+  // faster with fewer k-steps.
   int64_t most = settlesToOne(tiling) ? kFewSteps : kSwapABSteps;
   bool isShort = tiling.steps1 <= most && tiling.gemm1TileM > 64;
   return isShort || tiling.steps1 <= kFewestSteps ? 2 : 3;
 }
 
-/// Two whole tiles' stages in flight saturate the memory, or what is as
-/// much, also when only some blocks have tiles of GEMM1.
+/// Maximum number of stages in flight per block. Two stages of 256-row tiles,
+/// or as many bytes, saturate HBM, even if only some blocks have GEMM1 tiles.
 int64_t DecodeSelector::countInFlight(Form form,
                                       const DecodeTiling &tiling) const {
   if (form.deferredEpilogue)
@@ -366,8 +369,8 @@ int64_t DecodeSelector::countInFlight(Form form,
   return width > kWholeTokens && leavesIdle(problem, tiling, gpu) ? 3 : 2;
 }
 
-/// As few blocks as finish GEMM1 in the same number of rounds:
-/// equal shares, and fewer to meet.
+/// Grid sizes to try: the fewest blocks that finish GEMM1 in the same number of
+/// rounds. Their shares are equal, and barriers have fewer arrivals.
 SmallVector<int64_t, 2>
 DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
   if ((form.isQuarters() && width > kWholeTokens) || waitsForBlocks(form))
@@ -376,7 +379,8 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
       1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
   int64_t blocks = std::max<int64_t>(tiling.getUnits(),
                                      llvm::divideCeil(tiling.tiles1, rounds));
-  // A second row of tokens for some blocks would keep all waiting.
+  // If some blocks normalized a second token row, all blocks would wait for
+  // them.
   if (width > kWholeTokens && problem.hasGemm1() && !many &&
       !form.deferredEpilogue && rounds == 1)
     blocks = std::max(blocks, std::min(width, gpu.multiprocessors));
@@ -385,14 +389,14 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
         rounds > 1
             ? gpu.multiprocessors
             : std::max(blocks, std::min(kMaxWholeTokens, gpu.multiprocessors));
-  // Where shares are not equal, or equal ones leave many multiprocessors
-  // without work, all of them may be faster.
+  // With unequal shares, or with equal ones that leave many multiprocessors
+  // idle, a grid of all multiprocessors may be faster.
   if (rounds > 1 && width <= kWholeTokens && blocks < gpu.multiprocessors)
     return {blocks, gpu.multiprocessors};
   return {blocks};
 }
 
-/// A draft on all multiprocessors, with its rings.
+/// A draft for all multiprocessors, with the depths of its pipelines.
 Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   Draft draft;
   draft.form = form;
@@ -402,7 +406,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   draft.tokenStages = countTokenStages(form);
   draft.weightStages = countWeightStages(form, draft.tokens, draft.tokenStages);
   draft.maxInFlight = 2;
-  // Rounding partial sums is not in the exact contract.
+  // The exact contract does not permit rounded partial sums.
   bool rounds = problem.rounding.getMode() == RoundingMode::Relaxed &&
                 width > kExactTokens;
   MLIRContext *context = problem.op->getContext();
@@ -413,16 +417,18 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   return draft;
 }
 
-/// Whether a form makes sense with `splitK` K-slices.
+/// Whether the form is useful with `splitK` K-slices.
 bool DecodeSelector::isPossible(const Draft &draft,
                                 const DecodeTiling &tiling) const {
-  // Splits that leave ranges empty are the same as a smaller one.
+  // A split with empty K-slices is a duplicate of a smaller split.
   if (tiling.ranges != draft.splitK || tiling.getUnits() > gpu.multiprocessors)
     return false;
-  // In two parts, blocks that are too few would read the tokens twice.
+  // If there are too few blocks, a deferred epilogue would read the tokens
+  // twice.
   if (draft.form.deferredEpilogue && !many && leavesIdle(problem, tiling, gpu))
     return false;
-  // A thread's own stores of half a tile would be a byte or two.
+  // Without the smem epilogue, a thread would store only one or two bytes at
+  // once.
   return draft.form.isWhole() || draft.form.swapAB || !problem.hasGemm1() ||
          draft.smemEpilogue;
 }
@@ -449,8 +455,8 @@ void DecodeSelector::consider(Form form, int64_t splitK) {
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// What the estimate of a candidate has to be below, as a part of that of the
-/// best one before it. The model flatters some forms.
+/// Ratio of a candidate's estimate to the best one so far, below which the
+/// candidate is selected. It corrects forms that the model estimates too low.
 static double getMargin(Form best, Form form) {
   if (best.isWhole() && form.isHalf())
     return 1 - kHalfMargin;
@@ -474,7 +480,7 @@ const Candidate *DecodeSelector::choose() const {
   const Candidate *best = nullptr;
   for (const Candidate &candidate : candidates) {
     Form form = candidate.draft.form;
-    // With few tokens the estimate does not tell what three quarters gain.
+    // With few tokens, the estimate does not model the gain of 192-row tiles.
     if (form.isQuarters() && width <= kWholeTokens)
       continue;
     if (!best ||
@@ -497,21 +503,21 @@ bool DecodeSelector::losesToQuarters(const Candidate &half) const {
          width > (problem.isF8() ? kHalfTokens : kHiddenTokens);
 }
 
-/// Another form where a few blocks have a tile more than the others, with few
-/// tokens.
+/// For few tokens, returns another form if a few blocks have an extra tile.
 const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
   DecodeTiling tiling(problem, best->draft.get());
   if (tiling.longBlocks == 0 || width > kWholeTokens)
     return best;
-  // A block's second whole tile takes as long as two halves, which others may
-  // have, and its activation shows.
+  // A block's second 256-row tile takes as long as two 128-row tiles, and its
+  // activation is not hidden.
   const Candidate *half = findFastest([](Form form) { return form.isHalf(); });
   if (best->draft.form.isWhole() && half && width > kHalfTokens &&
       half->time < best->time * (1 + kEvenMargin))
     return half;
   if (!best->draft.form.isHalf())
     return best;
-  // Two half tiles of few k-steps wait for the norm, and then for each other.
+  // With few k-steps, blocks with two 128-row tiles wait for the norm and then
+  // for each other.
   const Candidate *whole =
       findFastest([](Form form) { return form.isWhole(); });
   bool gains = whole && tiling.steps1 <= kShortSteps &&
@@ -525,19 +531,18 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What the estimate does not see
+// Adjustments after the selection
 //===----------------------------------------------------------------------===//
 
-/// Stages of GEMM2 that are held back while hidden units are
-/// released, whose releases wait for less then.
+/// Number of GEMM2 stages that are held back while hidden units are published.
+/// The releases then wait for fewer loads.
 int64_t DecodeSelector::countSettled(const Draft &draft,
                                      const DecodeTiling &tiling) const {
   if (!problem.hasGemm1() || draft.form.deferredEpilogue || many)
     return 0;
-  // Whole tiles, where it is hidden units that GEMM2 waits for: what
-  // a block has left to read then is in its ring or in flight. Blocks without
-  // tiles would leave memory idle, and with few tokens sums are there sooner
-  // than weights.
+  // 256-row tiles, if GEMM2 waits for hidden units: the rest of a block's
+  // weights is then in its pipeline or in flight. Blocks without tiles would
+  // leave HBM idle. With few tokens, sums arrive before weights.
   int64_t stages = tiling.stepsPerRange / tiling.getStepsPerStage();
   if (draft.form.isWhole())
     return draft.tokens > kFewTokens && draft.maxInFlight == 2 &&
@@ -555,7 +560,7 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
     return draft.maxInFlight == 3 || tiling.steps1 <= kSwapABThrottledSteps
                ? kSwapABThrottled
                : kSwapABLessThrottled;
-  // Where a unit of halves has little, it all is in the ring by then.
+  // A short unit of 128-row tiles is then completely in the pipeline.
   return draft.maxInFlight == 2 && tiling.stepsPerRange >= kThrottledSteps
              ? kHalfThrottled
              : 0;

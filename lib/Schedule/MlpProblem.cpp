@@ -1,4 +1,4 @@
-//===- MlpProblem.cpp - What a decode kernel has to do --------------------===//
+//===- MlpProblem.cpp - MLPs for scheduled kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,10 +11,11 @@ using namespace fuse;
 
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
-/// Packed rows of which a thread has neighboring hidden units: 16 in each half
-/// of a run.
+/// Packed rows of a group, in which a thread has adjacent hidden units: 16 rows
+/// in each half of a run.
 static constexpr int64_t kGroupRows = 32;
-/// A thread keeps its part of a token row in registers.
+/// Maximum width in elements. A thread keeps its part of a token row in
+/// registers.
 static constexpr int64_t kMaxWidth = 16384;
 
 int64_t MlpProblem::getWeightBytes() const {
@@ -42,7 +43,7 @@ static int64_t getSize(Value value, unsigned dimension) {
   return cast<RankedTensorType>(value.getType()).getDimSize(dimension);
 }
 
-/// What all families have.
+/// Fills in the fields that all families have.
 template <typename OpT>
 static void describeCommon(OpT op, MlpProblem &problem) {
   problem.op = op;
@@ -93,7 +94,8 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
                                     : problem.normedResult) = result++;
 }
 
-/// The first reason why the kernel cannot do `problem`, or an empty string.
+/// The first reason why the kernel does not support `problem`, or an empty
+/// string.
 static std::string getProblem(const MlpProblem &problem) {
   auto print = [](Type type) {
     std::string text;
@@ -157,7 +159,7 @@ static std::string getProblem(const MlpProblem &problem) {
       return ("the " + name + " width " + Twine(width) +
               " is not a multiple of 16")
           .str();
-  // Only a thread's part of a token row is kept in registers.
+  // A thread keeps only its part of a token row in registers.
   if (std::max(problem.width, problem.hasGemm1() ? widest : 0) > kMaxWidth)
     return ("a width of " + Twine(widest) + " is more than " + Twine(kMaxWidth))
         .str();
@@ -214,7 +216,7 @@ ProductTiling::ProductTiling(const MlpProblem &problem, int64_t gemm1TileM,
     : bytes(problem.getElementBytes()), gemm1TileM(gemm1TileM), swapAB(swapAB),
       rows(rows) {
   for (const DecodeOutput &output : problem.outputs) {
-    // Linears begin at a packed tile, so that each can be packed by itself.
+    // Each linear begins at a packed tile, so that it can be packed separately.
     firstTiles.push_back(packedTiles2 * kTileRows / rows);
     tiles2 = firstTiles.back() + llvm::divideCeil(output.rows, rows);
     packedTiles2 += llvm::divideCeil(output.rows, kTileRows);
@@ -226,8 +228,7 @@ ProductTiling::ProductTiling(const MlpProblem &problem, int64_t gemm1TileM,
   hiddenPerTile = problem.isGated() ? gemm1TileM / 2 : gemm1TileM;
   int64_t packed = problem.isGated() ? kTileRows / 2 : kTileRows;
   int64_t covered = problem.hidden;
-  // The last k-step of the next product is complete, and so are both quarters
-  // of a run.
+  // Cover the last k-step of GEMM2 completely, and both quarters of a run.
   if (gemm1TileM == 192 && !swapAB)
     covered = llvm::alignTo(covered, std::max(kStepBytes / bytes, packed / 2));
   tiles1 = llvm::divideCeil(covered, hiddenPerTile);
@@ -254,16 +255,16 @@ DecodeTiling::DecodeTiling(const MlpProblem &problem,
   if (!problem.hasGemm1()) {
     cutSteps(schedule.getSplitK());
   } else {
-    // Ranges are whole tiles of GEMM1, so that each tile has one
-    // semaphore to arrive at.
+    // A range consists of whole GEMM1 tiles, so that each tile arrives at only
+    // one semaphore.
     parts = schedule.getDeferredEpilogue() ? 2 : 1;
     tilesPerPart = llvm::divideCeil(tiles1, parts);
     gemm1Blocks = std::min(tilesPerPart, schedule.getBlocks());
     if (schedule.getTokens() <= kMaxWholeTokens)
       longBlocks = countLong(tilesPerPart, schedule.getBlocks());
     tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplitK());
-    // ... and whole k-steps of the last one: of three quarters, pairs of tiles
-    // and three k-steps.
+    // It also consists of whole k-steps of GEMM2. For 192-row tiles, these are
+    // pairs of tiles and three k-steps.
     if (hasSingle())
       tilesPerRange = llvm::alignTo(
           tilesPerRange,
@@ -342,7 +343,7 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     return "partial sums in bf16 are not in the exact contract";
   if (schedule.getLaunches() == 2 && !problem.hasGemm1())
     return "there is one product for two launches";
-  // A tile of the hidden layer takes the place of the last token stages.
+  // A tile of the hidden layer reuses the memory of the last token stages.
   int64_t stages = tiling.getHiddenStages();
   if (schedule.getSmemEpilogue() &&
       stages > std::min(schedule.getTokenStages(), tiling.steps1))

@@ -1,4 +1,4 @@
-//===- PrefillSchedule.cpp - Schedules for many tokens --------------------===//
+//===- PrefillSchedule.cpp - Schedules of prefill kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,14 +11,14 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Semaphores for each token tile. The producer warp polls them one after
-/// the other, so that there are few; uneven split-K needs more, to tell the
-/// hidden units of blocks with an extra tile from the others.
+/// Number of semaphores per token tile. The producer warp polls them one after
+/// the other, so there are few. Uneven split-K needs more semaphores, to
+/// separate the hidden units of blocks with an extra tile from the others.
 static constexpr int64_t kReadySemaphoreTiles = 8, kUnevenSemaphoreTiles = 16;
 
-/// Token columns that the idle warps of a block normalize in a k-step, and
-/// the minimum ratio of the first group's time to what they need for the
-/// others (H200).
+/// Token columns that the idle warps of a block normalize per k-step.
+/// kNormSlack is the minimum ratio of the first group's time to the time for
+/// normalizing the other groups (H200).
 static constexpr int64_t kNormColumns = 600, kNormSlack = 2;
 
 PrefillTiling::PrefillTiling(const MlpProblem &problem,
@@ -36,7 +36,7 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
   last.steps = steps2;
   last.isStreamK = schedule.getStreamK();
   if (last.isStreamK) {
-    // Passes are equally long.
+    // All passes must have the same length.
     last.passes = std::min(schedule.getSplitK(), steps2);
     while (steps2 % last.passes != 0)
       --last.passes;
@@ -63,8 +63,8 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
   if (problem.hasGemm1())
     last.shadows = countShadows(/*ofLast=*/true, schedule.getBlocks(),
                                 schedule.getTokens());
-  // Two vectors of a row for each thread, so that one is in flight while the
-  // other is worked on.
+  // Each thread has two vectors of a row, so that one is in flight while the
+  // other is processed.
   normThreads =
       std::clamp<int64_t>(llvm::alignTo(problem.width / 16, 32), 64, 512);
   int64_t rows = schedule.getTokens();
@@ -129,7 +129,7 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     return ("even shares need " + Twine(kLeastDealt) +
             " k-steps of the last product, not " + Twine(last.steps))
         .str();
-  // Shares are counted in 32 bits.
+  // Kernels compute k-intervals in 32 bits.
   int64_t all = tiles * last.tiles * last.steps;
   if (blocks * (all + blocks * tiling.steps1) >
       std::numeric_limits<int32_t>::max())
@@ -155,55 +155,58 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// Bytes per cycle that an SM gets from L2 while all SMs load (H200).
+/// Bytes per cycle that an SM loads from L2 while all SMs load (H200).
 static constexpr double kBytesPerCycle = 44;
-/// Cycles of a k-step for each weight row. The tensor cores need 4; shared
-/// memory, which is filled meanwhile, delivers less (H200).
+/// Cycles of a k-step per weight row. The tensor cores need 4. Shared memory,
+/// which copies fill at the same time, has less bandwidth (H200).
 static constexpr double kRowCycles = 4.8;
-/// Cycles of an epilogue that are not overlapped (H200).
+/// Cycles of an epilogue that is not overlapped (H200).
 static constexpr double kEpilogueCycles = 1500;
-/// Microseconds between the products when each has a launch: the end of one
-/// grid, the first stages of the next.
+/// Microseconds between the products if each has a launch: the end of one grid
+/// and the first stages of the next.
 static constexpr double kLaunchGap = 3;
 
-/// Microseconds to add the partial sums of a tile, and until the first of
-/// them arrive (H200).
+/// Microseconds to add the partial sums of a tile, and to wait for the first of
+/// them (H200).
 static constexpr double kAddSums = 2, kAwaitSums = 4;
 
 namespace {
 
-/// How an even GEMM2 is dealt out, as the kernels compute it.
+/// The stream-K intervals of GEMM2, computed in the same way as in kernels.
 struct Intervals {
   Intervals(const PrefillTiling &tiling, int64_t blocks, int64_t tokens);
 
   int64_t getLength(size_t ctaGroup) const {
     return bounds[ctaGroup + 1] - bounds[ctaGroup];
   }
-  /// k-steps of a block of a CTA group, both products together.
+  /// k-steps of both products for a block of a CTA group.
   int64_t getSteps(size_t ctaGroup) const {
     bool isEarly = ctaGroup < static_cast<size_t>(early);
     return (isEarly ? fewest : most) * tiling.steps1 + getLength(ctaGroup);
   }
-  /// Blocks whose sums a block of a CTA group adds to its own.
+  /// Number of blocks whose partial sums a block of a CTA group adds.
   int64_t getOthers(size_t ctaGroup) const;
 
   const PrefillTiling &tiling;
-  /// Fewest and most tiles of GEMM1, and CTA groups with the fewest.
+  /// Minimum and maximum number of GEMM1 tiles of a block, and number of CTA
+  /// groups with the minimum.
   int64_t fewest, most, early;
-  /// k-steps where k-intervals begin, and the end.
+  /// First k-step of each k-interval, and the end.
   SmallVector<int64_t> bounds;
 
 private:
   int64_t dealAmong(int64_t members, int64_t blocks, int64_t tokenTiles);
 
-  /// CTA groups, those with k-intervals, what these deal out, and how many
-  /// k-steps of GEMM1 others have more.
+  /// Number of CTA groups, number of CTA groups with k-intervals, total of the
+  /// k-steps to assign, and GEMM1 k-steps that late CTA groups have in
+  /// addition.
   int64_t ctaGroups, dealt, sum, more;
 };
 
 } // namespace
 
-/// Returns k-steps of the first CTA group, with what adding up sums takes.
+/// Assigns k-intervals to groups of `members` CTAs. Returns the number of
+/// k-steps of the first group, including the time to add sums.
 int64_t Intervals::dealAmong(int64_t members, int64_t blocks,
                              int64_t tokenTiles) {
   int64_t units = tokenTiles * tiling.tiles1;
@@ -246,7 +249,8 @@ Intervals::Intervals(const PrefillTiling &tiling, int64_t blocks,
 
 int64_t Intervals::getOthers(size_t ctaGroup) const {
   int64_t start = llvm::alignDown(bounds[ctaGroup], tiling.steps2);
-  // The tile that it begins in is its own when it has its end.
+  // A CTA group owns its first tile only if its interval reaches the tile's
+  // end.
   if (bounds[ctaGroup] == start || bounds[ctaGroup + 1] < start + tiling.steps2)
     return 0;
   return llvm::count_if(ArrayRef(bounds).take_front(ctaGroup + 1),
@@ -263,13 +267,13 @@ static double getWeightBytes(const PrefillProduct &product) {
   return product.packedTiles * product.steps * 256.0 * 128;
 }
 
-/// Whether no block has more than a tile of GEMM2.
+/// Whether each block has at most one tile of GEMM2.
 static bool hasFewTiles(const PrefillTiling &tiling, int64_t blocks,
                         int64_t tokens) {
   return tiling.last.getUnits(tokens) <= blocks;
 }
 
-/// Cycles of the busiest block when both products share a launch.
+/// Cycles of the busiest block if both products share a launch.
 static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                             int64_t tokens, double addCycles) {
   double step = getStepCycles(tiling.first), time = 0;
@@ -282,16 +286,16 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                                 intervals.getOthers(ctaGroup) * addCycles);
     return time + (rounds + 1) * kEpilogueCycles;
   }
-  // Where blocks have different numbers of tiles, what they wait for counts,
-  // and where none has more than a whole tile of GEMM2.
+  // Waits matter if blocks have different numbers of GEMM1 tiles, or if no
+  // block has more than one whole tile of GEMM2.
   bool waits = tiling.last.ranges > 1
                    ? rounds > 1 && tiling.first.getUnits(tokens) % blocks != 0
                    : hasFewTiles(tiling, blocks, tokens);
   if (waits)
     return countRangeSteps(tiling, blocks, tokens) * step +
            (rounds + 1) * kEpilogueCycles;
-  // Blocks with a tile more of GEMM1 have a unit less of the last,
-  // where there is one less.
+  // Blocks with an extra GEMM1 tile have one unit of GEMM2 less, if the units
+  // are not evenly distributed.
   int64_t over = tiling.first.getUnits(tokens) % blocks;
   int64_t units = tiling.last.getUnits(tokens);
   int64_t least = units / blocks, more = units % blocks;
@@ -311,7 +315,7 @@ double fuse::estimatePrefill(const MlpProblem &problem,
   PrefillTiling tiling(problem, schedule);
   const PrefillProduct &last = tiling.last;
   int64_t blocks = schedule.getBlocks();
-  // A product lasts as long as the busiest block, or as the weights take.
+  // The time of a product is that of the busiest block or of the weights.
   auto getTime = [&](const PrefillProduct &product) {
     double unit =
         product.stepsPerRange * getStepCycles(product) + kEpilogueCycles;
@@ -340,8 +344,8 @@ double fuse::estimatePrefill(const MlpProblem &problem,
   return time;
 }
 
-/// The erf of an exact GELU takes more registers than a kernel of both products
-/// has to spare, and so do the bounds of a ragged tile of a dense MLP, whose
+/// Whether a kernel of both products has enough registers. The erf of an exact
+/// GELU needs too many. So do the bounds of ragged tiles of a dense MLP, whose
 /// threads store twice as many 8-bit hidden units as those of a gated one.
 static bool canShare(const MlpProblem &problem) {
   bool hasRaggedHidden =
@@ -350,7 +354,7 @@ static bool canShare(const MlpProblem &problem) {
          !hasRaggedHidden;
 }
 
-/// Both products share a launch where the last one has ranges.
+/// Number of launches. Both products share one if GEMM2 uses split-K.
 static int64_t getLaunches(const MlpProblem &problem, int64_t rows,
                            int64_t splitK) {
   return canShare(problem) && rows == 256 && splitK > 1 ? 1 : 2;
@@ -369,8 +373,9 @@ static bool canBeEven(const MlpProblem &problem) {
          });
 }
 
-/// Where an unequal range lies and how long it is takes registers, which are
-/// short where the hidden units or outputs of a dense MLP have bounds.
+/// Whether uneven split-K fits into the registers. The position and length of a
+/// range need registers, which are scarce if the hidden units or outputs of a
+/// dense MLP have bounds.
 static bool canSplitUnevenly(const MlpProblem &problem) {
   return canShare(problem) &&
          (problem.isGated() ||
@@ -383,8 +388,8 @@ static bool canSplitUnevenly(const MlpProblem &problem) {
 /// Minimum fraction of the SMs that a schedule uses.
 static constexpr double kLeastUsed = 0.95;
 
-/// Blocks of a launch of both products. Where a few fewer of them have equal
-/// numbers of tiles, the others would only draw power, and wait.
+/// Number of blocks of a launch of both products. If slightly fewer blocks have
+/// equal numbers of tiles, additional blocks would only use power and wait.
 static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
                             int64_t multiprocessors) {
   int64_t units = tiling.first.getUnits(tokens);
@@ -395,12 +400,13 @@ static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
                                                            : multiprocessors;
 }
 
-/// Bytes of tokens that stay in L2 while tiles of GEMM1 go round
-/// them. L2 has 60 MB, but keeps what both halves of the chip read twice.
+/// Bytes of tokens that stay in L2 while GEMM1 iterates over weight tiles. L2
+/// has 60 MB, but stores data that both halves of the chip read twice.
 static constexpr int64_t kKeptBytes = 20 << 20;
 
-/// Token tiles that go round the weights together. Even shares, whose CTA
-/// groups have a block for each token tile, want as many as L2 keeps.
+/// Number of token tiles that share a pass over the weights. The CTA groups of
+/// stream-K have a block per token tile, so their number should be the maximum
+/// for L2.
 static int64_t selectGroup(const MlpProblem &problem, bool streamK) {
   int64_t bytes = kTokenTile * problem.width * problem.getElementBytes();
   return streamK && 32 * bytes <= kKeptBytes ? 32 : 16;
@@ -411,7 +417,8 @@ static int64_t selectGroup(const MlpProblem &problem, bool streamK) {
 /// With fewer tokens, the wait of the CTAs for each other costs more.
 static constexpr int64_t kLeastPaired = 16;
 
-/// Clusters of two for an even schedule, if no block of a pair is in vain.
+/// Uses clusters of two for a stream-K schedule, if no block of a pair would be
+/// idle.
 static tile::PrefillScheduleAttr
 pairBlocks(const MlpProblem &problem, tile::PrefillScheduleAttr schedule) {
   int64_t tokenTiles = llvm::divideCeil(schedule.getTokens(), kTokenTile);
@@ -426,13 +433,13 @@ pairBlocks(const MlpProblem &problem, tile::PrefillScheduleAttr schedule) {
       schedule.getDependent());
 }
 
-/// Even shares have to be expected to be so much faster than ranges: what
-/// blocks wait for each other is not in the model, nor what few token tiles
-/// find less in L2 when each block has k-intervals of its own. With one
-/// tile or two for each block they took 4 to 24 % longer than equal ranges. Of
-/// unequal ranges the model does count what blocks wait for, and they are
-/// slower than expected where that is little; blocks with whole tiles of the
-/// GEMM2 wait as much as those with even shares.
+/// Ratio of the estimates of stream-K and the best schedule so far, below which
+/// stream-K is selected. The model does not include the waits of blocks for
+/// each other. It also does not include the lower L2 hit rate with few token
+/// tiles and separate k-intervals per block. With one or two tiles per block,
+/// stream-K took 4 to 24 % longer than even split-K. The model does include the
+/// waits of uneven split-K, but underestimates its time if the waits are short.
+/// Blocks with whole tiles of GEMM2 wait as long as those with stream-K.
 static double getEvenMargin(const PrefillTiling &tiling,
                             tile::PrefillScheduleAttr best, int64_t tokens,
                             int64_t multiprocessors) {
@@ -449,8 +456,9 @@ static double getEvenMargin(const PrefillTiling &tiling,
 /// Predicted time, relative to the best schedule so far, below which uneven
 /// split-K is chosen.
 static constexpr double kUnevenMargin = 0.99;
-/// More of them leave fewer blocks without one, and took less where the model
-/// expected that much more.
+/// Predicted time, relative to the best schedule so far, below which a larger
+/// uneven split is chosen. More ranges leave fewer blocks without one, and were
+/// faster even if the model predicted slightly more time.
 static constexpr double kMoreRanges = 1.01;
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
@@ -470,15 +478,15 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
     if (launches == 1 && !streamK && !unevenSplitK)
       schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
                                   gpu.multiprocessors));
-    // Splits that leave ranges empty are the same as a smaller one, and so are
-    // unequal ranges where blocks have equally many tiles.
+    // A split with empty ranges is a duplicate of a smaller split. Uneven
+    // split-K with equal numbers of tiles is a duplicate of even split-K.
     PrefillTiling tiling(problem, schedule);
     if (tiling.getSplitK() != splitK ||
         tiling.last.isUnevenSplitK != unevenSplitK ||
         !getScheduleProblem(problem, schedule).empty())
       return;
-    // With more whole tiles, the gap between two launches is little, and blocks
-    // that come to GEMM2 at different times find less in L2.
+    // With more whole tiles, the gap between two launches is insignificant, and
+    // blocks that start GEMM2 at different times have a lower L2 hit rate.
     if (launches == 1 && splitK == 1 && !streamK &&
         !hasFewTiles(tiling, schedule.getBlocks(), tokens))
       return;

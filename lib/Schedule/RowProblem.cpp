@@ -1,4 +1,4 @@
-//===- RowProblem.cpp - Fused ops that take rows one by one ---------------===//
+//===- RowProblem.cpp - Fused ops with row kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,9 +9,9 @@
 using namespace mlir;
 using namespace fuse;
 
-/// A thread keeps its part of a row in registers.
+/// Maximum width in elements. A thread keeps its part of a row in registers.
 static constexpr int64_t kMaxWidth = 16384;
-/// Elements of one access: 16 bytes of bf16.
+/// Number of elements per access: 16 bytes of bf16.
 static constexpr int64_t kVector = 8;
 
 bool fuse::takesRows(Operation *op) {
@@ -22,7 +22,7 @@ static RankedTensorType getType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Indices of the results that an op's `also` names.
+/// Result numbers of the values that `also` of an op names.
 template <typename OpT>
 static int64_t findExtra(OpT op, StringRef name) {
   if (ArrayAttr extras = op.getExtrasAttr())
@@ -97,8 +97,8 @@ std::optional<RowProblem> fuse::describeRows(Operation *op,
 
 tile::RowScheduleAttr fuse::selectRows(const RowProblem &problem,
                                        const GpuModel &gpu) {
-  // Two vectors of a row for each thread, so that one is in flight while
-  // the other is worked on, and as many threads as a multiprocessor has.
+  // Each thread has two vectors of a row, so that one is in flight while the
+  // other is processed. The blocks of a multiprocessor use all of its threads.
   constexpr int64_t kThreadsPerMultiprocessor = 2048;
   int64_t threads = 256;
   if (problem.isNorm())

@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.cpp - Schedules worth measuring -----------------===//
+//===- ScheduleCandidates.cpp - Candidates for measurements ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,13 +15,13 @@
 using namespace mlir;
 using namespace fuse;
 
-/// How much each field that differs from the model's choice counts, as a part
-/// of the estimate. The model is right within a few percent.
+/// Penalty of each field that differs from the model's choice, as a fraction of
+/// the estimate. The errors of the model are a few percent.
 static constexpr double kDeparture = 0.015;
 
 namespace {
 
-/// A candidate and what it is ranked by.
+/// A candidate and its score; lower scores rank first.
 struct Candidate {
   RankedSchedule ranked;
   double score;
@@ -31,7 +31,7 @@ struct Candidate {
 
 static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
                                             size_t count) {
-  // Candidates of one score stay in the order in which they were tried.
+  // Candidates with equal scores keep their order.
   std::vector<std::pair<double, size_t>> order;
   for (auto [index, candidate] : llvm::enumerate(candidates))
     order.push_back({candidate.score, index});
@@ -47,13 +47,14 @@ static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
   return best;
 }
 
-/// Whether releases of hidden units can wait for fewer weights.
+/// Whether stages can be held back while hidden units are published.
 static bool canSettle(int64_t maxInFlight, int64_t launches,
                       bool deferredEpilogue) {
   return maxInFlight > 1 && launches == 1 && !deferredEpilogue;
 }
 
-/// Whether other ranges add up. Of another cut, how many follows from it.
+/// Whether the number of reducers differs. With another split, this number
+/// follows from the split.
 static bool differInReducers(tile::ScheduleAttr a, int64_t rows, int64_t splitK,
                              int64_t reducers) {
   bool sameCut = a.getGemm2TileM() == rows && a.getSplitK() == splitK;
@@ -89,7 +90,7 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
 
 namespace {
 
-/// Tries all values of the fields of a decode schedule.
+/// Enumerates the values of all fields of a decode schedule.
 class DecodeEnumerator {
 public:
   DecodeEnumerator(const MlpProblem &problem, tile::ScheduleAttr choice,
@@ -97,7 +98,7 @@ public:
       : problem(problem), choice(choice), gpu(gpu) {}
 
   std::vector<Candidate> enumerate() {
-    // Its grid may be none of those that are tried.
+    // The enumeration may not include the grid of the choice.
     add(choice);
     for (int64_t rows : {256, 128})
       for (int64_t splitK = 1; splitK <= gpu.multiprocessors; ++splitK)
@@ -119,10 +120,10 @@ private:
     Location loc = problem.op->getLoc();
     if (!canSettle(maxInFlight, launches, deferredEpilogue))
       publishThrottleStages = 0;
-    // One less than are in flight is what it is without.
+    // One less than the stages in flight has no effect.
     if (publishThrottleStages == 0 || publishInFlight >= maxInFlight - 1)
       publishInFlight = 0;
-    // As many more for blocks that are behind as those of the choice have.
+    // Stragglers have as many additional loads in flight as in the choice.
     int64_t stragglerInFlight = 0;
     if (choice.getStragglerInFlight() && maxInFlight > 0 &&
         maxInFlight < weightStages)
@@ -148,8 +149,8 @@ private:
     return schedule;
   }
 
-  /// Grids of one cut of GEMM2: one block for each unit, equal
-  /// shares of GEMM1, and all multiprocessors.
+  /// Enumerates grids of one split of GEMM2: one block per unit, equal shares
+  /// of GEMM1, and all multiprocessors.
   void enumerateGrids(int64_t rows, int64_t splitK) {
     tile::ScheduleAttr probe = make(
         gpu.multiprocessors, splitK, rows, choice.getWeightStages(),
@@ -161,7 +162,7 @@ private:
       return;
     DecodeTiling tiling(problem, probe);
     int64_t units = tiling.tiles2 * tiling.ranges;
-    // Splits that leave ranges empty are the same as a smaller one.
+    // A split with empty ranges is a duplicate of a smaller split.
     if (tiling.ranges != splitK || units > gpu.multiprocessors)
       return;
     int64_t rounds = std::max<int64_t>(
@@ -171,8 +172,8 @@ private:
       enumerateRings(rows, splitK, blocks, tiling);
   }
 
-  /// All pairs of changes of the rest where the grid is the model's choice,
-  /// single ones elsewhere.
+  /// Enumerates all pairs of changes of the other fields if the grid is that of
+  /// the choice, and all single changes otherwise.
   void enumerateRings(int64_t rows, int64_t splitK, int64_t blocks,
                       const DecodeTiling &tiling) {
     bool isChoice = rows == choice.getGemm2TileM() &&
@@ -185,7 +186,7 @@ private:
       if (reducers < splitK)
         adderCounts.insert(reducers);
     int64_t otherSettleTo = choice.getPublishInFlight() > 0 ? 0 : 1;
-    // Stages of half a tile are half as large.
+    // Stages of 128-row tiles have half the size.
     int64_t scale = choice.getGemm1TileM() == 256 ? 1 : 2;
     for (int64_t weightStages :
          {choice.getWeightStages(), 6 * scale, 5 * scale, 4 * scale, 3 * scale})
@@ -244,8 +245,8 @@ private:
 
 } // namespace
 
-/// Schedules for many tokens: every cut of GEMM2 with the rest as
-/// chosen, and with the choice's cut, everything else.
+/// Ranks prefill schedules: every split of GEMM2 with the other fields of the
+/// choice, and every change of the other fields with the split of the choice.
 static std::vector<RankedSchedule> rankPrefill(const MlpProblem &problem,
                                                int64_t tokens,
                                                const GpuModel &gpu,
@@ -267,7 +268,7 @@ static std::vector<RankedSchedule> rankPrefill(const MlpProblem &problem,
     if (!schedule ||
         !getScheduleProblem(problem, schedule, gpu.multiprocessors).empty())
       return;
-    // Two that make the same kernels are one.
+    // Schedules with equal kernels are duplicates.
     PrefillTiling tiling(problem, schedule);
     if (tiling.getSplitK() != splitK ||
         tiling.last.isUnevenSplitK != unevenSplitK)

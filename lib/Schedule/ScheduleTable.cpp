@@ -1,4 +1,4 @@
-//===- ScheduleTable.cpp - Measured schedules -----------------------------===//
+//===- ScheduleTable.cpp - Tables of measured schedules -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,7 @@ bool ScheduleKey::operator==(const ScheduleKey &other) const {
          relaxed == other.relaxed;
 }
 
-/// A kernel is made for whole tiles of tokens.
+/// Rounds up to a multiple of 8, because kernels compute whole tiles of tokens.
 static int64_t getTile(const MlpProblem &problem, int64_t tokens) {
   return llvm::alignTo(problem.tokens.value_or(tokens), 8);
 }
@@ -95,7 +95,7 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
     return ("it is for " + Twine(decode.getTokens()) + " tokens, not " +
             Twine(tile))
         .str();
-  // Blocks wait for each other, so that all have to be resident.
+  // Blocks wait for each other, so all of them must be resident.
   if (decode.getBlocks() > gpu.multiprocessors)
     return ("it has " + Twine(decode.getBlocks()) + " blocks for " +
             Twine(gpu.multiprocessors) + " multiprocessors")
@@ -109,7 +109,7 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
 
 StringRef ScheduleTable::getCompiler() { return "fuse " FUSE_VERSION; }
 
-/// Reads a row, or says what is wrong with it.
+/// Reads a row, or returns the reason why it is invalid.
 static std::string readRow(const llvm::json::Value &value, MLIRContext *context,
                            ScheduleTable::Row &row) {
   const llvm::json::Object *object = value.getAsObject();
@@ -177,7 +177,7 @@ std::optional<ScheduleTable> ScheduleTable::read(StringRef path, StringRef chip,
   if (version != kVersion)
     return fail("has version " + Twine(version) + " of the format, expected " +
                 Twine(kVersion));
-  // What was measured with other kernels or elsewhere says nothing here.
+  // Measurements with other kernels or on another GPU do not apply.
   StringRef compiler = object->getString("compiler").value_or("");
   if (compiler != getCompiler())
     return fail("was measured with kernels of '" + compiler + "', this is '" +

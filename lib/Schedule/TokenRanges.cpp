@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Ends of the ranges whose kernels have weights as the left operand.
+/// Upper bounds of the ranges with decode schedules, in tokens.
 static constexpr int64_t kDecodeBounds[] = {8, 16, 32, 64, 128, 192, 256};
 
 /// Maximum ratio of a schedule's expected time to the best one, within one
@@ -20,7 +20,8 @@ static double getTolerance(int64_t tokens) {
   return tokens <= 8 * kTokenTile ? 1.01 : 1.05;
 }
 
-/// Most tokens for which the elements of every matrix can be counted.
+/// Maximum number of tokens at which 32 bits can count the elements of any
+/// matrix.
 static int64_t getMostTokens(const MlpProblem &problem) {
   int64_t widest = std::max(problem.width, problem.hidden);
   for (const DecodeOutput &output : problem.outputs)
@@ -45,14 +46,15 @@ tile::DispatchAttr fuse::selectRanges(const MlpProblem &problem, int64_t tokens,
     Attribute schedule = measured(bound);
     if (!schedule)
       schedule = selectProducts(problem, bound, gpu);
-    // Outputs that are more than the blocks are left to what follows, and so is
-    // what a prefill schedule does faster.
+    // Prefill schedules follow if there are more outputs than blocks, or if
+    // they are faster.
     if (!isa_and_nonnull<tile::ScheduleAttr>(schedule))
       break;
     append(bound, schedule);
   }
 
-  // The number of token tiles decides, so that ranges end with whole tiles.
+  // The number of token tiles determines the time, so ranges end at whole
+  // tiles.
   tile::PrefillScheduleAttr current;
   int64_t end = bounds.empty() ? 0 : bounds.back();
   auto finish = [&](int64_t bound) {

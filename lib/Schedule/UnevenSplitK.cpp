@@ -14,17 +14,18 @@
 
 using namespace fuse;
 
-/// Time stamps of kernels with 256 tokens: an epilogue that nothing hides, and
-/// from an announcement until the block that waits for it has the first stage.
+/// Latencies in k-steps: of an epilogue that is not overlapped, and from the
+/// arrival at a semaphore until the waiting block has its first stage. From
+/// time stamps of kernels with 256 tokens.
 static constexpr int64_t kFlushSteps = 3, kSeenSteps = 4;
 
 namespace {
 
-/// The k-steps of a block's range in the order in which it takes them.
+/// The k-steps of a block's range in the order of execution.
 struct BlockRange {
   int64_t tokenTile = 0;
   llvm::SmallVector<int64_t> steps;
-  /// Tiles of GEMM1, from the front, that its first k-steps need.
+  /// Number of GEMM1 tiles, from the front, that its first k-steps need.
   int64_t needed = 0;
 };
 
@@ -50,7 +51,7 @@ static BlockRange locateRange(const PrefillTiling &tiling, int64_t blocks,
   for (int64_t step = unit % last.ranges; step < last.steps;
        step += last.ranges)
     result.steps.push_back(step);
-  // All blocks look at the range that needs most.
+  // All blocks use the range that needs the most tiles.
   result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
     return index * last.ranges + last.ranges - 1;
   });
@@ -66,7 +67,7 @@ int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
   llvm::SmallVector<int64_t> begins(blocks);
   llvm::SmallVector<int64_t> ready(tokenTiles * tiling.semaphoresPerTile);
   for (int64_t block = 0; block < blocks; ++block) {
-    // Blocks with a tile more of GEMM1 are served last.
+    // Blocks with an extra GEMM1 tile get the last units.
     int64_t unit = blocks - 1 - block;
     if (unit < rangeCount)
       ranges[block] = locateRange(tiling, blocks, tokenTiles, unit);

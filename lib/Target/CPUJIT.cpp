@@ -1,4 +1,4 @@
-//===- CPUJIT.cpp - Compile for the machine this runs on ------------------===//
+//===- CPUJIT.cpp - Compile for the CPU of this process -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -45,13 +45,13 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getTargetMachine() {
   if (!builder)
     return builder.takeError();
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
-  // Results may not depend on which multiplications LLVM finds to contract.
+  // Results must not depend on the multiplications that LLVM contracts.
   builder->getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return builder->createTargetMachine();
 }
 
-/// The address of a function. Looking for it in all libraries by turns could
-/// find another one of the same name.
+/// The address of a function in its library. A search of all libraries could
+/// find a function of the same name in another one.
 static llvm::Expected<void *> findFunction(const LibraryFunction &function) {
   using llvm::sys::DynamicLibrary;
   std::string message;
@@ -79,7 +79,7 @@ CPUJIT::create(ModuleOp module, unsigned optLevel,
   auto machine = getTargetMachine();
   if (!machine)
     return machine.takeError();
-  // The engine keeps a machine of its own; this one informs the optimizer.
+  // The engine owns a separate machine; this one is for the optimizer.
   auto optimize =
       makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
   auto codeMachine = getTargetMachine();

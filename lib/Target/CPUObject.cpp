@@ -1,4 +1,4 @@
-//===- CPUObject.cpp - Machine code for a CPU as a file -------------------===//
+//===- CPUObject.cpp - Object files for a CPU -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -43,23 +43,23 @@ using llvm::Expected;
 // Objects
 //===----------------------------------------------------------------------===//
 
-/// Loops over elements are left for LLVM to vectorize; sums and products have
-/// been. Loops of unknown length are not unrolled: those that matter have
-/// several accumulators, and their copies cost a fifth of LLVM's time.
+/// LLVM vectorizes elementwise loops; sums and products are already vectorized.
+/// Loops of unknown length are not unrolled. The important ones have several
+/// accumulators, and unrolling all of them takes a fifth of LLVM's time.
 static constexpr StringLiteral kPasses =
     "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,"
     "loop-mssa(loop-rotate,licm),loop(indvars),"
     "instcombine<no-verify-fixpoint;max-iterations=1>,gvn,loop-vectorize,"
     "loop-unroll<O3;no-runtime>,instsimplify,simplifycfg)";
 
-/// Kernels are written as vectors and loops that should stay as they are.
+/// The vectors and loops of kernels are already in their final form.
 static constexpr StringLiteral kKernelPasses =
     "function<eager-inv>(early-cse<memssa>,simplifycfg,"
     "loop-mssa(loop-rotate,licm),"
     "instcombine<no-verify-fixpoint;max-iterations=1>,early-cse,simplifycfg)";
 
-/// Operations of a module of kernels that one thread compiles, at least: its
-/// target machine and its passes have to be made first.
+/// Minimum number of ops per part of a kernel module, on average. Each part is
+/// compiled by one thread and needs a target machine and passes.
 static constexpr size_t kPartSize = 250;
 
 static Expected<std::unique_ptr<llvm::TargetMachine>>
@@ -84,7 +84,7 @@ createMachine(StringRef cpu) {
                   feature.first().str();
   }
   llvm::TargetOptions options;
-  // Results may not depend on which multiplications LLVM finds to contract.
+  // Results must not depend on the multiplications that LLVM contracts.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, name, features, options, llvm::Reloc::PIC_, std::nullopt,
@@ -120,7 +120,7 @@ Expected<CPUFeatures> fuse::getCPUFeatures(StringRef cpu) {
 
 namespace {
 
-/// What one thread compiles.
+/// The work of one thread.
 struct CPUPart {
   OwningOpRef<ModuleOp> owned;
   ModuleOp module;
@@ -132,8 +132,9 @@ struct CPUPart {
 
 } // namespace
 
-/// Cuts a module of kernels into parts of similar size, the same ones on every
-/// machine. Functions that another part calls are declared there.
+/// Splits a module of kernels into parts of similar size. The split is the same
+/// on every machine. A part declares the functions of other parts that it
+/// calls.
 static std::vector<CPUPart> cutKernels(ModuleOp kernels) {
   struct Piece {
     LLVM::LLVMFuncOp function;
@@ -190,8 +191,9 @@ static std::vector<CPUPart> cutKernels(ModuleOp kernels) {
   return parts;
 }
 
-/// Makes a function of an entry that calls its function with pointers from an
-/// array: with those themselves, or those in the descriptors that they are of.
+/// Adds the function of an entry, which calls the entry's function with
+/// pointers from an array. For a kernel, it passes the data pointers of the
+/// descriptors.
 static llvm::Error addEntry(llvm::Module &module, const CPUEntry &entry,
                             bool isKernel) {
   std::string name =
@@ -227,7 +229,7 @@ static llvm::Error addEntry(llvm::Module &module, const CPUEntry &entry,
   return llvm::Error::success();
 }
 
-/// Makes LLVM IR of a part, in which only the entries are visible.
+/// Translates a part to LLVM IR in which only the entries are visible.
 static llvm::Error translatePart(CPUPart &part, ArrayRef<CPUEntry> entries) {
   part.context = std::make_unique<llvm::LLVMContext>();
   part.translated = translateModuleToLLVMIR(part.module, *part.context);
@@ -244,7 +246,7 @@ static llvm::Error translatePart(CPUPart &part, ArrayRef<CPUEntry> entries) {
   return llvm::Error::success();
 }
 
-/// Compiles a part, which shares nothing with others.
+/// Compiles a part. It shares no state with other parts.
 static llvm::Error compilePart(CPUPart &part, StringRef cpu) {
   auto machine = createMachine(cpu);
   if (!machine)
@@ -266,7 +268,7 @@ static llvm::Error compilePart(CPUPart &part, StringRef cpu) {
   return llvm::Error::success();
 }
 
-/// An object, or an archive of several.
+/// Returns a single object, or an archive of several.
 static Expected<std::string> joinObjects(ArrayRef<CPUPart> parts) {
   if (parts.size() == 1)
     return parts.front().object;
@@ -317,7 +319,7 @@ static Expected<std::string> findLinker(ArrayRef<std::string> directories) {
                            "is in PATH");
 }
 
-/// The file of the library that `address` is in.
+/// The file of the shared library that contains `address`, or "".
 static std::string getLibrary(void *address) {
   Dl_info info;
   if (!::dladdr(address, &info) || !info.dli_fname)
@@ -344,8 +346,9 @@ Expected<std::string> fuse::linkCPUObject(StringRef object,
         return llvm::Error::success();
       }))
     return std::move(error);
-  // The libraries of this process stand for those of the one that will load
-  // the code: their names and symbol versions become its requirements.
+  // Link to the libraries of this process instead of those of the process that
+  // will load the code. Their names and symbol versions become its
+  // requirements.
   std::string math = getLibrary(reinterpret_cast<void *>(
       static_cast<double (*)(double, double)>(&::pow)));
   std::string c = getLibrary(reinterpret_cast<void *>(&::gnu_get_libc_version));

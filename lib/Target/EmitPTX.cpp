@@ -42,8 +42,8 @@ FailureOr<std::string> fuse::getPTX(ModuleOp module) {
   std::string text;
   bool hasExternal = false;
   for (auto binary : module.getOps<gpu::BinaryOp>()) {
-    // Its version and target may differ, so that it cannot stand in one text
-    // with the rest.
+    // Its PTX version and target may differ, so it cannot be part of the same
+    // text.
     if (isExternalBinary(binary)) {
       hasExternal = true;
       continue;

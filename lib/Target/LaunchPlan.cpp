@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Plans are attributes that passes write and anybody can edit, so nothing is
-// taken for granted: whatever is not of the form that `fuse-attach-launch-plan`
-// writes makes the plan malformed. Sizes stay expressions; the host has the
-// numbers.
+// Plans are attributes that passes write and users can edit. A plan is
+// therefore malformed unless it has exactly the form that
+// `fuse-attach-launch-plan` writes. Sizes remain expressions; the host
+// evaluates them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ static std::string toText(Type type) {
   return text;
 }
 
-/// An argument of a kernel, or nothing when the attribute is none.
+/// An argument of a kernel, or nothing if the attribute is malformed.
 static std::optional<json::Value> argumentToJSON(Attribute attr) {
   if (auto name = dyn_cast<StringAttr>(attr)) {
     StringRef text = name.getValue();
@@ -88,8 +88,8 @@ static std::optional<json::Value> argumentToJSON(Attribute attr) {
   return std::nullopt;
 }
 
-/// A launch, or nothing where it is malformed. Its module is named where it is
-/// not the generated one.
+/// A launch, or nothing if it is malformed. Its module is named unless it is
+/// the generated one.
 static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                                                 const json::Object &external) {
   auto kernel = launch.getAs<SymbolRefAttr>("kernel");
@@ -120,7 +120,8 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
   return result;
 }
 
-/// The plan of a function with the types of its arguments, or nothing.
+/// The plan of a function with the types of its arguments, or nothing if it is
+/// malformed.
 static std::optional<json::Object> planToJSON(func::FuncOp function,
                                               DictionaryAttr plan,
                                               const json::Object &external) {
@@ -172,8 +173,8 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
                       {"launches", std::move(launchList)}};
 }
 
-/// Code from files, which stays apart from generated code: PTX as text, a cubin
-/// in base 64.
+/// Code from files, separate from generated code: PTX as text, a cubin in base
+/// 64.
 static json::Object getExternalModules(ModuleOp module) {
   json::Object modules;
   for (auto binary : module.getOps<gpu::BinaryOp>()) {

@@ -26,9 +26,9 @@ LinkedObject::LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit,
 
 LinkedObject::~LinkedObject() = default;
 
-/// A handle of the library that this is in, by which its symbols and those of
-/// what it was linked to are found; null if this is in a program. It is never
-/// closed: the library is there for as long as this code.
+/// A handle of the shared library with this function, or null in an executable.
+/// It finds the symbols of the library and of its dependencies. It is never
+/// closed, because the library stays loaded as long as its code runs.
 static void *openThisLibrary() {
   static void *handle = []() -> void * {
     Dl_info info;
@@ -53,14 +53,14 @@ LinkedObject::create(StringRef object) {
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit)
     return jit.takeError();
-  // What is wrong becomes part of an error of the caller, who may have better
-  // uses for stderr.
+  // The text becomes part of the caller's error instead of going to stderr.
   auto problem = std::make_shared<std::string>();
   (*jit)->getExecutionSession().setErrorReporter([problem](llvm::Error error) {
     *problem = llvm::toString(std::move(error));
   });
-  // Functions of libc and libm are those of this process, and where that has
-  // none of its own, because fuse was loaded by dlopen, those of this library.
+  // Functions of libc and libm are resolved in this process. If fuse was loaded
+  // by dlopen and the process does not link to them, they are resolved through
+  // this library.
   char prefix = (*jit)->getDataLayout().getGlobalPrefix();
   auto process =
       llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix);
@@ -71,7 +71,7 @@ LinkedObject::create(StringRef object) {
     (*jit)->getMainJITDylib().addGenerator(
         std::make_unique<llvm::orc::DynamicLibrarySearchGenerator>(
             llvm::sys::DynamicLibrary(library), prefix));
-  // Whether all of it can be linked shows when its symbols are looked up.
+  // Link errors are found when a symbol is looked up.
   auto add = [&](StringRef file) {
     return (*jit)->addObjectFile(
         llvm::MemoryBuffer::getMemBufferCopy(file, "fuse"));

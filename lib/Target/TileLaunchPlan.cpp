@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Changes when a reader of an older version would misread the object.
+/// Incremented when a reader of an older version would misread the object.
 static constexpr int64_t kVersion = 1;
 
 static std::string print(Type type) {

@@ -15,24 +15,24 @@
 
 namespace fuse {
 
-/// Of an argument: the parameter of the model that it represents, such as
-/// `fuse.parameter = "mlp.gate_proj.weight"`.
+/// Argument attribute: the parameter of the model that the argument represents,
+/// such as `fuse.parameter = "mlp.gate_proj.weight"`.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
-/// Of an argument of a forward: its name in the source.
+/// Attribute of an argument of a forward: its name in the source.
 inline constexpr llvm::StringLiteral kNameAttrName = "fuse.name";
-/// Of an argument that is a buffer: the function writes a result to it.
+/// Attribute of a buffer argument: the function writes a result to it.
 inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
-/// Of a function: all of its ops become one `fuse.group`.
+/// Function attribute: all ops of the function become one `fuse.group`.
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
-/// Of a function: the launches that it consists of, with their sizes.
+/// Function attribute: the launches of the function, with their sizes.
 inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
-/// Of a launch in a plan with portable kernels: the number of the scheduled op
-/// that it represents.
+/// Launch attribute in a plan with portable kernels: the number of the
+/// scheduled op that the launch represents.
 inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";
-/// Of a `gpu.binary`: its code comes from a file and is not merged with
-/// generated code.
+/// Attribute of a `gpu.binary`: its code comes from a file and is not merged
+/// with generated code.
 inline constexpr llvm::StringLiteral kExternalAttrName = "fuse.external";
-/// Of a declared function: the shared library that defines it.
+/// Attribute of a declared function: the shared library that defines it.
 inline constexpr llvm::StringLiteral kLibraryAttrName = "fuse.library";
 
 } // namespace fuse

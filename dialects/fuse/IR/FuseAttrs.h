@@ -20,9 +20,9 @@
 
 namespace fuse {
 
-/// Why `scale` is not a valid quantization scale, or nothing if it is valid. A
-/// scale is positive and finite, and it and its reciprocal are normal numbers
-/// in f32.
+/// The reason why `scale` is not a valid quantization scale, or nothing if it
+/// is valid. A scale is positive and finite, and it and its reciprocal are
+/// normal numbers in f32.
 std::optional<llvm::StringLiteral> getScaleProblem(double scale);
 
 /// Prints the shortest decimal that parses back to `number`, an f64.

@@ -1,4 +1,4 @@
-//===- FuseDecompose.cpp - The meaning of fused ops -----------------------===//
+//===- FuseDecompose.cpp - Decompositions of fused ops --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

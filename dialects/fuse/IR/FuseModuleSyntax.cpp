@@ -1,4 +1,4 @@
-//===- FuseModuleSyntax.cpp - Text of modules and their parts -------------===//
+//===- FuseModuleSyntax.cpp - Syntax of modules and their members ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- FuseParsing.h - What attributes and ops parse alike ------*- C++ -*-===//
+//===- FuseParsing.h - Shared parsers of attributes and ops -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- FuseSlotAttrs.cpp - What a kernel of a slot needs ------------------===//
+//===- FuseSlotAttrs.cpp - Attributes of slots and kernels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

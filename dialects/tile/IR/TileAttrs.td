@@ -161,8 +161,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Bytes of a stage of weights, and how many of them GEMM1
-    /// fills.
+    /// Bytes of a weight stage, and number of these bytes that GEMM1 uses.
     int64_t getWeightBytes() const {
       if (getSwapAB())
         return std::max<int64_t>(getGemm1TileM(), 128) * 128;
@@ -171,7 +170,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     int64_t getGemm1Bytes() const {
       return getSwapAB() ? getGemm1TileM() * 128 : getWeightBytes();
     }
-    /// Bytes of dynamic shared memory that the two rings take.
+    /// Bytes of dynamic shared memory that the two rings use.
     int64_t getSharedBytes() const;
   }];
 }
@@ -238,8 +237,8 @@ def Tile_RowScheduleAttr : AttrDef<Tile_Dialect, "RowSchedule"> {
   let summary = "schedule of a kernel that takes token rows one by one";
   let description = [{
     The discardable attribute `tile.schedule` of `fuse.norm_quantize` and
-    `fuse.act_quantize`: `blocks` of `threads` go round the rows. Several
-    blocks of a multiprocessor hide each other's waits.
+    `fuse.act_quantize`: `blocks` blocks of `threads` threads iterate over the
+    rows. Several blocks per multiprocessor hide the latency of each other.
 
     Example: `#tile.row_schedule<blocks = 1056, threads = 256>`
   }];
@@ -253,11 +252,11 @@ def Tile_DispatchAttr : AttrDef<Tile_Dialect, "Dispatch"> {
   let summary = "schedules for ranges of the number of tokens";
   let description = [{
     The discardable attribute `tile.schedule` of a fused op with a dynamic
-    number of tokens that gets several sets of kernels. A range ends at its
-    bound and begins behind the one before, the first at no tokens, so that
-    ranges have neither gaps nor overlaps; the last bound is the most tokens
-    that the op takes. A schedule serves at least as many tokens as its range
-    has.
+    number of tokens and several sets of kernels. A range ends at its bound and
+    begins after the previous bound. The first range begins at 0 tokens, so
+    ranges have neither gaps nor overlaps. The last bound is the maximum number
+    of tokens of the op. A schedule supports at least as many tokens as its
+    range has.
 
     Example: `#tile.dispatch<8 : #tile.schedule<tokens = 8, blocks = 128,
     split_k = 8, weight_stages = 6, token_stages = 8, max_in_flight = 2,

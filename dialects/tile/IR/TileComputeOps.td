@@ -22,7 +22,7 @@ def Tile_AccZeroOp : Tile_Op<"acc.zero", [Pure]> {
 
 def Tile_AccFenceOp : Tile_Op<"acc.fence", [
     AllTypesMatch<["accs", "results"]>]> {
-  let summary = "Orders register writes before the products that follow";
+  let summary = "Orders register writes before the following products";
   let description = [{
     Becomes `wgmma.fence.sync.aligned` as inline assembly with every register
     tied in and out, so that LLVM cannot sink the initialization of an
@@ -40,8 +40,8 @@ def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
   let summary = "Accumulates a matrix product, asynchronously";
   let description = [{
     `result[m, n] = acc[m, n] + sum_k lhs[m, k] * rhs[n, k]` over the 128 bytes
-    of K. The result must not be touched before a wait; only further products
-    may use it.
+    of K. The result must not be accessed before a wait, except by further
+    products.
 
     Becomes four `wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3`
     (`m64nNk16.f32.bf16.bf16`), 32 bytes of K each.
@@ -76,8 +76,8 @@ def Tile_MmaWaitOp : Tile_Op<"mma.wait", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until at most `pending` groups are in flight";
   let description = [{
-    Says that the operands of the older groups have been read, so that their
-    stages can be released. It gives no access to accumulators; `acc.wait`
+    After it, the operands of the older groups have been read, so that their
+    stages can be released. It does not give access to accumulators; `acc.wait`
     does.
 
     Becomes `wgmma.wait_group.sync.aligned`.
@@ -94,8 +94,8 @@ def Tile_AccWaitOp : Tile_Op<"acc.wait", [
   let summary = "Waits for all products and gives access to accumulators";
   let description = [{
     Becomes `wgmma.wait_group.sync.aligned 0` as inline assembly with every
-    register tied in and out: without that, epilogue math does not depend on
-    the wait and LLVM may move it up.
+    register tied in and out. Otherwise, epilogue math would not depend on the
+    wait and LLVM could move it up.
 
     Example: `%d = tile.acc.wait %a : !tile.acc<64x56xf32>`
   }];
@@ -122,12 +122,12 @@ def Tile_AccValuesOp : Tile_Op<"acc.values", [Pure]> {
 
 def Tile_ReduceOp : Tile_Op<"reduce", [
     AllTypesMatch<["value", "result"]>, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Sum over the threads of some warps, in a fixed order";
+  let summary = "Sum over the threads of a range of warps, in a fixed order";
   let description = [{
-    Every thread of the warps gets the sum: butterflies inside a warp, then
-    the sums of the warps in order, through a shared scratch buffer with one
-    element for each warp. All threads of the warps take part, on the named
-    barrier.
+    Every thread of the warps gets the sum. Butterflies add the values of a
+    warp. The sums of the warps are then added in order, through a shared
+    scratch buffer with one element per warp. All threads of the warps
+    participate, on the named barrier.
 
     Becomes `shfl.sync.bfly.b32`, `st.shared`, `bar.sync`, `ld.shared`.
 
@@ -151,8 +151,8 @@ def Tile_ReduceOp : Tile_Op<"reduce", [
 def Tile_PackOp : Tile_Op<"pack", [Pure]> {
   let summary = "Rounds f32 values into a vector of a narrow type";
   let description = [{
-    Round to nearest even. 8-bit floats saturate at the largest finite value;
-    f32 values stay what they are.
+    Rounds to nearest even. 8-bit floats saturate at the largest finite value;
+    f32 values do not change.
 
     Becomes `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`,
     `cvt.rn.satfinite.e4m3x2.f32` or `cvt.rn.satfinite.e5m2x2.f32`.
@@ -167,12 +167,12 @@ def Tile_PackOp : Tile_Op<"pack", [Pure]> {
 
 def Tile_MarkOp : Tile_Op<"mark", [
     Pure, AllTypesMatch<["vector", "result"]>]> {
-  let summary = "Values of f32 that tell in which launch they were stored";
+  let summary = "Tags f32 values with the launch epoch";
   let description = [{
-    The lowest bit of each value becomes 1 in an even epoch and 0 in an odd
-    one, so that `tile.collect` can tell what a launch stores from what the
-    one before it did, and from zeros before the first. A value changes by
-    less than 2^-23 of itself.
+    The lowest bit of each value becomes 1 in an even epoch and 0 in an odd one.
+    `tile.collect` can therefore distinguish the values of this launch from
+    those of the previous launch, and from zeros before the first. The relative
+    change of a value is less than 2^-23.
 
     Becomes an `and` and an `or` for each value.
 
@@ -205,7 +205,7 @@ def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
 class Tile_ApproximateOp<string mnemonic, string what, string instruction>
     : Tile_Op<mnemonic, [Pure]> {
   let summary = what;
-  let description = "Subnormal numbers count as zero.\n\n    Becomes `" #
+  let description = "Subnormal numbers are treated as zero.\n\n    Becomes `" #
     instruction # "`.\n\n    Example: `%y = tile." # mnemonic # " %x`\n  ";
   let arguments = (ins F32:$value);
   let results = (outs F32:$result);

@@ -1,4 +1,4 @@
-//===- TileDialect.cpp - Types, attributes and registration of tile -------===//
+//===- TileDialect.cpp - Types and attributes of the tile dialect ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -96,11 +96,11 @@ LogicalResult ScheduleAttr::verify(
   if (gemm1TileM < 256 && rows != 128)
     return emitError() << "gemm1_tile_m = " << gemm1TileM
                        << " requires gemm2_tile_m = 128, not " << rows;
-  // A thread has tokens / 2 sums for each 64 rows of its warpgroup.
+  // A thread has tokens / 2 accumulators per 64 rows of its warpgroup.
   if (tokens > 128 && gemm1TileM != 128)
     return emitError() << "tokens = " << tokens
                        << " requires gemm1_tile_m = 128, not " << gemm1TileM;
-  // Each warpgroup takes whole groups of eight of half of the tokens.
+  // Each warpgroup handles whole groups of eight in half of the tokens.
   bool quarters = gemm1TileM == 192 && !swapAB;
   if (quarters && (!smemEpilogue || tokens % 16 != 0 || launches != 1))
     return emitError()
@@ -157,12 +157,12 @@ LogicalResult ScheduleAttr::verify(
   if (deferredEpilogue && launches != 1)
     return emitError() << "deferred_epilogue requires launches = 1, not "
                        << launches;
-  // A stage of 128 rows takes two token stages, and one group of products
-  // stays in flight.
+  // A stage of 128 rows uses two token stages, and one group of products
+  // remains in flight.
   if (rows == 128 && gemm1TileM == 256 && tokenStages < 3)
     return emitError() << "token_stages = " << tokenStages
                        << " is less than the 3 that gemm2_tile_m = 128 takes";
-  // A k-step takes two stages, and one group of products stays in flight.
+  // A k-step uses two stages, and one group of products remains in flight.
   if (quarters && weightStages < 4)
     return emitError() << "weight_stages = " << weightStages
                        << " is less than the 4 that gemm1_tile_m = 192 takes";
@@ -171,7 +171,8 @@ LogicalResult ScheduleAttr::verify(
   if (taggedPartials && !partials.isF32())
     return emitError() << "tagged_partials requires partials = f32, not "
                        << partials;
-  // Mbarriers and reduction scratch are static shared memory beside the rings.
+  // Mbarriers and reduction scratch use static shared memory in addition to the
+  // rings.
   int64_t stageRows = swapAB              ? std::max<int64_t>(gemm1TileM, 128)
                       : gemm1TileM == 256 ? 256
                                           : 128;
@@ -203,7 +204,7 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "split_k = " << splitK << " is not from 1 to 16";
   if (rows != 128 && rows != 256)
     return emitError() << "gemm2_tile_m = " << rows << " is not 128 or 256";
-  // Mbarriers are static shared memory beside the ring.
+  // Mbarriers use static shared memory in addition to the ring.
   int64_t most = (kMaxSharedBytes - 2048) / ((128 + 256) * 128);
   if (stages < 2 || stages > most)
     return emitError() << "stages = " << stages << " is not from 2 to " << most;
@@ -320,7 +321,7 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// `rows x columns x element`, after `<`.
+/// Parses `rows x columns x element` after `<`.
 static ParseResult parseShape(AsmParser &parser, int64_t &rows,
                               int64_t &columns, Type &element) {
   SmallVector<int64_t> shape;

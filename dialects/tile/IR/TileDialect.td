@@ -13,38 +13,37 @@ def Tile_Dialect : Dialect {
   let name = "tile";
   let summary = "Schedules of Hopper kernels";
   let description = [{
-    What a warp-specialised kernel for sm_90a does, one op for each thing a
-    person would name when explaining the schedule: rings of stages in shared
-    memory, bulk and tensor copies into a stage, matrix products on named
-    accumulators, semaphores on which blocks of one grid meet, roles of warps.
-    Index arithmetic, control flow and epilogue math are upstream ops (arith,
-    math, scf) between them.
+    Ops of a warp-specialized kernel for sm_90a, one per concept of a schedule:
+    rings of stages in shared memory, bulk and tensor copies into a stage,
+    matrix products on named accumulators, semaphores between the blocks of a
+    grid, roles of warps. Index arithmetic, control flow and epilogue math are
+    upstream ops (arith, math, scf) between them.
 
-    Nothing about a network is known here. `convert-tile-to-nvvm` lowers each
-    op on its own; the PTX that an op becomes is part of its description.
+    The dialect has no ops that are specific to neural networks.
+    `convert-tile-to-nvvm` lowers each op separately; the PTX of an op is part
+    of its description.
 
-    **Memory.** A `!tile.buffer` is global or shared memory seen as a flat
-    array of elements. A `!tile.ring<6 x 32768>` is six stages of 32768 bytes
-    in dynamic shared memory with a full and an empty mbarrier each. Stage
-    `j mod 6` serves the j-th use of the ring; the parity of its mbarriers is
-    `(j / 6) mod 2`, so a single counter is all that producer and consumer
-    keep.
+    **Memory.** A `!tile.buffer` is global or shared memory, represented as a
+    flat array of elements. A `!tile.ring<6 x 32768>` is six stages of 32768
+    bytes in dynamic shared memory with a full and an empty mbarrier each. The
+    j-th use of the ring uses stage `j mod 6`; the parity of its mbarriers is
+    `(j / 6) mod 2`. Producer and consumer therefore need only one counter.
 
-    **Registers.** A `!tile.acc<64x56xf32>` is the part of a 64x56 product
-    that the threads of one warpgroup hold. It is lowered to one SSA value per
-    register, so that fences and waits can tie them: LLVM treats register
-    arithmetic as pure and would move it across a fence that does not.
+    **Registers.** A `!tile.acc<64x56xf32>` is the part of a 64x56 product in
+    the registers of one warpgroup. It is lowered to one SSA value per register,
+    so that fences and waits can tie them. LLVM treats register arithmetic as
+    pure and would move it across a fence without such ties.
 
     **Between blocks.** Semaphores count arrivals and are never reset. Every
-    launch has an epoch, taken from a ticket that each block draws once; a
-    semaphore that gets `n` arrivals per launch is complete in epoch `e` when it
-    has reached `(e + 1) * n`. The waiter need not be one of the arrivers,
+    launch has an epoch, which is computed from a ticket that each block draws
+    once. A semaphore with `n` arrivals per launch is complete in epoch `e` when
+    it has reached `(e + 1) * n`. The waiter need not be one of the arrivers,
     nothing depends on the host, and a captured launch can be replayed.
 
-    **Attributes of other ops.** `tile.schedule` on a fused op is its schedule,
-    `tile.rolled` on an `scf.for` keeps the loop one in PTX. Other names that
-    begin with `tile.` are errors: a schedule under a misspelt name would be
-    ignored.
+    **Attributes of other ops.** `tile.schedule` on a fused op is its schedule.
+    `tile.rolled` on an `scf.for` prevents unrolling in PTX. Other names that
+    begin with `tile.` are errors, because a schedule under a misspelled name
+    would be ignored.
   }];
   let cppNamespace = "::tile";
   let useDefaultAttributePrinterParser = 1;

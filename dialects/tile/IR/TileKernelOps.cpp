@@ -1,5 +1,4 @@
-//===- TileKernelOps.cpp - Kernels, roles and semaphores
-//-----------------------===//
+//===- TileKernelOps.cpp - Kernels, roles and semaphores ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +16,7 @@ using namespace tile;
 // kernel
 //===----------------------------------------------------------------------===//
 
-/// `keyword(integer)`.
+/// Parses `keyword(integer)`.
 static ParseResult parseCount(OpAsmParser &parser, StringRef keyword,
                               IntegerAttr &value) {
   int64_t number;
@@ -133,8 +132,7 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Whether `attr` is missing, or a list that has an element and has `ElementT`
-/// only.
+/// Whether `attr` is missing, or a list of one or more `ElementT` elements.
 template <typename ElementT>
 static bool isListOf(Attribute attr) {
   auto list = dyn_cast_or_null<ArrayAttr>(attr);
@@ -171,7 +169,7 @@ LogicalResult LaunchOp::verify() {
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // After code generation the gpu.module is a gpu.binary without symbols.
+  // After code generation, the gpu.module is a gpu.binary without symbols.
   Operation *module = symbols.lookupNearestSymbolFrom(
       *this, FlatSymbolRefAttr::get(getKernel().getRootReference()));
   if (!module)
@@ -371,7 +369,7 @@ LogicalResult BarrierArriveOp::verify() {
   return verifyBarrier(*this, getId(), getThreads());
 }
 
-/// Semaphores live in global memory and are 32 bits wide.
+/// Verifies that semaphores are a global buffer of 32-bit elements.
 static LogicalResult verifyWords(Operation *op, BufferType semaphores) {
   if (semaphores.getElementType().isInteger(32) &&
       semaphores.getMemory() == Memory::Global)

@@ -20,13 +20,13 @@ class Tile_Op<string mnemonic, list<Trait> traits = []>
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     FunctionOpInterface, IsolatedFromAbove, SingleBlock]> {
-  let summary = "One kernel: its grid, its threads, its shared memory";
+  let summary = "One kernel with its grid, threads and shared memory";
   let description = [{
-    Lies in a `gpu.module`. `blocks` and `threads` are the launch shape,
-    `shared_bytes` the dynamic shared memory that the rings use. `cooperative`
-    says that all blocks must be resident at the same time. `cluster(n)` makes
-    clusters of n neighboring blocks. Arguments are buffers, tensor maps, i32
-    and f32.
+    Must be in a `gpu.module`. `blocks` and `threads` are the launch shape, and
+    `shared_bytes` is the dynamic shared memory for rings. `cooperative` means
+    that all blocks must be resident at the same time. `cluster(n)` forms
+    clusters of n adjacent blocks. Arguments are buffers, tensor maps, i32 and
+    f32.
 
     Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`, a cluster
     `.explicitcluster` and `.reqnctapercluster n`; a tensor map becomes
@@ -79,14 +79,14 @@ def Tile_ReturnOp : Tile_Op<"return", [
 
 def Tile_LaunchOp : Tile_Op<"launch", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Launch of a kernel on tensors, seen from the host";
+  let summary = "Launch of a kernel on tensors, in host code";
   let description = [{
-    Stands where the fused op stood. `plan` is what a host needs to launch the
-    kernel: the launch shape, which operand or result each argument comes
-    from, how weights are packed, how much scratch memory there must be, and
-    the values of f32 arguments. It is data for the host; no pass reads it. Its
-    numbers are i64 and less than 2^48, `arguments` and `token_buffers` are
-    lists of dictionaries, `operands` in them lists of numbers.
+    Replaces the fused op. `plan` is the data that a host needs to launch the
+    kernel: the launch shape, the operand or result of each argument, the
+    packing of weights, the size of the workspace, and the values of f32
+    arguments. No pass reads it. Its numbers are i64 and less than 2^48.
+    `arguments` and `token_buffers` are lists of dictionaries, and `operands` in
+    them are lists of numbers.
 
     Example:
 
@@ -112,11 +112,12 @@ def Tile_DispatchOp : Tile_Op<"dispatch", [
     NoRegionArguments, RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Launches for ranges of the number of tokens";
   let description = [{
-    The host runs the first region whose bound is not below the number of
-    tokens, which is that of rows of the operand: the product of its sizes but
-    the last. Ranges have neither gaps nor overlaps, because each begins behind
-    the bound of the one before; more tokens than the last bound are an error of
-    the caller. A region holds the launches of its range and yields the results.
+    The host runs the first region whose bound is not less than the number of
+    tokens. That is the number of rows of the operand: the product of all sizes
+    except the last. Each range begins after the bound of the previous one, so
+    ranges have neither gaps nor overlaps. The caller must not pass more tokens
+    than the last bound. A region contains the launches of its range and yields
+    the results.
 
     Example:
 
@@ -155,10 +156,10 @@ def Tile_YieldOp : Tile_Op<"yield", [
 def Tile_IdOp : Tile_Op<"id", [Pure]> {
   let summary = "Index of the executing thread, its warp, lane or block";
   let description = [{
-    `thread` is `%tid.x`, `block` is `%ctaid.x`, `lane` is `thread mod 32`,
+    `thread` is `%tid.x`, `block` is `%ctaid.x`, `lane` is `thread mod 32`, and
     `cluster_rank` is `%cluster_ctarank`, the index of a block in its cluster.
-    `warp` is `thread / 32`, made uniform with `shfl.sync.idx` so that
-    branches on it are known not to diverge.
+    `warp` is `thread / 32`, made uniform with `shfl.sync.idx` so that branches
+    on it do not diverge.
 
     Example: `%t = tile.id thread`
   }];
@@ -172,12 +173,12 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [
   let summary = "Warps of a block in different roles";
   let description = [{
     Role i runs on the warps from the end of role i - 1 (warp 0 for the first)
-    up to `ends[i]`, not included. Roles with `registers` begin and end at a
-    multiple of four warps, and give back or take registers on entry.
+    to `ends[i]`, which is not included. Roles with `registers` begin and end at
+    a multiple of four warps, and release or allocate registers on entry.
 
-    Becomes one chain of branches on the warp index; `registers(40)` becomes
-    `setmaxnreg.dec.sync.aligned.u32 40`, or `inc` when that is more than the
-    65536 / threads that a thread starts with.
+    Becomes one chain of branches on the warp index. `registers(40)` becomes
+    `setmaxnreg.dec.sync.aligned.u32 40`, or `inc` if it is more than the
+    initial 65536 / threads registers of a thread.
 
     Example:
 
@@ -219,8 +220,8 @@ def Tile_BarrierArriveOp : Tile_Op<"barrier.arrive", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Arrival at a barrier among threads of a block, without a wait";
   let description = [{
-    Counts for barrier `id` like a `tile.barrier` of the thread, and goes on.
-    What the thread wrote before is visible to the threads that wait there.
+    Arrives at barrier `id` like a `tile.barrier`, but does not wait. Earlier
+    writes of the thread are visible to the threads that wait there.
 
     Becomes `bar.arrive id, threads`.
 
@@ -235,8 +236,9 @@ def Tile_ClusterBarrierOp : Tile_Op<"cluster_barrier", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Barrier among all threads of a cluster";
   let description = [{
-    What a thread wrote to shared memory before is visible to the blocks of its
-    cluster afterwards. Blocks whose shared memory others use end with one.
+    Earlier writes of a thread to shared memory are visible to the blocks of its
+    cluster afterwards. Blocks whose shared memory other blocks access must end
+    with this op.
 
     Becomes `barrier.cluster.arrive.aligned` and `barrier.cluster.wait.aligned`.
 
@@ -259,9 +261,9 @@ def Tile_GridDependencyOp : Tile_Op<"grid_dependency", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "The two sides of a programmatic dependent launch";
   let description = [{
-    `launch` lets the next kernel of the stream start; `wait` waits until the
-    previous one has ended and its writes are visible. Without the launch
-    attribute neither does anything.
+    `launch` lets the next kernel of the stream start. `wait` waits until the
+    previous kernel has ended and its writes are visible. Without the launch
+    attribute, neither has an effect.
 
     Becomes `griddepcontrol.launch_dependents`, `griddepcontrol.wait`.
 
@@ -272,11 +274,11 @@ def Tile_GridDependencyOp : Tile_Op<"grid_dependency", [
 }
 
 def Tile_EpochOp : Tile_Op<"epoch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "How many launches have gone before";
+  let summary = "Number of previous launches";
   let description = [{
-    Draws a ticket from a 64-bit counter. Exactly one thread of each of
-    `blocks` blocks does so in a launch, so that ticket / blocks is the number
-    of launches that came before, the same in every block.
+    Draws a ticket from a 64-bit counter. In a launch, exactly one thread of
+    each of `blocks` blocks must do so. ticket / blocks is then the number of
+    previous launches, which is the same in every block.
 
     Becomes `atom.global.add.u64` and a division.
 
@@ -294,8 +296,8 @@ def Tile_EpochOp : Tile_Op<"epoch", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Tile_SemaphoreOp : Tile_Op<"semaphore", [Pure]> {
   let summary = "The i-th semaphore of a buffer of semaphores";
   let description = [{
-    Semaphores are 128 bytes apart. Line 0 belongs to the ticket of
-    `tile.epoch`, semaphore i is in line i + 1.
+    Semaphores are 128 bytes apart. Line 0 is for the ticket of `tile.epoch`,
+    and semaphore i is in line i + 1.
 
     Example: `%w = tile.semaphore %semaphores[%i] : !tile.buffer<i32>`
   }];
@@ -311,10 +313,9 @@ def Tile_SemaphoreArriveOp : Tile_Op<"semaphore.arrive", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds one arrival to a semaphore";
   let description = [{
-    Everything the thread wrote before is visible to every thread that observes
-    the arrival. A `relaxed` arrival orders nothing: it is for semaphores that
-    only say when something should begin, and does not wait for what is in
-    flight.
+    Earlier writes of the thread are visible to every thread that observes the
+    arrival. A `relaxed` arrival orders no other access and does not wait for
+    accesses in flight. It is for semaphores that are only a hint when to begin.
 
     Becomes `red.release.gpu.global.add.u32`, or `red.relaxed...`, as inline
     PTX: LLVM 22 drops the ordering of `atomicrmw` on this target.
@@ -329,9 +330,9 @@ def Tile_SemaphoreCountOp : Tile_Op<"semaphore.count", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Adds one arrival to a semaphore and returns the old count";
   let description = [{
-    The arrival is relaxed and no thread waits for it: the count tells how far
-    others are. It counts in 64 bits, of which no number of launches is too
-    many, and is not used by other ops.
+    The arrival is relaxed, and no thread waits for it: the count shows the
+    progress of other blocks. It has 64 bits and cannot overflow. Other ops must
+    not use this semaphore.
 
     Becomes `atom.relaxed.gpu.global.add.u64`.
 
@@ -347,8 +348,8 @@ def Tile_SemaphoreWaitOp : Tile_Op<"semaphore.wait", [
   let summary = "Waits until a semaphore is complete";
   let description = [{
     Waits until the semaphore has reached `(epoch + 1) * arrivals`, compared
-    modulo 2^32. A `relaxed` wait orders nothing: it is for semaphores that only
-    say when something should begin.
+    modulo 2^32. A `relaxed` wait orders no other access. It is for semaphores
+    that are only a hint when to begin.
 
     Becomes a loop around `ld.acquire.gpu.global.b32`, or `ld.relaxed...`.
 
@@ -364,12 +365,12 @@ def Tile_SemaphoreWaitOp : Tile_Op<"semaphore.wait", [
 
 def Tile_SemaphoreMeetOp : Tile_Op<"semaphore.meet", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Arrives at a semaphore and waits for the others";
+  let summary = "Barrier on a semaphore: arrives and waits for the others";
   let description = [{
-    `arrivals` threads meet at a semaphore again and again, each at most once a
-    meeting. Unlike `tile.semaphore.wait` it needs no epoch, so that a semaphore
-    may be left out of a launch; the waiter is always an arriver. The semaphore
-    counts in 64 bits and is not used by other ops.
+    A reusable barrier of `arrivals` threads; each thread arrives at most once
+    per round. Unlike `tile.semaphore.wait` it needs no epoch, so that a launch
+    may skip a semaphore. The waiter is always an arriver. The semaphore counts
+    in 64 bits, and other ops must not use it.
 
     Becomes `atom.acq_rel.gpu.global.add.u64` and a loop around
     `ld.acquire.gpu.global.b64`.

@@ -11,12 +11,12 @@ include "TileKernelOps.td"
 
 def Tile_RingCreateOp : Tile_Op<"ring.create", [
     MemoryEffects<[MemAlloc]>]> {
-  let summary = "Makes a ring at an offset of dynamic shared memory";
+  let summary = "Creates a ring at an offset of dynamic shared memory";
   let description = [{
-    One producer thread fills stages; `consumers` threads release each. The
-    stages lie at `offset`, a multiple of 1024 because of the swizzle, inside
-    the `shared_bytes` of the kernel. All threads create all rings before the
-    first `tile.barrier 0`.
+    One producer thread fills stages; `consumers` threads release each stage.
+    The stages begin at `offset`, a multiple of 1024 because of the swizzle.
+    They must be inside the `shared_bytes` of the kernel. All threads create all
+    rings before the first `tile.barrier 0`.
 
     Becomes `mbarrier.init.shared.b64` for every mbarrier by thread 0 and
     `fence.mbarrier_init.release.cluster`.
@@ -39,12 +39,12 @@ def Tile_StageOf : TypesMatchWith<
 
 def Tile_RingAcquireOp : Tile_Op<"ring.acquire", [
     Tile_StageOf, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits for a free stage and announces what it will get";
+  let summary = "Waits for a free stage and arms its full mbarrier";
   let description = [{
-    The j-th use of the ring: waits until the consumers have released use
+    The j-th use of the ring. Waits until the consumers have released use
     `j - stages`, and arms the full mbarrier with the bytes of the stage, or
-    with `bytes` of them, all of which copies must deliver (rows that a tensor
-    copy fills with zeros are counted too).
+    with `bytes` of them. Copies must deliver all of these bytes, including rows
+    that a tensor copy fills with zeros.
 
     Becomes `mbarrier.try_wait.parity` in a loop on the empty mbarrier and
     `mbarrier.arrive.expect_tx` on the full one.
@@ -66,7 +66,8 @@ def Tile_RingPollOp : Tile_Op<"ring.poll", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Whether a stage is free";
   let description = [{
-    Whether `tile.ring.acquire` would not have to wait. Announces nothing.
+    Whether `tile.ring.acquire` would not have to wait. Does not arm the
+    mbarrier.
 
     Becomes `mbarrier.test_wait.parity` on the empty mbarrier.
 
@@ -81,10 +82,10 @@ def Tile_RingPollOp : Tile_Op<"ring.poll", [
 
 def Tile_RingWaitOp : Tile_Op<"ring.wait", [
     Tile_StageOf, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until a stage has landed";
+  let summary = "Waits until a stage is complete";
   let description = [{
-    The j-th use of the ring, all of whose bytes are in shared memory
-    afterwards. Producers use it too, to bound what is in flight.
+    The j-th use of the ring. All of its bytes are in shared memory afterwards.
+    Producers use it, too, to limit the loads in flight.
 
     Becomes `mbarrier.try_wait.parity` in a loop on the full mbarrier.
 
@@ -99,13 +100,13 @@ def Tile_RingWaitOp : Tile_Op<"ring.wait", [
 
 def Tile_RingReleaseOp : Tile_Op<"ring.release", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "One consumer is done with a stage";
+  let summary = "Releases a stage by one consumer";
   let description = [{
-    With `in`, tells the producer of that block of the cluster, which fills the
-    same stage here too. What consumers read has been read by then (products
-    have been waited for), and they have written nothing, so that the arrival
-    has no more to order than in the own block: a release for the cluster would
-    be a fence that waits for all memory accesses of the multiprocessor.
+    With `in`, releases the stage to the producer in that block of the cluster,
+    which also fills this stage here. Consumers have completed their reads
+    (products have been waited for) and have written nothing. The arrival
+    therefore needs only the ordering of its block. A release at cluster scope
+    would be a fence that waits for all memory accesses of the multiprocessor.
 
     Becomes `mbarrier.arrive.shared.b64` on the empty mbarrier; with `in`,
     `mapa.shared::cluster` and `mbarrier.arrive.release.cta.shared::cluster`.
@@ -124,12 +125,13 @@ def Tile_RingReleaseOp : Tile_Op<"ring.release", [
 def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Bulk copy of consecutive bytes into a stage";
   let description = [{
-    Copies the bytes of the stage, or `bytes` of them from byte `at`, from
-    element `offset` of the buffer (a multiple of 16 bytes) and counts them as
-    landed when they have. With `piece`, these two are values, multiples of 16
-    too. All bytes that the stage was acquired with must be copied. With
-    `multicast`, they go to the same place in every block of the cluster whose
-    bit is set, and are counted there.
+    Copies the bytes of the stage, or `bytes` of them from byte `at`. The source
+    begins at element `offset` of the buffer, a multiple of 16 bytes. The full
+    mbarrier counts the bytes when they arrive. With `piece`, these two numbers
+    are values, which must be multiples of 16, too. All bytes with which the
+    stage was acquired must be copied. With `multicast`, they are copied to the
+    same place in every block of the cluster whose bit is set, and counted
+    there.
 
     Becomes `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`
     with `.L2::cache_hint` for a policy other than `normal` and
@@ -162,10 +164,10 @@ def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Tile_PrefetchOp : Tile_Op<"prefetch", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Fetch of consecutive bytes into L2";
+  let summary = "Prefetch of consecutive bytes into L2";
   let description = [{
-    From element `offset` of the buffer, a multiple of 16 bytes as `bytes` is,
-    or as the value `length` is.
+    Begins at element `offset` of the buffer, a multiple of 16 bytes. The size
+    is `bytes`, or the value `length`, which are also multiples of 16 bytes.
 
     Becomes `cp.async.bulk.prefetch.L2.global`.
 
@@ -189,7 +191,7 @@ def Tile_CopyTensorOp : Tile_Op<"copy_tensor", [
   let summary = "Copy of a box of a tensor into a stage";
   let description = [{
     Copies the box at (column, row) of the tensor that the map describes, with
-    the map's swizzle. Elements outside the tensor arrive as zeros.
+    the swizzle of the map. Elements outside of the tensor become zero.
 
     Becomes `cp.async.bulk.tensor.2d.shared::cluster.global.tile
     .mbarrier::complete_tx::bytes`.
@@ -261,8 +263,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let summary = "Load of one element or a vector";
   let description = [{
     `index` counts elements of the buffer. A vector is aligned to its size.
-    `early` keeps the load where it stands: it is issued before whatever
-    follows, barriers included.
+    `early` keeps the position of the load: it is issued before all following
+    ops, including barriers.
 
     Becomes `ld.global.v4.b32` for 16 bytes, `ld.volatile` when `early`.
 
@@ -281,7 +283,7 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Store of one element or a vector";
   let description = [{
     `index` counts elements of the buffer. A vector is aligned to its size.
-    `polled` is for memory that other blocks look at in the same launch.
+    `polled` is for memory that other blocks poll in the same launch.
 
     Becomes `st.global.v4.b32` for 16 bytes, `st.volatile` when `polled`.
 
@@ -301,15 +303,15 @@ def Tile_CollectOp : Tile_Op<"collect", [
     SameVariadicOperandSize, MemoryEffects<[MemRead]>]> {
   let summary = "Waits for vectors that other blocks store";
   let description = [{
-    Loads a vector of f32 at each index until every semaphore of those whose
-    condition holds has the mark of this epoch in its lowest bit. Each has one
-    writer, which stores it as `polled` and marked (`tile.mark`) in every
-    launch. Vectors whose condition does not hold are not waited for; their
-    values mean nothing. The others have 0 for the mark.
+    Loads a vector of f32 at each index until all elements of the vectors with a
+    true condition have the tag of this epoch in their lowest bit. Each vector
+    has one writer, which stores it as `polled` and tagged (`tile.mark`) in
+    every launch. Vectors with a false condition are not waited for, and their
+    values are undefined. In the other vectors, the tag bit is replaced by 0.
 
-    All loads are in flight at the same time. Nothing is ordered by this
-    but the vectors themselves, which is what makes it cheap: a release would
-    wait for all that is in flight to the multiprocessor.
+    All loads are in flight at the same time. The op orders no other accesses,
+    so it costs little: a release would wait for all accesses in flight to the
+    multiprocessor.
 
     Becomes `ld.volatile.global` in a loop.
 
@@ -333,9 +335,9 @@ def Tile_FenceAsyncOp : Tile_Op<"fence_async", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Orders ordinary accesses with those of the copy engine";
   let description = [{
-    Global memory written by ordinary stores and read by a tensor copy needs
-    it on both sides: before the release of the writer, after the acquire of
-    the reader. `shared` is for shared memory that a tensor store reads.
+    If ordinary stores write global memory that a tensor copy reads, both sides
+    need this op: before the release of the writer, and after the acquire of the
+    reader. `shared` is for shared memory that a tensor store reads.
 
     Becomes `fence.proxy.async.global` or `fence.proxy.async.shared::cta`.
 

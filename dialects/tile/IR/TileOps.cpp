@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace tile;
 
-/// An enumerator as a bare semaphore.
+/// Parses an enumerator as a bare keyword.
 template <typename AttrT>
 static ParseResult parseKeyword(OpAsmParser &parser, AttrT &attr) {
   StringRef semaphore;
@@ -47,12 +47,12 @@ LogicalResult RingCreateOp::verify() {
   if (static_cast<int64_t>(getConsumers()) < 1 || getConsumers() > 1024)
     return emitOpError() << "has " << static_cast<int64_t>(getConsumers())
                          << " consumers: expected 1 to 1024";
-  // What lies where in shared memory is the rings' business, but it has to be
-  // inside what the launch provides. The kernel has been verified: an op around
-  // others goes first.
+  // The rings define the layout of shared memory, but each must be inside the
+  // shared memory of the launch. The kernel is already verified, because an op
+  // is verified before the ops in it.
   auto kernel = (*this)->getParentOfType<KernelOp>();
   RingType type = getRing().getType();
-  // Past the last signed number, if it has to be.
+  // Unsigned, because the end can exceed the largest signed number.
   uint64_t end = uint64_t(offset) + type.getStages() * type.getBytes();
   if (kernel && end > kernel.getSharedBytes())
     return emitOpError() << "ends at byte " << end
@@ -126,7 +126,7 @@ LogicalResult ScratchOp::verify() {
       type.getElementType().getIntOrFloatBitWidth() % 8 != 0)
     return emitOpError() << "has elements of type " << type.getElementType()
                          << ": expected whole bytes";
-  // What is static can have 48 KB, the mbarriers included.
+  // Static shared memory is limited to 48 KB, including the mbarriers.
   int64_t most = 32768 / (type.getElementType().getIntOrFloatBitWidth() / 8);
   if (static_cast<int64_t>(getCount()) < 1 ||
       static_cast<int64_t>(getCount()) > most)
@@ -135,7 +135,8 @@ LogicalResult ScratchOp::verify() {
   return success();
 }
 
-/// One element of `buffer`, or a vector of them that one access can carry.
+/// Verifies an access to one element of `buffer`, or to a vector that one
+/// instruction can load or store.
 static LogicalResult verifyAccess(Operation *op, BufferType buffer,
                                   Type value) {
   Type element = buffer.getElementType();
@@ -240,7 +241,8 @@ LogicalResult ReduceOp::verify() {
       !scratch.getElementType().isF32())
     return emitOpError() << "has scratch of type " << scratch
                          << ": expected !tile.buffer<f32, shared>";
-  // What stands behind this op, which is an error, is not verified yet.
+  // If the defining op follows this op, which is an error, it is not verified
+  // yet.
   auto create = getScratch().getDefiningOp<ScratchOp>();
   Operation *here =
       create ? create->getBlock()->findAncestorOpInBlock(**this) : nullptr;

@@ -22,23 +22,23 @@
 
 namespace tile {
 
-/// Bytes of shared memory that a block of sm_90 can use, static and dynamic.
+/// Bytes of shared memory available to a block of sm_90, static and dynamic.
 constexpr int64_t kMaxSharedBytes = 227 * 1024;
 
-/// Most tokens that one launch of kernels for many tokens serves.
+/// Maximum number of tokens of a launch of prefill kernels.
 constexpr int64_t kMaxPrefillTokens = 16384;
 
-/// Tokens of a decode schedule whose activations are deferred: what waits takes
-/// half as many registers as the accumulators.
+/// Maximum number of tokens of a decode schedule with a deferred epilogue. The
+/// deferred values need half as many registers as the accumulators.
 constexpr int64_t kMaxDeferredTokens = 192;
 
-/// Why `bounds` are not the ends of ranges of tokens that follow each other
+/// The reason why `bounds` are not the ends of consecutive ranges of tokens
 /// without gaps and overlaps, or an empty string.
 std::string getBoundsProblem(llvm::ArrayRef<int64_t> bounds);
 
-/// Name of the discardable attribute that holds the schedule of a fused op.
+/// Discardable attribute with the schedule of a fused op.
 constexpr llvm::StringLiteral kScheduleAttrName = "tile.schedule";
-/// Of a loop that stays a loop in PTX.
+/// Attribute of a loop that stays a loop in PTX.
 constexpr llvm::StringLiteral kRolledAttrName = "tile.rolled";
 
 } // namespace tile

@@ -31,18 +31,18 @@ def Tile_Buffer : Tile_Type<"Buffer", "buffer"> {
 def Tile_TensorMap : Tile_Type<"TensorMap", "tensor_map"> {
   let summary = "descriptor of a two-dimensional tensor for the copy engine";
   let description = [{
-    A kernel argument of 128 bytes that the host encodes
-    (`cuTensorMapEncodeTiled`): shape, box and swizzle of a tensor. Lowered to
-    a pointer to a grid constant.
+    A kernel argument of 128 bytes that the host encodes with
+    `cuTensorMapEncodeTiled`: shape, box and swizzle of a tensor. Lowered to a
+    pointer to a grid constant.
   }];
 }
 
 def Tile_Ring : Tile_Type<"Ring", "ring"> {
   let summary = "ring of stages in shared memory";
   let description = [{
-    `!tile.ring<6 x 32768>`: six stages of 32768 bytes, each with a full and
-    an empty mbarrier. Lowered to two pointers (stages, mbarriers). A ring of
-    stages of 0 bytes passes turns: what the producer acquires is full at once.
+    `!tile.ring<6 x 32768>`: six stages of 32768 bytes, each with a full and an
+    empty mbarrier. Lowered to two pointers (stages, mbarriers). A ring of
+    stages with 0 bytes passes turns: an acquired stage is full at once.
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$bytes);
   let assemblyFormat = "`<` $stages `x` $bytes `>`";
@@ -62,9 +62,9 @@ def Tile_Shared : Tile_Type<"Shared", "shared"> {
   let summary = "operand of a matrix product in shared memory";
   let description = [{
     `!tile.shared<64x128xf8E4M3FN, swizzle 128>`: rows of 128 bytes, row-major
-    (K is the fast dimension), 16-byte chunk c of row r at chunk c xor
-    (r mod 8). This is what a tensor copy with a 128-byte swizzle leaves, and
-    what a packed block holds. Lowered to a 64-bit matrix descriptor.
+    (K is the fastest dimension). The 16-byte chunk c of row r is at chunk c xor
+    (r mod 8). Tensor copies with a 128-byte swizzle and packed blocks have this
+    layout. Lowered to a 64-bit matrix descriptor.
   }];
   let parameters = (ins
     "int64_t":$rows, "int64_t":$columns, "::mlir::Type":$elementType,
@@ -88,7 +88,7 @@ def Tile_Acc : Tile_Type<"Acc", "acc"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Registers that one thread holds.
+    /// Number of registers of a thread.
     int64_t getNumRegisters() const { return getColumns() / 2; }
   }];
 }
@@ -96,7 +96,7 @@ def Tile_Acc : Tile_Type<"Acc", "acc"> {
 def Tile_Semaphore : Tile_Type<"Semaphore", "semaphore"> {
   let summary = "semaphore in global memory that counts arrivals";
   let description = [{
-    A semaphore has a 128-byte line of its own. Lowered to a pointer.
+    A semaphore has a separate 128-byte line. Lowered to a pointer.
   }];
 }
 

@@ -1,4 +1,4 @@
-//===- ChainMatch.h - Find chains that make a kernel ------------*- C++ -*-===//
+//===- ChainMatch.h - Match chains of layer ops -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -69,9 +69,9 @@ struct ChainMatch {
   /// kernel is not a member, or why no larger family matched.
   std::optional<Refusal> limit;
 
-  /// Members dequantize the weights.
+  /// Whether members dequantize the weights.
   bool dequantizesWeights() const { return qdq || weightOnly; }
-  /// The input of the kernel: what its first member reads.
+  /// The input of the kernel, which its first member reads.
   mlir::Value getInput() const;
   /// The member called `name`, or null.
   mlir::Operation *getMember(llvm::StringRef name) const;

@@ -1,4 +1,4 @@
-//===- Equivalence.h - Whether two pieces of IR are the same ----*- C++ -*-===//
+//===- Equivalence.h - Compare two pieces of IR -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -28,7 +28,7 @@ struct ModuleNode {
   bool isExternal = false, hasFusedCalls = false;
   /// Calls in the forward.
   llvm::SmallVector<CallModuleOp, 2> body;
-  /// Calls of this module, in the order of the text.
+  /// Calls of this module, in program order.
   llvm::SmallVector<CallModuleOp, 1> calls;
 
   NetModuleOp getModule() const { return mlir::cast<NetModuleOp>(op); }

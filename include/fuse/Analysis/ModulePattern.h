@@ -1,4 +1,4 @@
-//===- ModulePattern.h - Find chains of modules -----------------*- C++ -*-===//
+//===- ModulePattern.h - Match chains of modules ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Refusal.h - Why a site is not fused ----------------------*- C++ -*-===//
+//===- Refusal.h - Reasons why sites are not fused --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

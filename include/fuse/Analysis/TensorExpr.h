@@ -4,15 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Views one element of a tensor as a scalar expression over elements of other
-// tensors, however the producers were written: arith and math on tensors,
-// linalg.generic or named linalg ops, casts, broadcasts, reshapes that only
-// add or remove unit dimensions, reductions of one dimension.
+// Represents one element of a tensor as a scalar expression over elements of
+// other tensors. The producers can be arith and math on tensors, linalg.generic
+// or named linalg ops, casts, broadcasts, reshapes that only add or remove unit
+// dimensions, or reductions of one dimension.
 //
 // Every expression is a real number held in f32; narrower types appear only as
-// `Round` nodes. A widening cast is nothing, and an op on a narrow type is the
-// op in f32 followed by a rounding (the same bits for +, -, *, / and sqrt).
-// Equal expressions are the same node, so that equality is pointer equality.
+// `Round` nodes. A widening cast has no node. An op on a narrow type is the op
+// in f32 followed by a rounding (the same bits for +, -, *, / and sqrt). Equal
+// expressions are the same node, so that equality is pointer equality.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 namespace fuse {
 
 enum class ExprKind {
-  /// An element of a tensor, or a scalar, that is not looked into.
+  /// An element of a tensor or a scalar whose producer is opaque.
   Leaf,
   Constant,
   Neg,
@@ -48,24 +48,24 @@ enum class ExprKind {
   Erfc,
   Sqrt,
   Rsqrt,
-  /// To an integral value: ties to even, ties away from zero.
+  /// Rounding to an integral value: ties to even, or ties away from zero.
   RoundEven,
   RoundAway,
-  /// To the narrower float type `type`.
+  /// Conversion to the narrower float type `type`.
   Round,
-  /// To the integer type `type`, towards zero.
+  /// Conversion to the integer type `type`, towards zero.
   ToInt,
-  /// Sum of operand 0 over `variable`, starting from operand 1, every partial
-  /// sum being rounded to `type`.
+  /// Sum of operand 0 over `variable` with the initial value operand 1. Every
+  /// partial sum is rounded to `type`.
   Sum,
-  /// Comparison and accumulator; both only while an expression is built.
+  /// Comparison and accumulator; they exist only while an expression is built.
   Compare,
   Accumulator
 };
 
-/// What a dimension of a tensor is indexed by: a dimension of the tensor that
-/// an expression is viewed from (0, 1, ...), nothing (`kZero`, for a unit
-/// dimension), or the variable of an enclosing sum.
+/// The index of each dimension of a tensor: a dimension of the tensor from
+/// which an expression is viewed (0, 1, ...), `kZero` for a unit dimension, or
+/// the variable of an enclosing sum.
 using ExprIndex = llvm::SmallVector<int, 4>;
 constexpr int kZeroIndex = -1;
 constexpr int getSumVariable(unsigned depth) { return -2 - int(depth); }
@@ -76,21 +76,21 @@ struct Expr : llvm::FoldingSetNode {
   ExprKind kind;
   /// Element type of a leaf, target type of Round, ToInt and Sum.
   mlir::Type type;
-  /// Of a constant; the predicate of a comparison.
+  /// The value of a constant, or the predicate of a comparison.
   double value = 0.0;
   mlir::Value leaf;
   ExprIndex index;
   llvm::SmallVector<const Expr *, 2> operands;
-  /// Bound by a sum.
+  /// The variable that a sum binds.
   int variable = 0;
 
-  /// Narrow types that hold the value exactly, one bit each.
+  /// Narrow types that represent the value exactly, one bit each.
   unsigned exactIn = 0;
   bool usesAccumulator = false;
   /// The op on tensors that computes this node; null for arguments.
   mlir::Operation *owner = nullptr;
-  /// Tensors that hold this value, with the index at which they do; those
-  /// nearest to the leaves come first.
+  /// Tensors that hold this value, with its index in them. Those nearest to the
+  /// leaves come first.
   llvm::SmallVector<std::pair<mlir::Value, ExprIndex>, 2> origins;
 
   const Expr *operand(unsigned i) const { return operands[i]; }
@@ -113,7 +113,7 @@ public:
   const Expr *get(mlir::Value tensor);
   const Expr *get(mlir::Value tensor, llvm::ArrayRef<int> index);
 
-  /// The index of every dimension of `type` by itself.
+  /// The indices of all dimensions of `type`: 0, 1, ...
   static ExprIndex getIdentity(mlir::RankedTensorType type);
 
   /// A tensor of the shape `shape` that holds `expr` at index `index`, or

@@ -1,4 +1,4 @@
-//===- WeightRecipes.h - Layouts that kernels store weights in --*- C++ -*-===//
+//===- WeightRecipes.h - Layouts of stored weights --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

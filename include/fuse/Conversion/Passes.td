@@ -13,31 +13,31 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
   let summary = "Lower layers and fused kernels to linalg on tensors";
   let description = [{
     Replaces every fused op by its decomposition and every layer op by
-    `linalg.generic` ops whose bodies compute in f32 and round once to the
-    element type of the result. Layer ops that were never fused are lowered in
+    `linalg.generic` ops. Their bodies compute in f32 and round once to the
+    element type of the result. Layer ops outside of fused ops are lowered in
     the same way, so a fused chain and the unfused one become the same code.
 
-    Every `linalg.generic` works on a rank-2 view, tokens times features:
-    leading dimensions are collapsed before a layer and expanded after it, and
-    `canonicalize` removes the pairs between neighbors. A linear is
+    Every `linalg.generic` works on a rank-2 view, tokens times features.
+    Leading dimensions are collapsed before a layer and expanded after it, and
+    `canonicalize` removes the pairs between adjacent layers. A linear becomes
 
-    - `linalg.fill` with 0 and one reduction over `(token, output, input)`
-      with both operands contiguous along `input`: `math.fma` in f32, or
-      integer multiply-add in i32 for i8 operands;
-    - one elementwise op for scale, bias and rounding, where any is needed.
+    - `linalg.fill` with 0 and one reduction over `(token, output, input)` with
+      both operands contiguous along `input`: `math.fma` in f32, or integer
+      multiply-add in i32 for i8 operands;
+    - one elementwise op for scale, bias and rounding, if any of them is needed.
 
-    Norm statistics are row reductions in f32, again with `math.fma`; the sum
-    is divided by the feature size and the reciprocal square root is taken
-    with `math.rsqrt`. Conversions to 8-bit floats and i8 clamp to the finite
-    range first and therefore saturate on every path below.
+    Norm statistics are row reductions in f32, also with `math.fma`. The sum is
+    divided by the feature size and passed to `math.rsqrt`. Conversions to 8-bit
+    floats and i8 first clamp to the finite range and therefore saturate on
+    every path below.
 
-    Function ops become structured ops too; what they gather is read by
-    `tensor.extract` in a body, at an index that is in bounds whatever the
-    operands hold. A cross entropy takes two passes over its logits, one for
-    the largest and one for the sum of exponentials and the label's logit;
-    experts multiply with the weights they are routed to and no others.
+    Function ops become structured ops, too. Gathers are `tensor.extract` ops in
+    a body, at an index that is in bounds for all values of the operands. A
+    cross entropy makes two passes over its logits: one for the maximum, and one
+    for the sum of exponentials and the label's logit. Experts multiply only
+    with the weights to which tokens are routed.
 
-    Declines nothing: each op that verifies is lowered.
+    Every op that verifies is lowered.
 
     After this pass no op of the fuse dialect remains.
 
@@ -79,12 +79,12 @@ def ConvertKernelsToNVVMPass
   let summary = "Lower GPU kernels to the LLVM and NVVM dialects";
   let description = [{
     Converts the ops of gpu, arith, cf, math, memref and vector in a
-    `gpu.module`. Buffers become bare pointers, which is why kernels take
-    memrefs of rank 0 or static shape; indices become 64-bit integers.
+    `gpu.module`. Buffers become bare pointers, so the memrefs of a kernel must
+    have rank 0 or a static shape. Indices become 64-bit integers.
 
-    Functions of math that are an instruction (sqrt, fma, abs, rounding) become
+    Math functions that are one instruction (sqrt, fma, abs, rounding) become
     LLVM intrinsics. Unlike `convert-gpu-to-nvvm`, the pass never leaves a call
-    of libdevice; it fails where it would need one.
+    of libdevice. It fails if one would be needed.
 
     After this pass kernels are `llvm.func` ops with the attribute
     `nvvm.kernel`.
@@ -125,12 +125,12 @@ def ConvertKernelsToPTXPass
   let summary = "Compile GPU kernels to PTX";
   let description = [{
     Replaces each `gpu.module` by a `gpu.binary` of the same name with its PTX.
-    Unlike `gpu-module-to-binary`, which runs the pipeline of -O3, it runs the
-    few passes of LLVM that find something in kernels from these pipelines: the
-    assembler of PTX optimizes once more.
+    `gpu-module-to-binary` runs the -O3 pipeline. This pass runs only the few
+    LLVM passes that improve kernels from these pipelines, because ptxas
+    optimizes the code again.
 
-    Fails where a module has not exactly one `#nvvm.target` or is for a chip
-    that is not supported; LLVM would compile for another one.
+    The pass fails if a module does not have exactly one `#nvvm.target` or if
+    the chip is not supported; LLVM would compile for another one.
 
     After this pass the module has no `gpu.module`.
 
@@ -160,46 +160,46 @@ def ConvertLinalgToGPUPass
     : Pass<"convert-linalg-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Lower linalg on buffers to GPU kernels and launches";
   let description = [{
-    Replaces every linalg op of every function by a `gpu.launch_func` and puts
-    its kernel into the one `gpu.module` that the pass adds to the module.
-    Kernels that are equal are there once, however many layers use them.
+    Replaces every linalg op of every function by a `gpu.launch_func` and moves
+    its kernel to the single `gpu.module` that the pass adds to the module.
+    Equal kernels are emitted once, for any number of layers that use them.
 
-    The loops of an op decide on its kernel; its body is copied as it is:
+    The loops of an op determine its kernel; its body is copied unchanged:
 
-    - `contract`, for a reduction loop k and two parallel loops m and n that
-      no input along k names together: blocks of 256 threads compute tiles of
-      64 x 64, each thread 4 x 4 points in registers. What the body computes
-      along m and k only, or n and k only, is staged in workgroup memory in
-      steps of 16 along k. Any number of batch loops.
+    - `contract`, for a reduction loop k and two parallel loops m and n, if no
+      input that varies along k varies along both: blocks of 256 threads compute
+      tiles of 64 x 64, and each thread computes 4 x 4 points in registers.
+      Values of the body that vary only along m and k, or only along n and k,
+      are staged in workgroup memory in steps of 16 along k. There can be any
+      number of batch loops.
     - `reduce`, for reductions that may be reordered (a commutative op with a
-      neutral element, or a fused multiply-add) and have more than 8 elements:
-      a block per result, partial results combined as a tree in workgroup
-      memory. Rows that the body loads from, and operands along them, are read
-      in vectors of 8 where all buffers begin at multiples of 16 bytes, and
-      blocks that may load from the same rows are neighbors.
-    - `map` and `map_reduce`, for everything else: a thread per result.
+      neutral element, or a fused multiply-add) and have more than 8 elements: a
+      block per result. A tree combines the partial results in workgroup memory.
+      Rows that the body loads from, and operands along them, are read in
+      vectors of 8 if all buffers are aligned to 16 bytes. Blocks that may load
+      from the same rows are adjacent.
+    - `map` and `map_reduce`, for all other ops: a thread per result.
 
-    All sizes may be dynamic and none need be a multiple of a tile. A constant
-    that filled the output of a reduction becomes its initial value. Loops that
-    are neighbors in all operands become one, so leading dimensions cost
-    nothing.
+    All sizes may be dynamic and need not be multiples of a tile. A constant
+    that fills the output of a reduction becomes its initial value. Loops that
+    are adjacent in all operands are merged, so leading dimensions have no cost.
 
     A body may load from buffers that are not operands, at any index, as long as
     the op does not write them.
 
-    A kernel's parameters are, in this order: one pointer per distinct buffer
-    of the op, then of its body (a memref of rank 0, which the bare-pointer
-    convention passes as one address), one value per scalar operand that is not
-    constant, one index per size, stride or offset that is not static. The
-    number of threads is `known_block_size`, and the grid is an expression of
-    sizes in front of the launch. A launch whose grid has a zero must be
-    skipped.
+    The parameters of a kernel are, in this order: one pointer per distinct
+    buffer of the op and then of its body (a memref of rank 0, which the
+    bare-pointer convention passes as one address), one value per scalar operand
+    that is not constant, and one index per size, stride or offset that is not
+    static. `known_block_size` is the number of threads, and the grid is an
+    expression of sizes before the launch. A launch with a zero in its grid must
+    be skipped.
 
-    The pass fails on ops that it can neither put into a kernel nor leave on
-    the host, which keeps allocations (the workspace), views, sizes and
-    launches. Buffers of different function arguments must not overlap.
+    The pass fails on an op that can neither be part of a kernel nor stay on the
+    host. The host keeps allocations (the workspace), views, sizes and launches.
+    Buffers of different function arguments must not overlap.
 
-    After this pass no linalg op is left.
+    After this pass no linalg op remains.
 
     Example:
 
@@ -249,17 +249,17 @@ def ConvertSmallFloatsToNVVMPass
     : Pass<"convert-small-floats-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lower conversions of 8-bit floats to NVVM";
   let description = [{
-    Replaces `arith.extf` from and `arith.truncf` to f8E4M3FN and f8E5M2 by the
-    instructions that sm_89 and later chips have. Extension is exact;
-    truncation rounds to nearest even and saturates: a value beyond the range
-    becomes the largest finite one. (`arith.truncf` alone would give NaN or
-    infinity there; whatever the fuse dialect quantizes is limited before.)
+    Replaces `arith.extf` from and `arith.truncf` to f8E4M3FN and f8E5M2 by
+    instructions of sm_89 and later chips. Extension is exact. Truncation rounds
+    to nearest even and saturates: a value beyond the range becomes the largest
+    finite one. (`arith.truncf` alone would return NaN or infinity. The quantize
+    ops of the fuse dialect clamp values before.)
 
-    Declines vectors, f64 and other rounding modes. Chips before sm_89 need
-    `fuse-expand-small-floats` instead.
+    Does not change vectors, f64 or other rounding modes. Chips before sm_89
+    need `fuse-expand-small-floats` instead.
 
-    After this pass no scalar conversion of f8E4M3FN and f8E5M2 from or to
-    f16, bf16 and f32 is left.
+    After this pass no scalar conversion of f8E4M3FN and f8E5M2 from or to f16,
+    bf16 and f32 remains.
 
     Example:
 
@@ -291,44 +291,45 @@ def ConvertSmallFloatsToNVVMPass
 def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
   let summary = "Write kernels for a CPU with vectors and packed weights";
   let description = [{
-    Takes public functions with a `fuse.gated_mlp`, `fuse.mlp` or
-    `fuse.norm_linear`, in which every op works on the same tokens: such fused
-    ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`, `fuse.activation`,
-    `fuse.residual_add`, and any `linalg.generic` that computes elements in f32.
-    Weights are arguments of the function, as `[out, in]` or behind a
-    `linalg.transpose`. The pass writes the phases of one kernel into the module
-    `@cpu_kernels`. A fused op has up to three:
+    Applies to public functions with a `fuse.gated_mlp`, `fuse.mlp` or
+    `fuse.norm_linear` in which every op works on the same tokens. Supported ops
+    are these fused ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`,
+    `fuse.activation`, `fuse.residual_add`, and any `linalg.generic` that
+    computes elements in f32. Weights are arguments of the function, as
+    `[out, in]` or through a `linalg.transpose`. The pass emits the phases of
+    one kernel in the module `@cpu_kernels`. A fused op has up to three phases:
 
-    1. *rows*: residual add and norm of each token, rounded as the contract
-       says, to the input of the products; none if they read the input as it is;
+    1. *rows*: residual add and norm of each token, rounded according to the
+       contract. The result is the input of the products. There is no such phase
+       if they read the input unchanged;
     2. *hidden*: the first product on packed weights, with bias, activation and
        gated product after it;
     3. *output*: the last product of each linear, with bias and residual add.
 
-    A norm has *rows* alone, a linear *output*. Elementwise ops that follow each
-    other share the phase *map*: a vector of a row passes all of them in
-    registers, rounded where they round.
+    A norm has only the phase *rows*, and a linear only *output*. Consecutive
+    elementwise ops share the phase *map*: a vector of a row stays in registers
+    from the first op to the last, with all roundings.
 
-    A product walks over panels: `registers` decides whether two or four
-    vectors of outputs side by side, gate and up taking half of a panel each.
-    For every k a panel has the weights of its outputs next to each other, in
-    bf16 those of k and k + 1 as pairs. One call of `@multiply_*` keeps the sums
-    of up to six tokens and one panel in registers. Every sum runs over k in
-    order, one term (with `dot`: one pair, with `tiles`: 32 terms) after the
-    other, so it depends
-    neither on the number of tokens nor on that of threads.
+    A product iterates over panels of outputs. `registers` determines whether a
+    panel is two or four vectors wide; gate and up are one half of a panel each.
+    For every k, a panel contains the weights of its outputs next to each other,
+    in bf16 those of k and k + 1 as pairs. One call of `@multiply_*` keeps the
+    sums of up to six tokens and one panel in registers. Every sum adds its
+    terms in the order of k, one term at a time (with `dot`: one pair, with
+    `tiles`: 32 terms). It therefore depends neither on the number of tokens nor
+    on the number of threads.
 
-    The caller runs the tasks of a phase in any order on any number of threads:
-    a task is one panel and up to 128 tokens. `fuse.cpu_plan` on the function
-    says what to pass, which weights to pack, and how much workspace a token
-    needs.
+    The caller runs the tasks of a phase in any order on any number of threads.
+    A task is one panel and up to 128 tokens. `fuse.cpu_plan` on the function
+    lists the arguments, the weights to pack, and the workspace per token.
 
-    Leaves functions without a fused op. Declines, with a remark, functions with
-    any other op, quantized ops, types other than f32 and bf16, an odd width in
-    bf16, and results that are arguments or are there twice.
+    Does not change functions without a fused op. A remark reports functions
+    that are not supported: those with any other op, quantized ops, types other
+    than f32 and bf16, an odd width in bf16, or results that are arguments or
+    are returned twice.
 
-    After this pass functions with `fuse.cpu_plan` can be replaced by the
-    phases that it names. Nothing else has changed.
+    After this pass the phases that `fuse.cpu_plan` names can replace the
+    function. Nothing else has changed.
 
     Example:
 
@@ -380,19 +381,19 @@ def ConvertFuseToTilePass
     : Pass<"convert-fuse-to-tile", "::mlir::ModuleOp"> {
   let summary = "Emit scheduled kernels of fused ops as tile kernels";
   let description = [{
-    Replaces each fused op that carries a `tile.schedule` by a `tile.launch`
-    and emits its kernel into a gpu.module: one persistent launch for norm,
-    products, activation, quantization and residual adds; under a
-    `#tile.prefill_schedule`, a launch for the norm and one for each product,
-    which share a workspace. Ops whose kernels
-    would be the same share one; scales are arguments of the launch.
+    Replaces each fused op with a `tile.schedule` by a `tile.launch` and emits
+    its kernel into a gpu.module. A `#tile.schedule` has one persistent launch
+    for norm, products, activation, quantization and residual adds. A
+    `#tile.prefill_schedule` has a launch for the norm and one for each product,
+    which share a workspace. Ops with equal kernels share one; scales are
+    arguments of the launch.
 
-    Declines nothing silently: an op without a schedule is left for the
-    portable path, an op that its schedule does not fit is an error.
+    An op without a schedule does not change; the portable path lowers it. An op
+    that its schedule does not fit is an error.
 
-    After this pass no op has a `tile.schedule`. Which argument of a kernel is
-    what, how weights are packed and how much scratch memory is needed stands
-    in the `plan` of the launch.
+    After this pass no op has a `tile.schedule`. The `plan` of the launch
+    describes the arguments of the kernel, the packing of weights and the size
+    of the workspace.
 
     Example: `fuse-opt block.mlir --fuse-select-schedules
     --convert-fuse-to-tile`
@@ -418,15 +419,15 @@ def ConvertTileToNVVMPass
     : Pass<"convert-tile-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lower tile kernels to nvvm, llvm, scf and arith";
   let description = [{
-    Turns each `tile.kernel` of a gpu.module into an `llvm.func` and each tile
-    op inside it into what the op's description says. Accumulators become one
-    value per register, in loops too. `math.erf`, which PTX lacks, becomes a
+    Converts each `tile.kernel` of a gpu.module to an `llvm.func`, and each tile
+    op inside it as the op's description states. Accumulators become one value
+    per register, also in loops. `math.erf`, which PTX lacks, becomes a
     polynomial.
 
-    Declines nothing: an op that verifies is lowered, for sm_90a and PTX 8.0.
+    Every op that verifies is lowered, for sm_90a and PTX 8.0.
 
-    After this pass the module has no tile op. `convert-scf-to-cf` and
-    `convert-to-llvm` come next.
+    After this pass the module contains no tile op. The next passes are
+    `convert-scf-to-cf` and `convert-to-llvm`.
 
     Example: `fuse-opt kernel.mlir
     --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm))'`

@@ -1,4 +1,4 @@
-//===- Pipelines.h - Ways from layers to machine code -----------*- C++ -*-===//
+//===- Pipelines.h - Pipelines from layers to machine code ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ class OpPassManager;
 
 namespace fuse {
 
-/// A part of a pipeline after which the IR is worth a look.
+/// A part of a pipeline, after which a tool may print the IR.
 struct Phase {
   llvm::StringLiteral name;
   std::function<void(mlir::OpPassManager &)> build;
@@ -44,11 +44,11 @@ struct KernelFormationPipelineOptions
       *this, "disable", llvm::cl::desc("Site ids that are left alone")};
 };
 
-/// Written-out layers and layer ops, up to fused ops.
+/// From written-out layers and layer ops to fused ops.
 ///
 /// Pre: functions on tensors, as a front end writes them.
-/// Post: every site is a fused op or was refused with a remark, and
-/// `fuse-unfuse` gives back the layer ops.
+/// Post: every site is a fused op or was refused with a remark. `fuse-unfuse`
+/// restores the layer ops.
 void buildKernelFormationPipeline(
     mlir::OpPassManager &pm, const KernelFormationPipelineOptions &options);
 
@@ -75,20 +75,20 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
                           llvm::cl::init(4)};
 };
 
-/// Layers and fused ops in functions on tensors, down to linalg on tensors.
+/// From layers and fused ops in functions on tensors to linalg on tensors.
 ///
 /// Pre: a module of functions with fuse, arith, linalg, math and tensor ops,
-/// and of models, which become functions first.
-/// Post: no op of the fuse dialect; reshapes between layers are gone.
+/// and of models, which first become functions.
+/// Post: no op of the fuse dialect, and no reshapes between layers.
 void buildLinalgPipeline(mlir::OpPassManager &pm);
 
-/// Functions on tensors, down to the LLVM dialect for a CPU.
+/// From functions on tensors to the LLVM dialect for a CPU.
 ///
 /// Pre: as for `buildLinalgPipeline`.
 /// Post: only ops of the LLVM dialect. A public function `f` can be called as
-/// `_mlir_ciface_f`: tensors are memref descriptors in row-major layout, the
-/// results come first, as one struct behind a pointer. Arguments are not
-/// written. Results are allocated with `malloc` and belong to the caller.
+/// `_mlir_ciface_f`: tensors are memref descriptors in row-major layout. A
+/// pointer to one struct with all results precedes the arguments. Arguments are
+/// not written. Results are allocated with `malloc`, and the caller owns them.
 void buildCPUPipeline(mlir::OpPassManager &pm,
                       const CPUPipelineOptions &options);
 
@@ -116,13 +116,13 @@ struct CPUKernelsPipelineOptions
                      llvm::cl::init(false)};
 };
 
-/// The scheduled path for a CPU: functions that are one fused op, down to
-/// the LLVM dialect.
+/// The scheduled path for a CPU: from functions of fused ops to the LLVM
+/// dialect.
 ///
 /// Pre: functions on tensors with fused ops.
-/// Post: `module @cpu_kernels` with the phases of each function that
-/// `convert-fuse-to-cpu` accepts, only of ops of the LLVM dialect; a phase `f`
-/// can be called as `_mlir_ciface_f`. All else is left as it is.
+/// Post: `module @cpu_kernels` contains the phases of each function that
+/// `convert-fuse-to-cpu` accepts, with only LLVM dialect ops. A phase `f` can
+/// be called as `_mlir_ciface_f`. The rest of the module does not change.
 void buildCPUKernelsPipeline(mlir::OpPassManager &pm,
                              const CPUKernelsPipelineOptions &options);
 
@@ -142,22 +142,23 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::init("ptx")};
 };
 
-/// The portable path: functions on tensors, down to PTX for any fused op and
+/// The portable path: from functions on tensors to PTX, for any fused op and
 /// any shape.
 ///
-/// Pre: a module of functions with one block each and fuse, arith, linalg,
-/// math and tensor ops.
-/// Post of `gpu`: one `gpu.module` with every kernel once; functions on buffers
-/// that launch them, results in arguments marked `fuse.result`, each with its
-/// `fuse.launch_plan`.
-/// Post of `nvvm`: the kernels in the LLVM and NVVM dialects with a target.
-/// Post of `ptx`: a `gpu.binary` with PTX text instead.
+/// Pre: a module of functions with one block each and fuse, arith, linalg, math
+/// and tensor ops.
+/// Post of `gpu`: one `gpu.module` with every kernel once. Functions work on
+/// buffers and launch kernels. Results are arguments with `fuse.result`. Each
+/// function has its `fuse.launch_plan`.
+/// Post of `nvvm`: the kernels are in the LLVM and NVVM dialects and have a
+/// target.
+/// Post of `ptx`: a `gpu.binary` with PTX text replaces them.
 ///
 /// Reports unknown chips and stages through `reportError`.
 mlir::LogicalResult buildGPUPipeline(
     mlir::OpPassManager &pm, const GPUPipelineOptions &options,
     llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> reportError);
-/// The same, which returns what is unknown.
+/// The same, but returns the error.
 llvm::Error buildGPUPipeline(mlir::OpPassManager &pm,
                              const GPUPipelineOptions &options);
 
@@ -195,32 +196,31 @@ struct HopperPipelineOptions
           clEnumValN(HopperStage::PTX, "ptx", "binaries that hold PTX"))};
 };
 
-/// Fused ops that the scheduled path has a kernel for, down to PTX for sm_90a.
+/// From fused ops that the scheduled path supports to PTX for sm_90a.
 ///
 /// Pre: functions on tensors with fused ops.
-/// Post: `tile.launch` ops with their plans, and one gpu.binary that holds the
-/// PTX of all kernels. Fused ops that the path declines are left as they are,
-/// each with a remark that says why.
+/// Post: `tile.launch` ops with their plans, and one gpu.binary with the PTX of
+/// all kernels. Other fused ops do not change, and a remark states the reason.
 void buildHopperPipeline(mlir::OpPassManager &pm,
                          const HopperPipelineOptions &options);
 
-/// Ten times the version of that PTX: the oldest that has everything the
-/// kernels use, for older drivers.
+/// PTX version of these kernels, times ten. It is the oldest version with all
+/// instructions that they use, so that older drivers can load them.
 constexpr int64_t kHopperPTXVersion = 80;
 
-/// The two parts of the pipeline, for a compiler that lowers each kernel when
-/// it is needed. This one ends with kernels in the tile dialect, which are left
-/// as they were built, and ignores the stage.
+/// The first of two parts of the Hopper pipeline, for a compiler that lowers
+/// each kernel on demand. It ends with unoptimized kernels in the tile dialect,
+/// and ignores the stage.
 void buildHopperPlanPipeline(mlir::OpPassManager &pm,
                              const HopperPipelineOptions &options);
 
-/// Kernels in the tile dialect, down to PTX for sm_90a.
+/// The second part: from kernels in the tile dialect to PTX for sm_90a.
 ///
 /// Pre: gpu.modules with `tile.kernel` ops.
 /// Post: a gpu.binary with PTX for each.
 void buildHopperKernelPipeline(mlir::OpPassManager &pm);
 
-/// Registers the pipelines under their names for tools.
+/// Registers the pipelines by name for command-line tools.
 void registerPipelines();
 
 } // namespace fuse

@@ -1,4 +1,4 @@
-//===- Chip.h - GPUs that code is generated for -----------------*- C++ -*-===//
+//===- Chip.h - Supported GPUs ----------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,24 +13,24 @@
 
 namespace fuse {
 
-/// What code generation has to know of a chip.
+/// Properties of a chip that code generation depends on.
 struct Chip {
-  /// As the assembler spells it, such as `sm_90a`.
+  /// Name in assembler syntax, such as `sm_90a`.
   llvm::StringLiteral name;
-  /// Lowest PTX version, times ten, that has the chip and the instructions
+  /// Lowest PTX version, times ten, that supports the chip and the instructions
   /// that fuse uses on it.
   unsigned ptxVersion;
-  /// Whether conversions of 8-bit floats are instructions.
+  /// Whether the chip has instructions to convert 8-bit floats.
   bool hasFloat8;
 
   /// The feature string of the NVPTX back end, such as `+ptx80`.
   std::string getFeatures() const;
 };
 
-/// All chips that are supported, oldest first.
+/// All supported chips, oldest first.
 llvm::ArrayRef<Chip> getChips();
 
-/// The chip called `name`. Reports an unknown name with all alternatives.
+/// The chip called `name`. The error for an unknown name lists all chips.
 mlir::FailureOr<Chip> lookupChip(
     llvm::StringRef name,
     llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> reportError);

@@ -1,4 +1,4 @@
-//===- CostModel.h - Time of a schedule by roofline ----------- -*- C++ -*-===//
+//===- CostModel.h - Roofline model of decode kernels -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,53 +11,55 @@
 
 namespace fuse {
 
-/// Tokens up to which activating whole tiles at once is as fast as deferring
-/// half of them (H200).
+/// Tokens up to which activating whole 256-row tiles is as fast as the deferred
+/// epilogue with half tiles (H200).
 constexpr int64_t kWholeTokens = 64;
 
 /// Tokens above which GEMM2 and the grid barriers are most of the time that
 /// memory traffic does not hide (H200).
 constexpr int64_t kManyTokens = 96;
 
-/// What the cost model knows of a GPU.
+/// Rates and latencies of a GPU in the cost model. The defaults are for the
+/// H200.
 struct GpuModel {
   int64_t multiprocessors = 132;
-  /// Bytes per microsecond from device memory, all multiprocessors together.
+  /// HBM bandwidth of the GPU, in bytes per microsecond.
   double memoryRate = 4.3e6;
-  /// Bytes per microsecond that one multiprocessor can take in.
+  /// Bandwidth of one multiprocessor, in bytes per microsecond.
   double shareRate = 3.6e4;
-  /// Cycles per microsecond.
+  /// Clock rate in cycles per microsecond.
   double clock = 1.7e3;
-  /// Bytes per microsecond between L2 and the multiprocessors: of copies, and
-  /// of the loads and stores of threads.
+  /// L2 bandwidth of all multiprocessors in bytes per microsecond: of bulk
+  /// copies, and of loads and stores by threads.
   double copyRate = 1.15e7, l2Rate = 7.0e6;
-  /// Microseconds for a meeting of blocks on a semaphore.
+  /// Microseconds for a barrier of blocks on a semaphore.
   double meeting = 1.5;
-  /// Microseconds that each tile more to wait for takes, and each range whose
-  /// sums are added.
+  /// Microseconds per tile that a K-slice waits for, and per K-slice whose
+  /// partial sums are added.
   double tileWait = 0.03, rangeWait = 0.1;
-  /// Microseconds for each block with a half tile more than the others, for
-  /// which those wait: with 65 to 96 tokens half as many.
+  /// Microseconds that other blocks wait for each block with an extra 128-row
+  /// tile. It is half as much for 65 to 96 tokens.
   double longWait = 0.1;
-  /// Part of GEMM2's tensor time that weights do not hide.
+  /// Fraction of GEMM2's tensor core time that weight loads do not hide.
   double exposed = 0.3;
-  /// The same where blocks with a tile more come to their units last.
+  /// The same fraction if blocks with an extra tile start their units last.
   double lateExposed = 0.43;
-  /// The same where tokens are the left operand of GEMM1, which
-  /// memory is ahead of.
+  /// The same fraction with swap-AB, where weights arrive earlier than they are
+  /// needed.
   double swappedExposed = 2.2;
-  /// Cycles of a multiprocessor for the activation of a hidden unit and token.
+  /// Cycles of a multiprocessor per activation of one hidden unit of one token.
   double activation = 0.25;
-  /// Microseconds for each further token row that a block normalizes.
+  /// Microseconds per additional token row that a block normalizes.
   double row = 1.5;
 };
 
-/// Microseconds that the kernel of `schedule` takes, launch not included.
+/// Predicted time of the kernel of `schedule` in microseconds, without the
+/// launch.
 double estimateDecode(const MlpProblem &problem, tile::ScheduleAttr schedule,
                       const GpuModel &gpu);
 
-/// Whether whole tiles, of which half ones are more than multiprocessors, are
-/// too few to keep memory busy with two stages in flight to each.
+/// Whether two stages in flight per 256-row tile do not saturate HBM, although
+/// the 128-row tiles would outnumber the multiprocessors.
 bool leavesIdle(const MlpProblem &problem, const DecodeTiling &tiling,
                 const GpuModel &gpu);
 

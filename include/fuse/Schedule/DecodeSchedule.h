@@ -12,8 +12,9 @@
 namespace fuse {
 
 /// The schedule with the smallest estimate for up to `tokens` tokens. Null if
-/// no schedule has all blocks resident, or for more tokens than the kernel
-/// supports. `gemm1TileM` restricts schedules to that tile; 0 means swap-AB.
+/// no schedule has all blocks resident, or if the kernel does not support that
+/// number of tokens. `gemm1TileM` restricts schedules to that tile; 0 means
+/// swap-AB.
 tile::ScheduleAttr
 selectDecode(const MlpProblem &problem, int64_t tokens, const GpuModel &gpu,
              std::optional<int64_t> gemm1TileM = std::nullopt);

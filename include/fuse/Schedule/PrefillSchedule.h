@@ -1,4 +1,4 @@
-//===- PrefillSchedule.h - Schedules for many tokens ---------- -*- C++ -*-===//
+//===- PrefillSchedule.h - Schedules of prefill kernels ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,45 +11,44 @@
 
 namespace fuse {
 
-/// Tokens of a GEMM tile.
+/// Number of tokens of a GEMM tile.
 constexpr int64_t kTokenTile = 128;
 
-/// Parts of a tile's hidden units that are activated one after the other, each
-/// under one k-step.
+/// Number of parts of the hidden units of a tile. Each part is activated during
+/// one k-step.
 constexpr int64_t kQuarters = 4;
 
-/// Fewest k-steps of a tile that a CTA group has: its first ones hide the
-/// epilogue of GEMM1.
+/// Minimum number of k-steps of a tile that a CTA group has. Its first k-steps
+/// hide the epilogue of GEMM1.
 constexpr int64_t kLeastInterval = 4;
-/// Fewest k-steps of a k-interval that is dealt out: what is left of them when
-/// a bound moves to the bound of a tile is no less than kLeastInterval.
+/// Minimum number of k-steps of an assigned k-interval. If one of its bounds
+/// moves to the bound of a tile, at least kLeastInterval k-steps remain.
 constexpr int64_t kLeastDealt = 2 * kLeastInterval;
-/// k-steps that take as long as adding the partial sums of another block
-/// (H200).
+/// Time to add the partial sums of another block, in k-steps (H200).
 constexpr int64_t kSumSteps = 10;
-/// Token tiles below which k-intervals of single CTAs, which share fewer
-/// loads than CTA groups, must save one k-step in 20 (H200).
+/// Number of token tiles below which k-intervals of single CTAs must save one
+/// k-step in 20 (H200). Single CTAs share fewer loads than CTA groups.
 constexpr int64_t kLeastScattered = 16, kScatterGain = 20;
 
-/// How a schedule cuts one product of a problem: tiles of 128 tokens by some
-/// packed rows, and ranges of its k-steps.
+/// The tiles of one product: 128 tokens by a number of packed rows, and
+/// K-slices, also called ranges.
 struct PrefillProduct {
-  /// Packed rows of a tile.
+  /// Number of packed rows of a tile.
   int64_t rows;
-  /// Tiles of weights side by side, and those of their packing.
+  /// Number of weight tiles, and number of packed tiles.
   int64_t tiles, packedTiles;
-  /// k-steps, most k-steps of a range, and ranges. Those take k-steps in turn:
-  /// what GEMM1 writes last, all of them need late.
+  /// Number of k-steps, maximum number of k-steps of a range, and number of
+  /// ranges. Ranges have interleaved k-steps, so that all of them need the last
+  /// results of GEMM1 late.
   int64_t steps, stepsPerRange, ranges;
   int64_t cluster;
-  /// Whether CTA groups of blocks have k-intervals instead, and in how many
-  /// passes they go through the k-steps of a tile.
+  /// Whether CTA groups have k-intervals instead (stream-K), and the number of
+  /// passes over the k-steps of a tile.
   bool isStreamK = false;
   int64_t passes = 1;
-  /// Whether ranges are longer where their blocks have a tile less of the first
-  /// product.
+  /// Whether ranges are longer if their blocks have one GEMM1 tile less.
   bool isUnevenSplitK = false;
-  /// First k-steps of a tile that shadow the epilogue of the tile before.
+  /// First k-steps of a tile that overlap the epilogue of the previous tile.
   int64_t shadows = 0;
 
   /// Number of token tiles, rounded up to whole clusters.
@@ -65,8 +64,8 @@ struct PrefillProduct {
     return isStreamK || isUnevenSplitK ? std::min(kLeastInterval, least)
                                        : least;
   }
-  /// k-steps that some ranges may have more than the others, all together: each
-  /// keeps those that hide an epilogue.
+  /// Total number of k-steps that longer ranges may have in addition. Each
+  /// range keeps the k-steps that hide an epilogue.
   int64_t getMostLead() const {
     return std::max<int64_t>(0, steps - kLeastInterval * ranges);
   }
@@ -82,58 +81,60 @@ struct PrefillTiling : ProductTiling {
   }
 
   PrefillProduct first, last;
-  /// Tiles of GEMM1 whose hidden units are announced on one semaphore,
-  /// semaphores for each token tile, and k-steps of GEMM2 for each.
+  /// Number of GEMM1 tiles that arrive at one semaphore, number of semaphores
+  /// per token tile, and number of GEMM2 k-steps per semaphore.
   int64_t tilesPerSemaphore, semaphoresPerTile, stepsPerSemaphore;
 
-  /// Token tiles that the kernel of the norm prepares, if not all: pairs of
-  /// blocks come to those of later groups much later, and prepare these.
+  /// Number of token tiles that the norm kernel normalizes, or nothing if it
+  /// normalizes all. Clusters reach the tiles of later groups much later, and
+  /// normalize these themselves.
   std::optional<int64_t> preparedTiles;
 
-  /// Launch shape of the norm: several blocks of a multiprocessor hide each
-  /// other's waits.
+  /// Launch shape of the norm. Several blocks per multiprocessor hide the
+  /// latency of each other.
   int64_t normBlocks, normThreads;
 
 private:
   int64_t countShadows(bool ofLast, int64_t blocks, int64_t tokens) const;
 };
 
-/// Whether `schedule` can be the schedule of `problem`, or why not.
+/// The reason why `schedule` is invalid for `problem`, or an empty string.
 std::string getScheduleProblem(const MlpProblem &problem,
                                tile::PrefillScheduleAttr schedule);
-/// On a GPU with `multiprocessors` SMs: blocks at a barrier are resident.
+/// Also checks that blocks of a barrier are resident with `multiprocessors`
+/// SMs.
 std::string getScheduleProblem(const MlpProblem &problem,
                                tile::PrefillScheduleAttr schedule,
                                int64_t multiprocessors);
 
-/// Microseconds that the kernels of `schedule` take for `tokens` tokens.
+/// Predicted time of the kernels for `tokens` tokens, in microseconds.
 double estimatePrefill(const MlpProblem &problem,
                        tile::PrefillScheduleAttr schedule, int64_t tokens,
                        const GpuModel &gpu);
 
-/// The schedule with the smallest estimate for `tokens` tokens, or null when
+/// The schedule with the smallest estimate for `tokens` tokens, or null if
 /// there is none.
 tile::PrefillScheduleAttr selectPrefill(const MlpProblem &problem,
                                         int64_t tokens, const GpuModel &gpu);
 
-/// How many times as long as `best` another schedule is expected to take: the
-/// estimates, weighed as selectPrefill does.
+/// Ratio of the predicted times of `schedule` and `best`, with the margins of
+/// selectPrefill.
 double comparePrefill(const MlpProblem &problem,
                       tile::PrefillScheduleAttr schedule,
                       tile::PrefillScheduleAttr best, int64_t tokens,
                       const GpuModel &gpu);
 
-/// The same choices for another number of tokens.
+/// The same schedule for another number of tokens.
 tile::PrefillScheduleAttr withTokens(tile::PrefillScheduleAttr schedule,
                                      int64_t tokens);
 
-/// Either kind of schedule, whichever the model thinks faster for `tokens`
-/// tokens: #tile.schedule for up to 128, #tile.prefill_schedule for more than
-/// 256. Null when there is none.
+/// The schedule with the smaller estimate for `tokens` tokens: #tile.schedule
+/// for up to 128 tokens, #tile.prefill_schedule for more than 256. Null if
+/// there is none.
 mlir::Attribute selectProducts(const MlpProblem &problem, int64_t tokens,
                                const GpuModel &gpu);
 
-/// Microseconds that the kernels of either kind of schedule take.
+/// Predicted time of the kernels of either kind of schedule, in microseconds.
 double estimateProducts(const MlpProblem &problem, mlir::Attribute schedule,
                         int64_t tokens, const GpuModel &gpu);
 

@@ -1,4 +1,4 @@
-//===- RowProblem.h - Fused ops that take rows one by one ----- -*- C++ -*-===//
+//===- RowProblem.h - Fused ops with row kernels ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,25 +11,25 @@
 
 namespace fuse {
 
-/// `fuse.norm_quantize` or `fuse.act_quantize`: what a decode kernel does with
-/// the rows of its input and of its hidden layer, for any number of rows.
+/// `fuse.norm_quantize` or `fuse.act_quantize`. The kernel processes rows as a
+/// decode kernel does for its input and its hidden layer, for any number of
+/// rows.
 struct RowProblem : MlpProblem {
   mlir::Value factor;
-  /// Indices of the results that are the activated value and the product, or
-  /// -1.
+  /// Result numbers of the activated value and of the product, or -1.
   int64_t actResult = -1, productResult = -1;
 
   bool isNorm() const { return llvm::isa<NormQuantizeOp>(op); }
 };
 
-/// Whether `op` is of these families.
+/// Whether `op` is of one of these families.
 bool takesRows(mlir::Operation *op);
 
-/// Describes `op`, or says in `reason` why there is no kernel for it.
+/// Describes `op`. If there is no kernel for it, sets `reason`.
 std::optional<RowProblem> describeRows(mlir::Operation *op,
                                        std::string &reason);
 
-/// Enough blocks to keep loads of every multiprocessor in flight.
+/// Selects enough blocks to keep loads of every multiprocessor in flight.
 tile::RowScheduleAttr selectRows(const RowProblem &problem,
                                  const GpuModel &gpu);
 

@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.h - Schedules worth measuring ------- -*- C++ -*-===//
+//===- ScheduleCandidates.h - Candidates for measurements -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,17 +11,17 @@
 
 namespace fuse {
 
-/// A schedule, and the microseconds that the model expects; 0 where it has no
-/// opinion.
+/// A schedule and its predicted time in microseconds; 0 if the model has no
+/// estimate.
 struct RankedSchedule {
   mlir::Attribute schedule;
   double microseconds = 0;
 };
 
-/// Up to `count` distinct schedules of an op for up to `tokens` tokens that
-/// fit it, the most promising first. The first is the model's own choice. What
-/// the model cannot tell apart is ranked by how much it departs from that
-/// choice, so that single changes of every field come early. Empty where the
+/// Up to `count` distinct valid schedules of an op for up to `tokens` tokens,
+/// the most promising first. The first is the model's choice. Schedules with
+/// similar estimates are ranked by the number of fields that differ from this
+/// choice, so that single changes of every field come early. Empty if the
 /// scheduled path has no kernel.
 std::vector<RankedSchedule> rankSchedules(mlir::Operation *op, int64_t tokens,
                                           const GpuModel &gpu, size_t count);

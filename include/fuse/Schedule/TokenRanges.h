@@ -1,4 +1,4 @@
-//===- TokenRanges.h - Schedules by the number of tokens ------ -*- C++ -*-===//
+//===- TokenRanges.h - Schedules by the number of tokens --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +14,12 @@ namespace fuse {
 /// A measured schedule for up to `tokens` tokens, or null.
 using FindMeasured = llvm::function_ref<mlir::Attribute(int64_t tokens)>;
 
-/// Schedules for every number of tokens up to `tokens`, or up to as many as the
-/// kernels can count, whichever is less: kernels that read weights once for up
-/// to 8, 16, 32, 64 and 128 tokens, or more where they are faster, and behind
-/// them as few prefill schedules as come close to the best one everywhere. What
-/// `measured` has goes before the model's choice. Null when there is no kernel
-/// for a single token.
+/// Selects schedules for all numbers of tokens up to `tokens`, or up to the
+/// maximum that the kernels support if it is less. The ranges of decode
+/// schedules end at 8, 16, 32, 64 and 128 tokens, or later if these are faster.
+/// After them, there are as few prefill schedules as possible that are close to
+/// the best one everywhere. Schedules from `measured` precede those of the
+/// model. Null if there is no kernel for a single token.
 tile::DispatchAttr selectRanges(const MlpProblem &problem, int64_t tokens,
                                 const GpuModel &gpu, FindMeasured measured);
 

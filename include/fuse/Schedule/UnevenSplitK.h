@@ -1,19 +1,21 @@
-//===- UnevenSplitK.h - Ranges of unequal length ------------- --*- C++ -*-===//
+//===- UnevenSplitK.h - K-slices of unequal length --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Where both products share a launch, some blocks, the late ones, may have a
-// tile more of GEMM1 than the others. Ranges of early blocks are
-// longer: they have the first k-steps of GEMM2 for themselves, about
-// as many as a tile of the first has, and share the others with the late ones.
+// If both products share a launch, some blocks, the late ones, may have an
+// extra GEMM1 tile. The K-slices (ranges) of early blocks are longer. Early
+// blocks alone compute the first k-steps of GEMM2, about as many as a GEMM1
+// tile has, and share the other k-steps with the late blocks.
 //
-// Early blocks that have had one tile would wait for the first hidden units,
-// which late blocks activate under their second tile. They begin with what only
-// early blocks have computed, which all of them have finished at once.
+// Early blocks with one tile would wait for the first hidden units, because
+// late blocks activate those during their second tile. Early blocks therefore
+// begin with hidden units that only early blocks compute, which are ready at
+// the same time.
 //
-// The arithmetic is a parameter: kernels compute what the model counts.
+// The arithmetic is a template parameter, so that kernels compute the same
+// ranges as the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +26,11 @@
 
 namespace fuse {
 
-/// k-steps that early blocks with one tile wait for hidden units: those that
-/// they begin with themselves, or the first ones.
+/// Number of k-steps that early blocks with one tile wait for hidden units, if
+/// they begin with units of early blocks (own) or with the first units.
 constexpr int64_t kAwaitedOwn = 8, kAwaitedFirst = 12;
 
-/// Arithmetic of IndexBuilder on numbers.
+/// The interface of IndexBuilder on host integers.
 struct HostIndex {
   using Value = int64_t;
   Value c(Value x) { return x; }
@@ -39,15 +41,15 @@ struct HostIndex {
   Value rem(Value x, Value y) { return x % y; }
   Value min(Value x, Value y) { return std::min(x, y); }
   Value select(Value condition, Value x, Value y) { return condition ? x : y; }
-  // Values of kernels have no sign.
+  // Kernels compare unsigned values.
   Value less(Value x, Value y) {
     return static_cast<uint32_t>(x) < static_cast<uint32_t>(y);
   }
   Value equal(Value x, Value y) { return x == y; }
 };
 
-/// Tiles of GEMM1, counted from the front, until the semaphores that the
-/// first `count` k-steps of a unit need are complete.
+/// Number of GEMM1 tiles, from the front, that must be complete before a block
+/// can start the first `count` k-steps of a unit.
 template <typename Builder, typename GetStep>
 typename Builder::Value countNeeded(Builder &b, const PrefillTiling &tiling,
                                     int64_t count, GetStep getStep) {
@@ -75,15 +77,15 @@ public:
 
   struct Range {
     Value tokenTile, tile, range;
-    /// Number of the pair of tiles.
+    /// Index of the pair of a token tile and a GEMM2 tile.
     Value index;
-    /// How many of the pair's ranges are longer, by how many k-steps this one
-    /// is, and how many k-steps the longer ones have for themselves.
+    /// Number of longer ranges of the pair, number of additional k-steps of
+    /// this range, and number of k-steps that only longer ranges have.
     Value early, lead, shared;
   };
 
-  /// The last blocks are the early ones, and have the first units: those of the
-  /// first range of every pair of tiles, then those of the second.
+  /// The last blocks are the early ones and have the first units: those of the
+  /// first range of every pair, then those of the second range.
   Range locate(Value unit) {
     Value pairs = b.mul(tokenTiles, tiling.last.tiles);
     Range result;
@@ -110,14 +112,14 @@ public:
     return b.add(b.div(rest, b.c(ranges)), range.lead);
   }
 
-  /// Ranges take k-steps in turn, first the longer ones, then all.
+  /// Ranges have interleaved k-steps: first the longer ranges, then all ranges.
   Value getStep(const Range &range, Value index) {
     Value own = b.mul(index, range.early);
     Value all = b.add(b.mul(b.sub(index, range.lead), b.c(tiling.last.ranges)),
                       range.shared);
     Value at =
         b.add(b.select(b.less(index, range.lead), own, all), range.range);
-    // The middle, what lies before it, and the end.
+    // The order is: the middle, the k-steps before it, the k-steps after it.
     Middle middle = findMiddle();
     Value length = b.sub(middle.end, middle.begin);
     return b.select(b.less(at, length), b.add(at, middle.begin),
@@ -125,23 +127,23 @@ public:
   }
 
 private:
-  /// k-steps whose hidden units only early blocks have.
+  /// The k-steps whose hidden units only early blocks compute.
   struct Middle {
     Value begin, end;
   };
 
-  /// Where others have no tile at all, there is nothing that they could do
-  /// earlier, and no block is late.
+  /// If some blocks have no GEMM1 tile, they cannot start GEMM2 earlier, and no
+  /// block counts as late.
   Value countLate() {
     return b.select(b.less(units, b.c(blocks)), b.c(0),
                     b.rem(units, b.c(blocks)));
   }
 
-  /// Whether early blocks have had one tile.
+  /// Whether early blocks have one GEMM1 tile, so that late blocks have two.
   Value isSecond() { return b.less(units, b.c(2 * blocks)); }
 
-  /// Nothing where blocks have had more than a tile before, or where only early
-  /// ones have no whole semaphore of hidden units.
+  /// Empty if early blocks have more than one tile, or if no semaphore has only
+  /// hidden units of early blocks.
   Middle findMiddle() {
     Value late = b.select(isSecond(), countLate(), b.c(0));
     int64_t perSemaphore = tiling.tilesPerSemaphore;
@@ -158,7 +160,7 @@ private:
     return middle;
   }
 
-  /// Early blocks have the time of a tile, but for what they wait.
+  /// Early blocks gain the time of one GEMM1 tile minus their wait.
   Value getWantedLead() {
     Value awaited = b.select(b.equal(findMiddle().begin, 0), b.c(kAwaitedFirst),
                              b.c(kAwaitedOwn));
@@ -172,8 +174,8 @@ private:
   Value tokenTiles, units;
 };
 
-/// k-steps until all blocks of a launch of both products have their sums, what
-/// they wait for included. GEMM2 has ranges.
+/// Predicted number of k-steps until all blocks of a launch of both products
+/// have their sums, including waits. GEMM2 must use split-K.
 int64_t countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
                         int64_t tokens);
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One function per op: it describes the variants with their eager bodies and
-// adds the kernels. docs/tutorials/write-a-kernel.md says how to write one.
+// There is one function per op, which describes the variants with their eager
+// bodies and adds the kernels. See docs/tutorials/write-a-kernel.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ void registerCrossEntropyKernels(KernelRegistry &registry);
 void registerGatedMLPKernels(KernelRegistry &registry);
 void registerLayerNormKernels(KernelRegistry &registry);
 void registerMoEExpertsKernels(KernelRegistry &registry);
-/// An eager body only.
+/// Has only an eager body.
 void registerMoELoadBalancingLoss(KernelRegistry &registry);
 void registerRMSNormKernels(KernelRegistry &registry);
 void registerRotaryKernels(KernelRegistry &registry);
 
-/// All of them.
+/// Registers all of them.
 void registerBuiltinKernels(KernelRegistry &registry);
 
 } // namespace fuse

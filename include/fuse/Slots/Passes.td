@@ -10,11 +10,11 @@
 include "mlir/Pass/PassBase.td"
 
 def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
-  let summary = "Bind slots to kernels as a configuration says";
+  let summary = "Bind slots to kernels according to a configuration";
   let description = [{
-    Decides for every call of a `fuse.slot` which kernel it runs. A binding
-    names an op, or an op and a variant, and a kernel; `eager` is the body of
-    the slot itself:
+    Selects the kernel of every call of a `fuse.slot`. A binding names an op, or
+    an op and a variant, and a kernel. The kernel `eager` is the body of the
+    slot:
 
     - `rms_norm=fuse`, `rms_norm/unweighted=eager`: all calls of such slots;
     - `model.layers.0.*:rms_norm=eager`: the calls in modules that the path
@@ -22,31 +22,31 @@ def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
     - `teacher@rms_norm=eager`, `teacher@model.norm:rms_norm=eager`: the same
       for one model of the module.
 
-    For a call, the bindings of its model win over the others, then overrides
-    over bindings without a path, later overrides over earlier ones, an op with
-    a variant over an op. Then comes the preset, then `default`. The same can
-    be written in a YAML or JSON file, `config`; docs/how-to/bind-slots.md
-    describes it. Options win over the file.
+    For a call, bindings of its model precede other bindings, overrides precede
+    bindings without a path, later overrides precede earlier ones, and an op
+    with a variant precedes an op. The preset and then `default` apply to the
+    remaining calls. A YAML or JSON file, `config`, can contain the same
+    settings; docs/how-to/bind-slots.md describes it. Options precede the file.
 
-    Kernels are those that fuse generates, those of the files in `kernels`,
-    and the `fuse.slot_kernel` ops of the module and of the model. A name is
-    resolved in this order: `eager`; unknown names; hardware; mode; then the
-    kernel is built for the slot. Each step that fails is an error that lists
-    the alternatives; nothing is replaced by another kernel. The
-    implementation with the smallest interval of capabilities wins.
+    Kernels are those that fuse generates, those of the files in `kernels`, and
+    the `fuse.slot_kernel` ops of the module and of the model. A name is
+    resolved in these steps: `eager`, unknown names, hardware, mode, and
+    building the kernel for the slot. A failure in a step is an error that lists
+    the alternatives; no other kernel is used instead. The implementation with
+    the smallest interval of capabilities is selected.
 
-    Errors are also: a kernel of another variant; a binding, override, model or
-    preset that nothing matches; a call that is bound to another kernel, unless
-    `rebind` is set; a second kernel with the key of another one, unless
-    `force` is set. A preset fails where any part of it does. After an error
-    the module is as it was.
+    Other errors are a kernel of another variant; a binding, override, model or
+    preset without a match; a call that is already bound to another kernel,
+    unless `rebind` is set; and a second kernel with the same key, unless
+    `force` is set. A preset fails if any part of it fails. After an error, the
+    module is unchanged.
 
-    Every bound call yields a remark of category `slot`, calls that stay
-    unbound a warning. `report` writes all bindings to a file, with the slots
-    that no kernel is registered for.
+    Every bound call causes a remark of category `slot`, and every unbound call
+    a warning. `report` writes all bindings to a file, with the slots without a
+    registered kernel.
 
-    After this pass every call that something was asked for is bound, and its
-    slot has a `fuse.bound_kernel`; `fuse-unbind-slots` undoes that.
+    After this pass every call that a setting selects is bound, and its slot has
+    a `fuse.bound_kernel`. `fuse-unbind-slots` undoes this.
 
     Example: `fuse-opt model.mlir --fuse-bind-slots="bind=rms_norm=fuse
     target=sm_90 report=-"`
@@ -95,18 +95,18 @@ def LowerSlotsPass : Pass<"fuse-lower-slots", "::mlir::ModuleOp"> {
   let summary = "Replace calls of slots by the kernels they are bound to";
   let description = [{
     Replaces a call that is bound to a body, `@eager` or a generated kernel, by
-    a copy of that body; one that is bound to GPU code by a launch of a
-    `gpu.binary` with that code; one that is bound to a function in a shared
-    library by a call of it, whose declaration names the library in
-    `fuse.library`. Code works on buffers: operands are row-major, results get
-    buffers of their own.
+    a copy of that body. A call that is bound to GPU code becomes a launch of a
+    `gpu.binary` with that code. A call that is bound to a function in a shared
+    library becomes a call of a declaration that names the library in
+    `fuse.library`. Code works on buffers: operands are row-major, and results
+    have separate buffers.
 
-    An unbound call is an error: nothing falls back to the eager body. So is
-    code for another device than `device`, a file that cannot be read, and a
-    body that calls its own slot.
+    An unbound call is an error; the eager body is not a fallback. Code for
+    another device than `device`, a file that cannot be read, and a body that
+    calls its own slot are errors, too.
 
-    After this pass there is no call of a slot outside of slots, and slots and
-    kernels beside functions are gone.
+    After this pass calls of slots exist only inside of slots, and slots and
+    kernels outside of models are erased.
 
     Example: `fuse-opt bound.mlir --fuse-lower-slots`
   }];
@@ -131,14 +131,14 @@ def LowerSlotsPass : Pass<"fuse-lower-slots", "::mlir::ModuleOp"> {
 }
 
 def UnbindSlotsPass : Pass<"fuse-unbind-slots", "::mlir::ModuleOp"> {
-  let summary = "Undo what fuse-bind-slots did";
+  let summary = "Undo fuse-bind-slots";
   let description = [{
-    Removes the bindings of all calls, or of those of the models in `models`,
-    and the kernels that they were bound to. Slots keep the eager body that
-    they were written with.
+    Removes the bindings of all calls, or of the calls of the models in
+    `models`, and the kernels to which they were bound. Slots keep their
+    original eager body.
 
-    After this pass the module is what it was before `fuse-bind-slots`: modules,
-    parameters, forwards, attributes and locations.
+    After this pass the module is identical to the one before `fuse-bind-slots`:
+    modules, parameters, forwards, attributes and locations.
 
     Example: `fuse-opt bound.mlir --fuse-unbind-slots`
   }];

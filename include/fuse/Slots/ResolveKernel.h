@@ -1,4 +1,4 @@
-//===- ResolveKernel.h - Find the kernel that a name means ------*- C++ -*-===//
+//===- ResolveKernel.h - Resolve the name of a kernel -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,35 +12,38 @@
 
 namespace fuse {
 
-/// A kernel and the implementation of it that will run; null for `eager`.
+/// A kernel and its selected implementation; null for `eager`.
 struct KernelChoice {
   const KernelSpec *kernel = nullptr;
   const KernelImplementation *implementation = nullptr;
 };
 
-/// Finds what `name` means for an op and variant: `eager` first, then whether
-/// there is such a kernel, then the hardware, then the mode. Of the
-/// implementations that are left, the one with the smallest interval of
-/// capabilities wins, and then the one for the closest mode. The text of an
-/// error lists what would do instead. `warn` gets deprecations.
+/// Resolves `name` for an op and variant. Checks for `eager`, then the
+/// existence of the kernel, then the hardware, then the mode. Among the
+/// remaining implementations, prefers the one with the smallest interval of
+/// capabilities, and then the one with the closest mode. The error text lists
+/// alternatives. `warn` is called for deprecated names.
 llvm::Expected<KernelChoice>
 resolveKernel(const KernelRegistry &registry, llvm::StringRef op,
               llvm::StringRef variant, llvm::StringRef name,
               const SlotTarget &target,
               llvm::function_ref<void(const llvm::Twine &)> warn);
 
-/// How well an implementation for `offered` serves `wanted`: the lower the
-/// closer, or nothing when it cannot. Without gradients a kernel for training
-/// will do, and what can be compiled can also run as it is; not the reverse.
+/// Distance between an implementation's mode `offered` and the mode `wanted`,
+/// or nothing if it is not usable. Lower is closer. A kernel for training can
+/// replace one for inference, and a compilable kernel can also run without
+/// compilation, but not the reverse.
 std::optional<unsigned> getModeDistance(KernelMode wanted, KernelMode offered);
 
-/// Whether the code of an implementation can be launched for a slot: its file
-/// and what it refers to. The text of an error says what is wrong.
+/// Checks that the code of an implementation can be launched for a slot: its
+/// file exists and contains the names that it refers to. The error text states
+/// the problem.
 llvm::Error checkCode(mlir::Attribute code, SlotOp slot,
                       const SlotTarget &target);
 
-/// The operand from whose sizes those of a dynamic result are taken, or
-/// nothing: the first one of the same rank that is dynamic where the result is.
+/// The operand that provides the sizes of a dynamic result. It is the first one
+/// of the same rank that is dynamic in all dynamic dimensions of the result, or
+/// nothing.
 std::optional<unsigned> getShapeOperand(SlotOp slot, unsigned result);
 
 } // namespace fuse

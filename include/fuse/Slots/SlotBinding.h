@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the passes on slots do, for callers that have a registry of their own.
+// Functions behind the passes on slots, for callers with a separate registry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,56 +16,57 @@
 
 namespace fuse {
 
-/// What one call of a slot is bound to.
+/// The binding of one call of a slot.
 struct SlotCallReport {
-  /// Name of the model; empty for a function that belongs to none.
+  /// Name of the model; empty for a function outside of models.
   std::string model;
   std::string path;
   std::string slot;
   std::string op;
   std::string variant;
-  /// `eager`, the name of a kernel, or empty when unbound.
+  /// `eager`, the name of a kernel, or empty if unbound.
   std::string kernel;
   std::string hardware;
   std::string mode;
-  /// `eager body`, `generated`, or the file and the name in it.
+  /// `eager body`, `generated`, or the file and the name in the file.
   std::string source;
-  /// What asked for it: `bind rms_norm`, `override model.layers.0.*`, ...
+  /// The setting that selected the kernel: `bind rms_norm`, `override
+  /// model.layers.0.*`, ...
   std::string reason;
 };
 
-/// All slots of a module and what they are bound to.
+/// All slots of a module with their bindings.
 struct SlotReport {
   std::string target;
   std::string mode;
   std::vector<SlotCallReport> calls;
-  /// Slots of an op and variant without a registered kernel.
+  /// Ops and variants of slots without a registered kernel.
   std::vector<std::string> withoutKernels;
-  /// Slots that nothing calls.
+  /// Slots without calls.
   std::vector<std::string> unused;
 
   void print(llvm::raw_ostream &os) const;
   void printJSON(llvm::raw_ostream &os) const;
 };
 
-/// Binds the calls of slots as `config` says, to kernels of `registry`, of the
-/// module and of its models, and loads the dialects that their bodies are built
-/// of. When anything fails nothing is bound.
+/// Binds the calls of slots according to `config`, to kernels of `registry`, of
+/// the module and of its models. Loads the dialects that the bodies need. After
+/// a failure, nothing is bound.
 mlir::FailureOr<SlotReport> bindSlots(mlir::ModuleOp module,
                                       KernelRegistry registry,
                                       const SlotConfig &config);
 
-/// Says what the calls of slots are bound to.
+/// Returns the bindings of all calls of slots.
 SlotReport reportSlots(mlir::ModuleOp module, const KernelRegistry &registry);
 
-/// Removes all bindings of the models in `only`, of all when it is empty, and
-/// with them the bound kernels.
+/// Removes all bindings of the models in `only`, or of all models if it is
+/// empty. Also removes the bound kernels.
 mlir::LogicalResult unbindSlots(mlir::ModuleOp module,
                                 llvm::ArrayRef<std::string> only = {});
 
-/// The path at which a slot is called: that of the module around the call; in
-/// a function beside models the name in the location of the call, or else the
-/// name of the function.
+/// The path of a slot call. In a model, it is the path of the enclosing module.
+/// In a function outside of models, it is the name in the location of the call,
+/// or else the name of the function.
 std::string getCallPath(CallSlotOp call);
 
 } // namespace fuse

@@ -1,4 +1,4 @@
-//===- SlotConfig.h - Which kernels a user wants ----------------*- C++ -*-===//
+//===- SlotConfig.h - User configuration of slots ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,20 +23,20 @@ namespace fuse {
 /// Kernels by op (`rms_norm`) or by op and variant (`rms_norm/unweighted`).
 using SlotBindingMap = std::map<std::string, std::string>;
 
-/// Bindings for the calls at some paths.
+/// Bindings for the calls at paths that match a glob.
 struct SlotOverride {
   std::string path;
   SlotBindingMap bind;
 };
 
-/// What is asked for the calls of one model, or of all.
+/// Bindings for the calls of one model, or of all models.
 struct SlotRequest {
   SlotBindingMap bind;
-  /// Later ones win.
+  /// Later overrides precede earlier ones.
   std::vector<SlotOverride> overrides;
 };
 
-/// Where and for what the kernels have to run.
+/// The device and the mode that kernels must support.
 struct SlotTarget {
   DeviceType device = DeviceType::CPU;
   /// Compute capability of a GPU, as in `sm_90`.
@@ -48,42 +48,42 @@ struct SlotTarget {
 };
 
 struct SlotConfig {
-  /// `cpu`, or a chip such as `sm_90`; `cpu` when empty.
+  /// `cpu`, or a chip such as `sm_90`; `cpu` if empty.
   std::string target;
-  /// `inference`, `training`, or one of them with `|compile`; `inference` when
+  /// `inference`, `training`, or one of them with `|compile`; `inference` if
   /// empty.
   std::string mode;
-  /// Files of kernels to register before anything is bound.
+  /// Files of kernels to register before binding.
   std::vector<std::string> kernels;
   /// Name of one of `presets`, or `fuse` for all generated kernels.
   std::string preset;
   std::map<std::string, SlotBindingMap> presets;
   SlotRequest request;
-  /// By name of the model; these win over `request`.
+  /// By name of the model; these precede `request`.
   std::map<std::string, SlotRequest> models;
-  /// What the calls get that nothing else names; unbound when empty.
+  /// Kernel of calls that no other setting selects; unbound if empty.
   std::string otherwise;
   /// Whether bound calls may be bound to another kernel.
   bool rebind = false;
-  /// Whether a kernel may replace a registered one of the same key.
+  /// Whether a kernel may replace a registered one with the same key.
   bool force = false;
-  /// Bind the calls of these models only; all when empty.
+  /// Names of the models whose calls are bound; all models if empty.
   std::vector<std::string> only;
-  /// Only decide and report: no kernel is built and no call changes.
+  /// Only resolve and report: no kernel is built and no call changes.
   bool check = false;
 
-  /// Reads YAML, of which JSON is a part. `name` is for messages; relative
+  /// Parses YAML, which includes JSON. `name` is used in messages. Relative
   /// paths of kernels start at `directory`.
   static llvm::Expected<SlotConfig> parse(llvm::StringRef text,
                                           llvm::StringRef name,
                                           llvm::StringRef directory = "");
   static llvm::Expected<SlotConfig> parseFile(llvm::StringRef path);
 
-  /// Adds `op=kernel`, or `path:op=kernel` with a path glob; with `model@` in
-  /// front for one model.
+  /// Adds a binding `op=kernel`, or `path:op=kernel` with a path glob. A prefix
+  /// `model@` restricts it to one model.
   llvm::Error addBinding(llvm::StringRef text);
 
-  /// What `target` and `mode` say.
+  /// The parsed values of `target` and `mode`.
   llvm::Expected<SlotTarget> getTarget() const;
 };
 

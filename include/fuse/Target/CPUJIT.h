@@ -1,4 +1,4 @@
-//===- CPUJIT.h - Compile for the machine this runs on ----------*- C++ -*-===//
+//===- CPUJIT.h - Compile for the CPU of this process -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,26 +28,25 @@ namespace fuse {
 /// Registers the translations that `CPUJIT` needs.
 void registerCPUTranslations(mlir::DialectRegistry &registry);
 
-/// A function of a library that a module declares by its name.
+/// A library function that a module declares by name.
 struct LibraryFunction {
   llvm::StringRef library;
   llvm::StringRef name;
 };
 
-/// Machine code in this process, for the CPU it runs on with all of its
-/// instructions.
+/// Machine code in this process. It uses all instructions of its CPU.
 class CPUJIT {
 public:
-  /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it, at
-  /// an optimization level of LLVM from 0 to 3. Functions that it declares are
-  /// those of `functions`, others are looked up in this process.
+  /// Compiles the output of `fuse-cpu-pipeline` at an LLVM optimization level
+  /// from 0 to 3. Declared functions are resolved to those in `functions`, or
+  /// else to symbols of this process.
   static llvm::Expected<std::unique_ptr<CPUJIT>>
   create(mlir::ModuleOp module, unsigned optLevel = 3,
          llvm::ArrayRef<LibraryFunction> functions = {});
   ~CPUJIT();
 
-  /// The C interface of the public function `name`, behind an array of
-  /// pointers to its arguments.
+  /// A function that calls the C interface of the public function `name`. Its
+  /// argument is an array of pointers to the arguments.
   llvm::Expected<void (*)(void **)> lookup(llvm::StringRef name) const;
 
 private:
@@ -56,8 +55,8 @@ private:
   std::unique_ptr<mlir::ExecutionEngine> engine;
 };
 
-/// Prints the LLVM IR of a module in the state in which `fuse-cpu-pipeline`
-/// leaves it, before LLVM's own optimizations.
+/// Prints the LLVM IR of the output of `fuse-cpu-pipeline`, before LLVM's
+/// optimizations.
 llvm::Error printLLVMIR(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace fuse

@@ -1,4 +1,4 @@
-//===- CPUObject.h - Machine code for a CPU as a file -----------*- C++ -*-===//
+//===- CPUObject.h - Object files for a CPU ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,21 +19,21 @@ class ModuleOp;
 
 namespace fuse {
 
-/// A function and the symbol that calls it through an array of pointers to
-/// descriptors: of all results as one struct, if there are any, and of each
-/// argument.
+/// A function and the symbol through which it is called. The symbol's argument
+/// is an array of pointers to descriptors: one for all results as a struct, if
+/// there are any, and one per argument.
 struct CPUEntry {
   std::string function;
   std::string symbol;
-  /// A phase of a kernel, which takes pointers to first elements.
+  /// A phase of a kernel, whose arguments are pointers to first elements.
   bool isKernel = false;
 };
 
-/// The vector instructions of a processor that kernels are written for.
+/// The vector instructions of a CPU for which kernels are generated.
 struct CPUFeatures {
-  /// Numbers in f32 per register, and registers.
+  /// Number of f32 elements per vector register, and number of registers.
   int64_t lanes = 4, registers = 16;
-  /// Multiplication and addition with one rounding.
+  /// Fused multiply-add instructions.
   bool fma = false;
   /// AVX512-BF16.
   bool dot = false;
@@ -41,29 +41,28 @@ struct CPUFeatures {
   bool tiles = false;
 };
 
-/// What `cpu` has, as `emitCPUObject` names it.
+/// The features of `cpu`, a name as in `emitCPUObject`.
 llvm::Expected<CPUFeatures> getCPUFeatures(llvm::StringRef cpu);
 
-/// Runs a task with each number below a count, on several threads.
+/// Calls a function with each number below a count, on several threads.
 using TaskRunner = llvm::function_ref<llvm::Error(
     size_t, llvm::function_ref<llvm::Error(size_t)>)>;
 
-/// Compiles `portable`, in the state in which `fuse-cpu-pipeline` leaves it,
-/// and `kernels`, that in which `fuse-cpu-kernels-pipeline` does, to an ELF
-/// relocatable object, or an archive of several where there is enough for
-/// several threads. Either module may be null; neither is of use afterwards.
-/// Nothing but the entries can be seen from the outside.
+/// Compiles `portable`, the output of `fuse-cpu-pipeline`, and `kernels`, the
+/// output of `fuse-cpu-kernels-pipeline`. Returns an ELF relocatable object, or
+/// an archive of several if there is enough work for several threads. Either
+/// module may be null; both are consumed. Only the entries are visible symbols.
 ///
-/// `cpu` is a processor as LLVM names it, or "native" for this one with all of
-/// its instructions.
+/// `cpu` is an LLVM name of a CPU, or "native" for this one with all of its
+/// instructions.
 llvm::Expected<std::string> emitCPUObject(mlir::ModuleOp portable,
                                           mlir::ModuleOp kernels,
                                           llvm::StringRef cpu,
                                           llvm::ArrayRef<CPUEntry> entries,
                                           TaskRunner runTasks);
 
-/// Links what `emitCPUObject` made to a shared object by LLVM's linker, which
-/// is looked for in `directories` and in PATH.
+/// Links the result of `emitCPUObject` to a shared object with LLVM's linker,
+/// which must be in `directories` or in PATH.
 llvm::Expected<std::string>
 linkCPUObject(llvm::StringRef object, llvm::ArrayRef<std::string> directories);
 

@@ -19,21 +19,21 @@ class LLJIT;
 
 namespace fuse {
 
-/// An object that LLVM's linker put into the memory of this process.
+/// An object that LLVM's JIT linker loaded into this process.
 class LinkedObject {
 public:
   static llvm::Expected<std::unique_ptr<LinkedObject>>
   create(llvm::StringRef object);
   ~LinkedObject();
 
-  /// The address of a symbol, or why there is none.
+  /// The address of a symbol, or the error of the linker.
   llvm::Expected<void *> lookup(llvm::StringRef symbol) const;
 
 private:
   LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit,
                std::shared_ptr<std::string> problem);
 
-  /// The last thing that the linker reported.
+  /// The last error that the linker reported.
   std::shared_ptr<std::string> problem;
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };

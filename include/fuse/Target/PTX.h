@@ -17,27 +17,26 @@ class DialectRegistry;
 
 namespace fuse {
 
-/// Registers what compiling a `gpu.module` to PTX needs in a context.
+/// Registers the interfaces for compiling a `gpu.module` to PTX.
 void registerPTXTranslation(mlir::DialectRegistry &registry);
 
-/// The text of all `gpu.binary` ops of a module that hold generated PTX, which
-/// may be empty where all kernels are external. Reports an error when there is
-/// no kernel.
+/// The text of all `gpu.binary` ops with generated PTX in a module. It is empty
+/// if all kernels are external. Emits an error if there is no kernel.
 mlir::FailureOr<std::string> getPTX(mlir::ModuleOp module);
 
-/// The chip of the target of a compiled object, such as "sm_90a"; empty for a
-/// target that is not of NVIDIA's.
+/// The chip of the target of a compiled object, such as "sm_90a". Empty if it
+/// is not an NVIDIA target.
 llvm::StringRef getTargetChip(mlir::Attribute target);
 
-/// Whether a `gpu.binary` is a file that a user registered as a kernel.
+/// Whether a `gpu.binary` contains a file that a user registered as a kernel.
 bool isExternalBinary(mlir::Operation *binary);
 
-/// The launch plans of all functions, in the form of `fuse-emit-ptx`. Reports
-/// an error when a plan is malformed.
+/// The launch plans of all functions, in the format of `fuse-emit-ptx`. Emits
+/// an error if a plan is malformed.
 mlir::FailureOr<llvm::json::Value> getLaunchPlans(mlir::ModuleOp module);
 
-/// An expression over symbols as launch plans have it: a number, a symbol such
-/// as "s0", or [operator, left, right].
+/// An expression over symbols in the format of launch plans: a number, a symbol
+/// such as "s0", or [operator, left, right].
 llvm::json::Value toJSON(mlir::AffineExpr expr);
 
 } // namespace fuse

@@ -13,8 +13,8 @@ def EmitPTXPass : Pass<"fuse-emit-ptx", "::mlir::ModuleOp"> {
   let summary = "Write kernels as PTX, and launch plans as JSON";
   let description = [{
     Compiles every `gpu.module` that has a target, in this process and without
-    the CUDA toolkit, and writes the PTX text of all kernels to the file
-    `output`. With `plan`, writes the launch plans of all functions as JSON:
+    the CUDA toolkit. Writes the PTX text of all kernels to the file `output`.
+    With `plan`, writes the launch plans of all functions as JSON:
 
     ```json
     {"chip": "sm_90",
@@ -34,15 +34,15 @@ def EmitPTXPass : Pass<"fuse-emit-ptx", "::mlir::ModuleOp"> {
     `floordiv`, `ceildiv`) with two expressions. Symbol `s<i>` is the size of
     the argument and dimension in `symbols[i]`. Kernel arguments are `arg`,
     `workspace` (pointers), `size` (a 64-bit integer) or `value` with its
-    `type`. The rest is as `fuse-attach-launch-plan` says.
+    `type`. `fuse-attach-launch-plan` describes the rest.
 
-    A launch of a kernel that a user registered names its `module`, and
-    `shared_bytes` where it needs some; `modules` at the top has the code of
-    these, as text in `ptx` or in base 64 in `cubin`.
+    A launch of a registered kernel names its `module`, and `shared_bytes` if it
+    needs shared memory. `modules` at the top level contains the code of these
+    kernels, as text in `ptx` or in base 64 in `cubin`.
 
-    Fails when there is no kernel, when a `gpu.module` has not exactly one
-    target or that for an unknown chip, when a launch plan is malformed, and
-    when a file cannot be written.
+    The pass fails if there is no kernel, if a `gpu.module` does not have
+    exactly one target or has one for an unknown chip, if a launch plan is
+    malformed, or if a file cannot be written.
 
     After this pass every `gpu.module` is a `gpu.binary`.
 

@@ -15,9 +15,9 @@ class ModuleOp;
 
 namespace fuse {
 
-/// Writes the PTX of the kernels of `module` and the plan of each launch as
-/// one JSON object. The module is what the Hopper pipeline leaves: launches,
-/// and binaries that hold PTX.
+/// Writes the PTX of the kernels of `module` and the plan of each launch as one
+/// JSON object. The module is the output of the Hopper pipeline: launches, and
+/// binaries with PTX.
 llvm::LogicalResult translateToLaunchPlan(mlir::ModuleOp module,
                                           llvm::raw_ostream &os);
 

@@ -10,32 +10,34 @@
 include "mlir/Pass/PassBase.td"
 
 def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
-  let summary = "Write down launches so that a host needs no compiler";
+  let summary = "Record launches so that a host needs no compiler";
   let description = [{
     Attaches `fuse.launch_plan` to every function that launches kernels. The
-    plan says what a host has to do, with all sizes as affine maps of symbols:
+    plan describes the work of the host, with all sizes as affine maps of
+    symbols:
 
-    - `symbols`: pairs of argument and dimension, the sizes that the host
-      reads off the shapes of its arguments; `s0` is the first pair;
-    - `workspace`: the size in bytes of every intermediate buffer, to be
-      aligned to 256 bytes;
+    - `symbols`: pairs of argument and dimension. These are sizes that the host
+      reads from the shapes of its arguments; `s0` is the first pair;
+    - `workspace`: the size in bytes of every intermediate buffer. Buffers must
+      be aligned to 256 bytes;
     - `launches`: in order, the `kernel`, its `grid` (one map with three
-      results), `block`, and `args`. An argument is `"arg<i>"`, the address of
-      a buffer (or the value) that the function was called with; `"ws<i>"`, the
-      address of a workspace buffer; a map, a 64-bit integer; or a constant.
-      `shared` is the number of bytes of dynamic shared memory, if any.
+      results), `block`, and `args`. An argument is `"arg<i>"`, the address of a
+      buffer argument of the function, or its value if it is a scalar;
+      `"ws<i>"`, the address of a workspace buffer; a map, which is a 64-bit
+      integer; or a constant. `shared` is the number of bytes of dynamic shared
+      memory, if any.
 
-    Function arguments with `fuse.result` are results, written by the kernels.
-    A launch whose grid has a zero is skipped. Every launch comes after the
-    ones before it on the same stream.
+    Function arguments with `fuse.result` are results, which the kernels write.
+    A launch with a zero in its grid is skipped. All launches run in order on
+    one stream.
 
-    The pass fails on a size that is not an expression of sizes of arguments.
+    The pass fails if a size is not an expression of argument sizes.
 
-    After this pass the body of the function holds nothing that a host needs
-    and the plan lacks.
+    After this pass the plan has everything that a host needs; the body of the
+    function is no longer needed.
 
-    Example: `fuse-opt scale.mlir --convert-linalg-to-gpu
-    --fuse-attach-launch-plan` makes of a function that doubles `n` numbers
+    Example: for a function that doubles `n` numbers, `fuse-opt scale.mlir
+    --convert-linalg-to-gpu --fuse-attach-launch-plan` produces
 
     ```mlir
     func.func @scale(%x: memref<?xf32>, %y: memref<?xf32>) attributes {
@@ -56,7 +58,7 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
 }
 
 def ExpandMathPass : Pass<"fuse-expand-math"> {
-  let summary = "Replace functions of math by arithmetic";
+  let summary = "Replace math functions by arithmetic";
   let description = [{
     Replaces functions such as exp, tanh and erf by polynomials and rational
     functions in f32, so that no library (libdevice, libm) is needed at run
@@ -66,11 +68,11 @@ def ExpandMathPass : Pass<"fuse-expand-math"> {
     f32 values `x`, which use exp, erf and tanh, to an error of `3e-7 |x|`.
     1/sqrt is a division by the correctly rounded root.
 
-    Fails on functions that have no expansion.
+    The pass fails on functions without an expansion.
 
-    After this pass only functions remain that are one instruction or a short
-    exact sequence on every target: sqrt, fma, abs, rounding, copysign and bit
-    counts.
+    After this pass the only remaining math functions are one instruction or a
+    short exact sequence on every target: sqrt, fma, abs, rounding, copysign and
+    bit counts.
 
     Example: `math.rsqrt %x` becomes `1.0 / math.sqrt %x`.
   }];
@@ -98,11 +100,11 @@ def MergeElementwisePass : Pass<"fuse-merge-elementwise"> {
 
     A `linalg.fill` with several users is repeated for each of them.
 
-    After this pass elementwise chains are one op each.
+    After this pass every elementwise chain is one op.
 
-    Example: in `y = relu(x + b)`, two ops, the sum is merged into the
-    activation; in `z = relu(x) W` the activation, which no function of math
-    makes expensive, into the linear, and in `z = tanh(x) W` nothing.
+    Example: `y = relu(x + b)` is two ops, and the sum is merged into the
+    activation. In `z = relu(x) W`, the cheap activation is merged into the
+    linear. In `z = tanh(x) W`, nothing is merged, because tanh is expensive.
   }];
   let statistics = [
     Statistic<"numMerged", "ops-merged", "Producers merged into their user">
@@ -118,13 +120,13 @@ def ResultsToArgumentsPass
     : Pass<"fuse-results-to-arguments", "::mlir::ModuleOp"> {
   let summary = "Write the results of functions into their arguments";
   let description = [{
-    Gives every function one more argument per tensor result, a buffer that
-    the result is written into, and marks it with `fuse.result`. Sizes may be
-    dynamic: the caller knows them. Tensor arguments become read-only, so that
-    bufferization never writes into an input.
+    Adds one buffer argument with `fuse.result` to every function for each
+    tensor result, and writes the result into it. Its sizes may be dynamic,
+    because the caller knows them. Tensor arguments become read-only, so that
+    bufferization never writes to an input.
 
-    Fails on calls (inline them first), on functions with more than one block
-    and on results that are not ranked tensors.
+    The pass fails on calls (inline them first), on functions with more than one
+    block and on results that are not ranked tensors.
 
     After this pass functions with a body return nothing.
 

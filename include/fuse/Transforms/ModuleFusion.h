@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the passes on models do, for callers that have no pass manager.
+// Functions behind the passes on models, for callers without a pass manager.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,36 +25,36 @@ struct ModuleFusionCounts {
   llvm::StringSet<> sites;
 };
 
-/// Replaces the calls of chains that `patterns` select by fused calls, with
-/// one remark per site. Fails on a pattern that selects nothing, and when
-/// kernels want one parameter in two layouts.
+/// Replaces the calls of chains that `patterns` select by fused calls, with one
+/// remark per site. Fails if a pattern selects nothing, or if kernels require
+/// one parameter in two layouts.
 llvm::FailureOr<ModuleFusionCounts>
 fuseModules(ModelOp model, llvm::ArrayRef<std::string> patterns,
             const ModuleMatching &matching);
 
-/// The same for every model inside `root`. Fails when `matching` disables a
-/// site that no model has.
+/// Calls fuseModules for every model inside `root`. Fails if `matching`
+/// disables a site that does not exist in any model.
 llvm::FailureOr<ModuleFusionCounts>
 fuseAllModules(mlir::Operation *root, llvm::ArrayRef<std::string> patterns,
                const ModuleMatching &matching);
 
-/// The models that `files` hold, for `ModuleMatching::libraries`.
+/// The models in `files`, for `ModuleMatching::libraries`.
 llvm::SmallVector<ModelOp>
 getModels(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> files);
 
-/// Puts the forwards of the members of every fused call of a generated kernel,
-/// or those of which are wanted, into a function beside the model. Returns how
-/// many functions there are.
+/// Copies the forwards of the members of each fused call of a generated kernel
+/// into a function next to the model. With `isWanted`, only for calls that
+/// satisfy it. Returns the number of new functions.
 llvm::FailureOr<unsigned>
 inlineFusedCalls(ModelOp model,
                  llvm::function_ref<bool(FusedCallOp)> isWanted = nullptr);
 
-/// What `FUSE-N218` says of a fused call whose body is `function`: kernels have
-/// formed in it, and none is what the pattern asked for. Otherwise empty.
+/// The detail of refusal `FUSE-N218` for a fused call whose body is `function`:
+/// it contains kernels, but none of the requested family. Otherwise empty.
 std::string describeOtherFamily(FusedCallOp call, mlir::Operation *function);
 
-/// Replaces fused calls by the calls that they stand for. The functions with
-/// their bodies, which nothing needs any more, are added to `bodies`.
+/// Replaces fused calls by the calls of their members. Adds the functions with
+/// their bodies to `bodies`; they are no longer used.
 void unfuseCalls(llvm::ArrayRef<FusedCallOp> calls,
                  mlir::SymbolTableCollection &tables,
                  llvm::SetVector<mlir::Operation *> &bodies);

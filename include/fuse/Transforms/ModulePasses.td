@@ -14,22 +14,22 @@
 include "mlir/Pass/PassBase.td"
 
 def CheckContractsPass : Pass<"fuse-check-contracts"> {
-  let summary = "Fail when a demanded fusion is not there";
+  let summary = "Fail if a required fusion is missing";
   let description = [{
-    Models and functions can demand fusions:
+    Models and functions can require fusions:
 
     - `fuse.must_fuse = ["model.layers.*.mlp"]`: every module that a path glob
       matches is a member of a fused site. In a function, the paths are the
-      names in the locations of its ops. A glob that matches nothing breaks the
-      contract as well;
+      names in the locations of its ops. A glob without a match breaks the
+      contract, too;
     - `fuse.expect_sites = 36`: there are exactly 36 fused sites.
 
-    Fused calls count in a model, fused ops in a function. A fused call with an
-    inlined body counts when a kernel was formed in that body, so that the
-    place of this pass is after `fuse-form-kernels`.
+    The pass counts fused calls in a model and fused ops in a function. A fused
+    call with an inlined body counts only if a kernel was formed in that body.
+    The pass must therefore run after `fuse-form-kernels`.
 
-    After this pass the IR is what it was before; a broken contract was an
-    error that lists the sites that are not fused, with their reasons.
+    After this pass the IR is unchanged. A broken contract is an error that
+    lists the sites that are not fused, with the reasons.
 
     Example: `fuse.model @m class "M" attributes {fuse.expect_sites = 36} {...}`
   }];
@@ -43,24 +43,24 @@ def CheckContractsPass : Pass<"fuse-check-contracts"> {
 def FlattenModelsPass : Pass<"fuse-flatten-models"> {
   let summary = "Turn models into functions that can run";
   let description = [{
-    Makes one function of every model, with its name: the forward of the model
-    with the forwards of all modules that it calls, level by level. It takes
-    the arguments of the forward, then one argument per parameter, which
-    `fuse.parameter` names; parameters that are tied are one argument. Where a
-    fused call has a body, that body takes the place of its members, so that
-    what was fused stays fused; elsewhere a fused call is what it means, the
-    forwards of its members one after the other. The model and the bodies of
-    its sites are dropped.
+    Replaces every model by one function with its name. The function contains
+    the forward of the model with the forwards of all modules that it calls,
+    recursively. Its arguments are those of the forward, followed by one
+    argument per parameter with the attribute `fuse.parameter`. Tied parameters
+    are one argument. If a fused call has a body, the body replaces its members,
+    so that fused ops stay fused. Otherwise, a fused call becomes the forwards
+    of its members, one after the other. The model and the bodies of its sites
+    are erased.
 
-    With `sites`, the bodies stay and nothing is made of the model, which is
-    dropped: each site can then run by itself.
+    With `sites`, the model is erased without a function, and the bodies remain.
+    Each site can then run alone.
 
-    A model without a forward, a module that is declared only and a forward
-    with several blocks are errors, unless `sites` is given. So is a call of a
-    slot of the model that stays: lower slots before.
+    A model without a forward, a module that is only declared and a forward with
+    several blocks are errors, unless `sites` is given. A remaining call of a
+    slot of the model is an error, too; run `fuse-lower-slots` first.
 
-    After this pass there are no models. There is no way back: unfuse first
-    what should be unfused.
+    After this pass there are no models. The pass cannot be undone, so unfuse
+    sites first if needed.
 
     Example:
 
@@ -99,22 +99,22 @@ def FlattenModelsPass : Pass<"fuse-flatten-models"> {
 def InlineModulesPass : Pass<"fuse-inline-modules"> {
   let summary = "Put the forwards of fused members into one function";
   let description = [{
-    For every fused call of a generated kernel, makes a function beside the
-    model with copies of the members' forwards and of all forwards that those
-    call. The function is named after the site; it takes the arguments and
-    sides of the fused call, then one argument per parameter, which
-    `fuse.parameter` names. Every op is located by the path of its module, so
-    that kernels formed of it know their origins. Kernels that the model
-    declares have code of their own and are left alone.
+    For every fused call of a generated kernel, creates a function next to the
+    model. It contains copies of the members' forwards and of all forwards that
+    they call. The function is named after the site. Its arguments are the
+    arguments and sides of the fused call, followed by one argument per
+    parameter with the attribute `fuse.parameter`. The location of every op
+    names the path of its module, from which kernels read their origins. Kernels
+    that the model declares have their own code and do not change.
 
-    The function of a `group` has `fuse.group`, which makes `fuse-form-kernels`
-    form one group of everything in it.
+    The function of a `group` has the attribute `fuse.group`.
+    `fuse-form-kernels` then forms one group of all its ops.
 
     A member without a body and a forward with several blocks are errors.
 
-    After this pass every fused call of a generated kernel names its body, and
-    `fuse-form-kernels` makes fused ops in it. Members keep their forwards, and
-    `fuse-unfuse` drops the function.
+    After this pass every fused call of a generated kernel names its body, in
+    which `fuse-form-kernels` forms fused ops. Members keep their forwards, and
+    `fuse-unfuse` erases the function.
 
     Example:
 
@@ -145,11 +145,11 @@ def ListModulesPass : Pass<"fuse-list-modules"> {
   let summary = "Print the paths and classes of modules";
   let description = [{
     Prints one line per module of every model, `path : class`, in the order of
-    the module tree. With `paths`, only modules that one of the globs matches;
-    a glob that matches nothing is an error. docs/reference/path-globs.md has
-    the rules of globs.
+    the module tree. With `paths`, it prints only modules that one of the globs
+    matches. A glob without a match is an error. docs/reference/path-globs.md
+    describes globs.
 
-    After this pass the IR is what it was before.
+    After this pass the IR is unchanged.
 
     Example: `fuse-opt model.mlir --fuse-list-modules=paths=model.layers.*.mlp`
   }];
@@ -173,27 +173,33 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     - `@norm_mlp->gated_mlp`: the `fuse.fusion_pattern` of this name.
 
     Classes and paths are globs (docs/reference/path-globs.md). A kernel is a
-    family that `fuse-form-kernels` makes, `group` for a group of whatever the
-    members consist of, or a `fuse.kernel` of the model.
+    family of `fuse-form-kernels`, `group` for a group of any ops, or a
+    `fuse.kernel` of the model.
 
-    `libraries` are files of models that hold patterns and kernels only; they
-    count as declared in every model whose class matches theirs, a glob.
+    `libraries` are files of models that contain only patterns and kernels. They
+    apply to every model whose class matches the class of the library's model,
+    which is a glob.
 
-    A path that selects nothing, members that never share a parent, an unknown
-    kernel and a kernel that does not run on `target` are errors. Then every
-    parent of members is a site, and every call of a first member. In this
-    order a site needs: all members as children, with the right classes; calls
-    along which the results flow, each used by the next member only, unless
-    the kernel can return it; inputs from outside that exist before the first
-    call; no hooks and no tensor parallelism on a member or inside of it; and
-    members that are not part of another site. The first predicate that fails
-    is named in a remark of category `fuse` with its id, and recorded in the
-    attribute `fuse.refusals` of the model. A pattern all of whose sites are
-    refused is a warning, unless the user has switched one of them off.
+    A path without a match, members that never share a parent, an unknown kernel
+    and a kernel that does not run on `target` are errors. Otherwise, every
+    parent of members and every call of a first member is a site. The pass
+    checks these predicates of a site in order:
+
+    - all members are children, with the right classes;
+    - results flow along the calls, and only the next member uses them, unless
+      the kernel can return them;
+    - inputs from outside are defined before the first call;
+    - no member, and no module in it, has hooks or tensor parallelism;
+    - no member is part of another site.
+
+    A remark of category `fuse` names the first predicate that failed, with its
+    id. The attribute `fuse.refusals` of the model records it. A pattern with
+    only refused sites causes a warning, unless the user has disabled one of
+    them.
 
     After this pass the first call of each fused chain is a `fuse.fused_call`
     and the others are `fuse.identity_call` ops, which keep their interface.
-    Modules, parameters and forwards are untouched, and `fuse-unfuse` restores
+    Modules, parameters and forwards do not change, and `fuse-unfuse` restores
     the calls exactly.
 
     Example:
@@ -232,29 +238,30 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
 def PackWeightsPass : Pass<"fuse-pack-weights"> {
   let summary = "Store the weights of generated kernels in another layout";
   let description = [{
-    A layout is a name and a permutation of rows, of parameters that are given
-    by the position of their member in the chain and their name in it:
+    A layout is a name and a permutation of the rows of parameters. A parameter
+    is given by the position of its member in the chain and its name in this
+    member:
 
-    - `gate_up=concat(1:gate.weight,1:up.weight)`: the rows of one after those
-      of the other;
-    - `gate_up=interleave(1:gate.weight,1:up.weight,block=8)`: eight rows of
-      each in turn.
+    - `gate_up=concat(1:gate.weight,1:up.weight)`: the rows of one parameter
+      after those of the other;
+    - `gate_up=interleave(1:gate.weight,1:up.weight,block=8)`: alternating
+      blocks of eight rows of each parameter.
 
-    For every fused call of a generated kernel whose members have these
-    parameters, the recipe is recorded in `weights` of the call. Where the call
-    has a body, its function takes the stored weight in place of the
-    parameters and takes it apart with slices, which a kernel reads in place;
-    only blocks of several rows are sorted first.
+    The recipe is recorded in `weights` of every fused call of a generated
+    kernel whose members have these parameters. If the call has a body, the
+    stored weight replaces the parameters as an argument of its function. The
+    function splits it into slices, which a kernel reads in place. Only blocks
+    of several rows are reordered first.
 
-    Errors are a layout that fits no site, parameters whose shapes do not fit,
-    a parameter that is wanted in two layouts, and one that a module outside of
-    the site reads as well, be it by another name. `keep` in a layout, as in
-    `gate_up=concat(1:gate.weight,1:up.weight,keep)`, stores the parameters too,
-    which resolves the latter.
+    Errors are a layout that fits no site, parameters whose shapes do not fit, a
+    parameter that two layouts require, and a parameter that a module outside of
+    the site also reads, under any name. `keep` in a layout, as in
+    `gate_up=concat(1:gate.weight,1:up.weight,keep)`, also stores the
+    parameters, which avoids the last error.
 
-    After this pass the function of each such site takes packed weights, which
-    `fuse-weights pack` makes of a checkpoint. `fuse-unfuse` removes recipe and
-    function, and `fuse-weights unpack` restores the checkpoint.
+    After this pass the function of each such site has packed weights as
+    arguments. `fuse-weights pack` packs a checkpoint. `fuse-unfuse` removes the
+    recipe and the function, and `fuse-weights unpack` restores the checkpoint.
 
     Example: `%wg` and `%wu` of
 

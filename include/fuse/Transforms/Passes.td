@@ -48,13 +48,13 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
 def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
   let summary = "Write copies between strided buffers as structured ops";
   let description = [{
-    Replaces `memref.copy` by `linalg.generic` where one of the buffers is not
-    contiguous, as bufferization leaves for `tensor.insert_slice` and
-    `tensor.concat`. Upstream would lower these to calls of `memrefCopy`, a
+    Replaces `memref.copy` by `linalg.generic` if one of the buffers is not
+    contiguous. Bufferization creates such copies for `tensor.insert_slice` and
+    `tensor.concat`. Upstream would lower them to calls of `memrefCopy`, a
     function of its runtime library.
 
-    Declines copies between contiguous buffers, which become `memcpy`, and
-    buffers without a rank.
+    Does not change copies between contiguous buffers, which become `memcpy`, or
+    copies of unranked buffers.
 
     After this pass the lowering to LLVM calls no function for a copy between
     ranked buffers.
@@ -88,11 +88,11 @@ def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
 def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
   let summary = "Write reshapes to several dynamic sizes as casts";
   let description = [{
-    Replaces `memref.expand_shape` where a group has more than one dynamic size
-    by `memref.reinterpret_cast`, with the sizes that the op carries.
-    `expand-strided-metadata` cannot lower these.
+    Replaces `memref.expand_shape` by `memref.reinterpret_cast` if a group has
+    more than one dynamic size. The sizes are operands of the op.
+    `expand-strided-metadata` cannot lower these ops.
 
-    Declines buffers that are not row-major, and groups with at most one
+    Does not change buffers that are not row-major, or groups with at most one
     dynamic size, which upstream lowers.
 
     After this pass `expand-strided-metadata` lowers every `expand_shape` of a
@@ -126,20 +126,21 @@ def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
   let summary = "Write conversions of small floats in integer arithmetic";
   let description = [{
     Replaces `arith.extf` from and `arith.truncf` to f8E4M3FN, f8E5M2 and bf16
-    by integer ops, for targets without such an instruction or with one that
-    treats subnormal numbers differently. Works on scalars and vectors.
+    by integer ops. This is for targets that lack such an instruction or that
+    treat subnormal numbers differently. Supports scalars and vectors.
 
-    - `extf` is exact. 8-bit floats go through f16, which holds them all.
-    - `truncf` rounds to nearest even, subnormal results included, and keeps
-      the sign of zero. NaN stays NaN. As everywhere in `arith`, values beyond
-      the range become NaN in f8E4M3FN and infinity in f8E5M2 and bf16; the
-      quantizations of fuse limit values before they convert them.
+    - `extf` is exact. 8-bit floats are converted through f16, which represents
+      all of them.
+    - `truncf` rounds to nearest even, also for subnormal results, and keeps the
+      sign of zero. NaN stays NaN. As everywhere in `arith`, values beyond the
+      range become NaN in f8E4M3FN and infinity in f8E5M2 and bf16. The quantize
+      ops of fuse clamp values before they convert them.
 
-    Declines conversions from f64 to 8 bits, which would round twice by way of
-    f32, and `truncf` with a rounding mode other than to nearest even.
+    Does not change conversions from f64 to 8 bits, which would round twice
+    through f32, or `truncf` with another rounding mode than to nearest even.
 
-    After this pass the only ops on 8-bit floats are those that move and
-    bitcast them, so that lowering to LLVM can store them as i8.
+    After this pass the only ops on 8-bit floats move or bitcast them, so that
+    the lowering to LLVM can store them as i8.
 
     Example:
 
@@ -443,14 +444,14 @@ def PrepareEntryPointsPass
     : Pass<"fuse-prepare-entry-points", "::mlir::func::FuncOp"> {
   let summary = "Fix how public functions are called from outside";
   let description = [{
-    Public functions with a body get a C interface, and bufferization is told
-    that their tensors belong to the caller and are not to be written.
-    Attributes of the fuse dialect, as `fuse.parameter`, are removed from all
-    functions.
+    Public functions with a body get a C interface. Their tensor arguments are
+    marked as not writable for bufferization, because they belong to the caller.
+    Attributes of the fuse dialect, such as `fuse.parameter`, are removed from
+    all functions.
 
-    Declines private functions and declarations.
+    Does not change private functions or declarations otherwise.
 
-    After this pass lowering to LLVM makes `_mlir_ciface_<name>` for every
+    After this pass the lowering to LLVM creates `_mlir_ciface_<name>` for every
     public function, and no public function writes to its arguments.
 
     Example: `func.func @f(%x: tensor<4xf32> {fuse.parameter = "w"})` becomes
@@ -468,35 +469,37 @@ def PrepareEntryPointsPass
 def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let summary = "Choose a Hopper schedule for each fused op";
   let description = [{
-    Gives every `fuse.mlp`, `fuse.gated_mlp` and `fuse.norm_linear` that the
-    scheduled kernels can do a `tile.schedule`. For more than 256 tokens that is
-    a `#tile.prefill_schedule`, with the tiles and the split of the smallest
-    estimate. For up to 128 it is a `#tile.schedule`: of the splits of the last
-    product whose blocks are all resident, the one with the smallest time by a
-    roofline model (device memory, the busiest block, L2, and what meeting of
-    blocks costs). In between it is the faster one of both by their models.
-    `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
+    Sets `tile.schedule` on every `fuse.mlp`, `fuse.gated_mlp` and
+    `fuse.norm_linear` that the scheduled kernels support. For more than 256
+    tokens, it is a `#tile.prefill_schedule` with the tiles and the split of the
+    smallest estimated time. For up to 128 tokens, it is a `#tile.schedule`.
+    Among the splits of GEMM2 whose blocks are all resident, the pass selects
+    the one with the smallest time in a roofline model. The model has terms for
+    device memory, the busiest block, L2 and grid barriers. In between, the
+    faster one of both is selected by their models. `fuse.norm_quantize` and
+    `fuse.act_quantize` get a schedule of rows.
 
     With `dispatch`, an op with a dynamic number of tokens gets a
-    `#tile.dispatch` instead: one schedule for each of several ranges, which
-    cover all numbers up to `tokens`, or up to as many as 32 bits count elements
-    of. Ranges end at 8, 16, 32, 64 and 128 tokens, and at 192 and 256 where one
-    launch is faster there; behind, where another
+    `#tile.dispatch` instead: one schedule for each of several ranges. The
+    ranges cover all numbers up to `tokens`, or up to the largest number whose
+    elements 32 bits can count. Ranges end at 8, 16, 32, 64 and 128 tokens, and
+    at 192 and 256 if one launch is faster there. Later ranges end where another
     prefill schedule is expected to be faster by more than a few percent.
 
-    A schedule that an op already has is left alone. `table` names a file of
-    `fuse-tune` with measured schedules, which are taken before those of the
-    model: rows `{"family": "gated_mlp", "widths": [2048, 16384, 2048],
+    An existing schedule of an op does not change. `table` names a file of
+    `fuse-tune` with measured schedules, which take precedence over those of the
+    model. Its rows are `{"family": "gated_mlp", "widths": [2048, 16384, 2048],
     "element": "f8E4M3FN", "tokens": 56, "relaxed": false, "schedule":
-    "#tile.schedule<...>"}`, widths of the input, the hidden layer where there
-    is one, and the outputs. A table of another compiler, chip or number of
-    multiprocessors is an error; a schedule that does not fit its op is left
-    out, with a remark.
+    "#tile.schedule<...>"}`. The widths are those of the input, of the hidden
+    layer if there is one, and of the outputs. A table of another compiler, chip
+    or number of multiprocessors is an error. A schedule that does not fit its
+    op is ignored, with a remark.
 
-    The pass declines ops that the kernel cannot do, and says why in a remark
-    of category `codegen`: other families, element types other than bf16 and
-    static f8E4M3FN, scales per channel, widths that are not multiples of 16,
-    more than 16384 tokens. They stay for the portable path.
+    An op that the kernels do not support gets no schedule, and a remark of
+    category `codegen` states the reason. Such ops have other families, element
+    types other than bf16 and static f8E4M3FN, scales per channel, widths that
+    are not multiples of 16, or more than 16384 tokens. The portable path lowers
+    them.
 
     After this pass an op has a schedule or a remark.
 
@@ -568,19 +571,19 @@ def UnfusePass : Pass<"fuse-unfuse"> {
 def VectorizeReductionsPass : Pass<"fuse-vectorize-reductions"> {
   let summary = "Block and vectorize sums along a contiguous dimension";
   let description = [{
-    Replaces `linalg.generic` ops on buffers that sum along their last
-    dimension, as `convert-fuse-to-linalg` makes them for linears and norms, by
-    loops over blocks of `rows` times `columns` results. Every result has
-    `lanes` partial sums in one vector; term `k` belongs to lane `k mod lanes`,
-    and a tree adds the lanes at the end. Blocks share the vectors they load
-    and whatever is computed from them.
+    Replaces `linalg.generic` ops on buffers that sum along their last dimension
+    by loops over blocks of `rows` times `columns` results.
+    `convert-fuse-to-linalg` creates such ops for linears and norms. Every
+    result has `lanes` partial sums in one vector. Term `k` belongs to lane `k
+    mod lanes`, and a tree adds the lanes at the end. The results of a block
+    share the vectors that they load and the values computed from them.
 
-    The order of a sum depends on `lanes` only: not on the block that a result
-    falls into, nor on the number of rows, nor on the vectors of the target.
+    The order of a sum depends only on `lanes`. It does not depend on the block
+    of the result, the number of rows or the vector width of the target.
 
-    Declines reductions over a dynamic or several dimensions, over operands
-    that are not contiguous along it, and those whose body does anything but
-    add a term; they remain for `convert-linalg-to-loops`.
+    Does not change reductions over a dynamic dimension or several dimensions,
+    over operands that are not contiguous along it, or with a body that does
+    more than add a term. They remain for `convert-linalg-to-loops`.
 
     After this pass no matrix product or norm statistic of a fuse op remains a
     `linalg.generic`.

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the passes of the same names do, for callers that have no pass manager.
+// Functions behind the passes of the same names, for callers without a pass
+// manager.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +22,19 @@
 
 namespace fuse {
 
-/// What to form, as in the options of `fuse-form-kernels`.
+/// The options of `fuse-form-kernels`.
 struct KernelFormation {
-  /// Mnemonics of the families to form; all when empty.
+  /// Mnemonics of the families to form; all if empty.
   std::vector<std::string> families;
   /// `exact` or `relaxed`.
   std::string rounding = "exact";
-  /// Ids of sites that are left alone.
+  /// Ids of sites to skip.
   std::vector<std::string> disable;
-  /// Takes what would be a remark on a refused site.
+  /// Called for each refused site, instead of a remark.
   std::function<void(llvm::StringRef site, const Refusal &, mlir::Location,
                      mlir::Operation *op)>
       onRefusal = nullptr;
-  /// Takes what would be a remark on a fused site.
+  /// Called for each fused site, instead of a remark.
   std::function<void(llvm::StringRef site, FusedOpInterface kernel)> onFused =
       nullptr;
 };
@@ -43,8 +44,8 @@ struct KernelFormationCounts {
   unsigned refused = 0;
 };
 
-/// Replaces chains of layer ops in `function` by fused ops, with one remark
-/// per site. Fails on options that name something unknown.
+/// Replaces chains of layer ops in `function` by fused ops, with one remark per
+/// site. Fails if an option has an unknown value.
 llvm::FailureOr<KernelFormationCounts>
 formKernels(mlir::FunctionOpInterface function,
             const KernelFormation &formation);
@@ -54,15 +55,15 @@ struct UnfuseCounts {
   unsigned displaced = 0;
 };
 
-/// Replaces the fused ops inside `root` by their chains, and fused calls by the
-/// calls of their members: those whose site is in `sites` or that have a member
-/// whose path one of `paths` matches, all when both are empty. Fails when a
-/// site or a path selects nothing.
+/// Replaces fused ops inside `root` by their chains, and fused calls by the
+/// calls of their members. Selects sites in `sites` and sites with a member
+/// that a glob in `paths` matches; all if both are empty. Fails if a site or a
+/// path selects nothing.
 llvm::FailureOr<UnfuseCounts> unfuse(mlir::Operation *root,
                                      llvm::ArrayRef<std::string> sites,
                                      llvm::ArrayRef<std::string> paths = {});
 
-/// Patterns that write conversions of 8-bit floats, bf16 or both in integer
+/// Adds patterns that write conversions of 8-bit floats or bf16 as integer
 /// arithmetic.
 void populateExpandSmallFloatsPatterns(mlir::RewritePatternSet &patterns,
                                        bool f8, bool bf16);

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A function of fused ops, norms, linears and elementwise ops gets a kernel in
-// a module of its own, and a plan that says how a host calls it. The ops stay:
-// portable code of them is there for launches that have no packed weights, and
-// it is what kernels are checked with.
+// a separate module, and a plan of how the host calls it. The ops remain.
+// Launches without packed weights run their portable code, and kernels are
+// checked against it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// The first fused op of a function, where its remarks belong.
+/// The first fused op of a function; remarks are emitted at its location.
 static Operation *getFusedOp(func::FuncOp function) {
   Operation *found = nullptr;
   function.walk([&](FusedOpInterface op) {
@@ -56,7 +56,7 @@ struct ConvertFuseToCPUPass
     ModuleOp kernels;
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      // A plan that another pass wrote is not trusted.
+      // Ignore a plan that did not come from this pass.
       function->removeAttr(kCPUPlanAttrName);
       if (Operation *op = getFusedOp(function))
         convert(function, op, kernels);

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gathers are `tensor.extract` in the body of a structured op. Each index is
-// brought into bounds first, whatever the operands hold, and what was read out
-// of place is not used.
+// Gathers are `tensor.extract` ops in the body of a structured op. Each index
+// is first brought into bounds, for any values of the operands. Elements that
+// were read at a replaced index are not used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +30,14 @@ using mlir::utils::IteratorType;
 // Structured ops of any rank
 //===----------------------------------------------------------------------===//
 
-/// An operand and the loops that it varies along, in the order of its
-/// dimensions.
+/// An operand and the loop of each of its dimensions.
 struct LoopInput {
   Value value;
   SmallVector<unsigned> loops;
 };
 
-/// An output: its element type, its loops, and the value that a reduction
-/// starts from.
+/// An output: its element type, its loops, and the initial value of a
+/// reduction.
 struct LoopOutput {
   Type element;
   SmallVector<unsigned> loops;
@@ -48,8 +47,8 @@ struct LoopOutput {
 using LoopBody =
     function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
-/// One `linalg.generic` over loops of the given sizes. Loops that no output
-/// varies along are reductions.
+/// Builds one `linalg.generic` over loops of the given sizes. A loop along
+/// which no output varies is a reduction.
 static SmallVector<Value> loopNest(ImplicitLocOpBuilder &b,
                                    ArrayRef<OpFoldResult> sizes,
                                    ArrayRef<LoopInput> inputs,
@@ -105,7 +104,8 @@ static Value select(ImplicitLocOpBuilder &b, Value condition, Value yes,
   return arith::SelectOp::create(b, condition, yes, no);
 }
 
-/// The value with the sizes that are static in `type` or in `shape`.
+/// Casts `value` so that sizes that are static in its type or in `shape` are
+/// static.
 static Value refine(ImplicitLocOpBuilder &b, Value value,
                     ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -117,7 +117,7 @@ static Value refine(ImplicitLocOpBuilder &b, Value value,
   return refined == type ? value : tensor::CastOp::create(b, refined, value);
 }
 
-/// The type that a product of the two has in a framework.
+/// The type of a product of these types in PyTorch.
 static Type promote(Type lhs, Type rhs) {
   return lhs == rhs ? lhs : Float32Type::get(lhs.getContext());
 }
@@ -149,7 +149,7 @@ struct LowerRotary : OpRewritePattern<RotaryOp> {
     return success();
   }
 
-  /// One element of the result; `own` is the element of `x` in its place.
+  /// One element of the result; `own` is the element of `x` at the same index.
   static Value turn(ImplicitLocOpBuilder &b, RotaryOp op, Value x, Value own) {
     RankedTensorType type = op.getCos().getType();
     int64_t turned = type.getShape().back(), last = type.getRank();
@@ -175,7 +175,7 @@ struct LowerRotary : OpRewritePattern<RotaryOp> {
     for (int64_t loop = 0; loop < last; ++loop)
       if (loop != static_cast<int64_t>(op.getHeads()))
         position.push_back(ivs[loop]);
-    // A size of 1 is shared by all indices of `x`, unless that has it too.
+    // Size 1 is broadcast over the indices of `x`.
     for (auto [dim, index] : llvm::enumerate(position))
       index = getSharedIndex(b, op, dim, index);
     position.push_back(angle);
@@ -196,7 +196,7 @@ struct LowerRotary : OpRewritePattern<RotaryOp> {
     return roundTo(b, sum, op.getY().getType().getElementType());
   }
 
-  /// `index` of dimension `dim` of cos and sin, or 0 where its size is 1.
+  /// Returns `index` of dimension `dim` of cos and sin, or 0 if the size is 1.
   static Value getSharedIndex(ImplicitLocOpBuilder &b, RotaryOp op, int64_t dim,
                               Value index) {
     bool isOne = op.getCos().getType().getDimSize(dim) == 1 ||
@@ -236,7 +236,7 @@ struct LowerCrossEntropy : OpRewritePattern<CrossEntropyOp> {
         b, b.getIntegerAttr(type, op.getIgnoreIndex()));
   }
 
-  /// The label of the next position of each row.
+  /// For each row, the label of the next position.
   static Value shift(ImplicitLocOpBuilder &b, CrossEntropyOp op, Value labels,
                      Value length, OpFoldResult rows) {
     Type type = getElementTypeOrSelf(labels.getType());
@@ -255,8 +255,8 @@ struct LowerCrossEntropy : OpRewritePattern<CrossEntropyOp> {
         })[0];
   }
 
-  /// The loss of each row, 0 where it does not count. Two passes over the
-  /// logits: the maximum, then the sum and the logit of the label.
+  /// The loss of each row; 0 for an ignored row. Makes two passes over the
+  /// logits: one for the maximum, one for the sum and the logit of the label.
   static Value getLosses(ImplicitLocOpBuilder &b, CrossEntropyOp op,
                          Value logits, Value labels,
                          ArrayRef<OpFoldResult> sizes) {
@@ -304,7 +304,7 @@ struct LowerCrossEntropy : OpRewritePattern<CrossEntropyOp> {
         })[0];
   }
 
-  /// The losses of all rows as one number.
+  /// Reduces the losses of all rows to one number.
   static Value reduce(ImplicitLocOpBuilder &b, CrossEntropyOp op, Value losses,
                       Value labels, OpFoldResult rows) {
     Type f32 = b.getF32Type(), i64 = b.getI64Type();
@@ -342,7 +342,7 @@ struct LowerMoEExperts : OpRewritePattern<MoEExpertsOp> {
     RankedTensorType type = op.getY().getType();
     Type f32 = b.getF32Type(), element = op.getX().getType().getElementType();
     TypedAttr zero = b.getF32FloatAttr(0.0f);
-    // All operands with a row per token know how many there are.
+    // Any operand with one row per token may have a static number of tokens.
     SmallVector<int64_t> tokens = {ShapedType::kDynamic};
     for (Type other : {op.getX().getType(), op.getIndex().getType(),
                        op.getWeights().getType(), type})
@@ -435,7 +435,7 @@ struct LowerMoEExperts : OpRewritePattern<MoEExpertsOp> {
     return success();
   }
 
-  /// The expert to read, and whether it is the one that `index` names.
+  /// The index of the expert to read, and whether it is the expert of `index`.
   static std::pair<Value, Value> getExpert(ImplicitLocOpBuilder &b,
                                            MoEExpertsOp op, Value index) {
     int64_t experts = op.getDown().getType().getDimSize(0);

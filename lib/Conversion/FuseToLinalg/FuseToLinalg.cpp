@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fused ops are replaced by their decomposition, so that only layer ops have
-// to be lowered. Each layer becomes one to four structured ops on rank-2
-// tensors: f32 inside, one rounding at the end.
+// Fused ops are replaced by their decomposition, so only layer ops need
+// patterns. Each layer becomes one to four structured ops on rank-2 tensors.
+// They compute in f32 and round once at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ static float toF32(FloatAttr attr) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// Bytes of a constant that may become part of code; LLVM holds it element by
-/// element. More is data, which has to be an argument.
+/// Maximum size in bytes of a constant in code, because LLVM stores it element
+/// by element. A larger one must be an argument.
 static constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
 
 static LogicalResult checkConstants(Operation *root) {
@@ -63,7 +63,7 @@ static LogicalResult checkConstants(Operation *root) {
   return failure(result.wasInterrupted());
 }
 
-/// A builder for a layer whose operands and results all have one shape.
+/// Creates a builder for a layer whose operands and results have one shape.
 template <typename... Types>
 static LayerBuilder getRowBuilder(PatternRewriter &rewriter, Operation *op,
                                   RankedTensorType type, Types... types) {
@@ -72,15 +72,15 @@ static LayerBuilder getRowBuilder(PatternRewriter &rewriter, Operation *op,
                       type.getRank() - 1);
 }
 
-/// How the scales that a dynamic quantize op measured are read.
+/// How an elementwise op reads the scales of a dynamic quantize op.
 static Access getScaleAccess(Value scale) {
   auto type = cast<RankedTensorType>(scale.getType());
   return type.getRank() == 1 && type.getDimSize(0) == 1 ? Access::Single
                                                         : Access::PerRow;
 }
 
-/// A builder for a quantize or dequantize op, and its inputs. A scale per
-/// index of dimension 0 makes that dimension the rows.
+/// Creates a builder for a quantize or dequantize op, and its inputs. With one
+/// scale per index of dimension 0, that dimension is the rows.
 template <typename OpTy>
 static LayerBuilder getScaleBuilder(PatternRewriter &rewriter, OpTy op,
                                     RankedTensorType from, RankedTensorType to,
@@ -136,7 +136,7 @@ struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
     return success();
   }
 
-  /// Body that computes `1 / sqrt(sum / features + eps)`.
+  /// A body that computes `1 / sqrt(sum / features + eps)`.
   static std::function<Value(ImplicitLocOpBuilder &, ValueRange)>
   getReciprocalRoot(int64_t features, float eps) {
     return [=](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
@@ -166,8 +166,8 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
     auto center = [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
       return arith::SubFOp::create(b, widen(b, args[0]), args[1]);
     };
-    // The second pass over the row avoids the cancellation of
-    // mean(x^2) - mean(x)^2.
+    // A second pass over the row avoids the cancellation of mean(x^2) -
+    // mean(x)^2.
     Value squares =
         b.sumOfRows({{x}, {mean, Access::PerRow}},
                     [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
@@ -201,7 +201,7 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
   LogicalResult matchAndRewrite(LinearOp op,
                                 PatternRewriter &rewriter) const override {
     RankedTensorType xType = op.getX().getType(), type = op.getY().getType();
-    // The two tensors agree in all but the last size.
+    // The two tensors have equal sizes except for the last one.
     SmallVector<int64_t> xShape(xType.getShape());
     xShape.back() = type.getShape().back();
     LayerBuilder b(rewriter, op.getLoc(), {type.getShape(), xShape},
@@ -269,7 +269,7 @@ struct LowerActivation : OpRewritePattern<ActivationOp> {
   }
 };
 
-/// An elementwise op with two operands, computed by `ArithOp` in f32.
+/// Lowers an elementwise op with two operands to `ArithOp` in f32.
 template <typename LayerOp, typename ArithOp>
 struct LowerBinary : OpRewritePattern<LayerOp> {
   using OpRewritePattern<LayerOp>::OpRewritePattern;
@@ -332,7 +332,7 @@ struct LowerDynamicQuantize : OpRewritePattern<DynamicQuantizeOp> {
     Type stored = type.getElementType();
     LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
     Value x = b.flatten(op.getX());
-    // A maximum that propagates NaN does not depend on the order.
+    // A maximum that propagates NaN does not depend on the order of its terms.
     Value amax = b.sumOfRows(
         {{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
           Value magnitude = math::AbsFOp::create(b, widen(b, args[0]));
@@ -363,7 +363,7 @@ struct LowerDynamicQuantize : OpRewritePattern<DynamicQuantizeOp> {
     return success();
   }
 
-  /// The stored value that the largest magnitude is mapped to.
+  /// The stored value to which the largest magnitude is mapped.
   static float getLargestAim(Type stored) {
     if (stored.isInteger())
       return 127.0f;
@@ -410,12 +410,12 @@ struct ConvertFuseToLinalgPass
     auto isFused = [&](FusedOpInterface op) {
       return WalkResult(failure(op != getOperation()));
     };
-    // A group may hold fused ops itself.
+    // A group may contain fused ops.
     ReplacementCounter decomposed(numDecomposed);
     while (getOperation()->walk(isFused).wasInterrupted())
       walkAndApplyPatterns(getOperation(), frozen, &decomposed);
-    // One walk in program order, because a layer reads its sizes off the
-    // reshapes that the layer before it was lowered to.
+    // One walk in program order, because a layer reads its sizes from the
+    // reshapes of the layer before it.
     ReplacementCounter lowered(numLowered);
     walkAndApplyPatterns(getOperation(), std::move(layers), &lowered);
   }

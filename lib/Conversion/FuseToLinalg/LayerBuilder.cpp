@@ -1,4 +1,4 @@
-//===- LayerBuilder.cpp - Builds the linalg ops of one layer --------------===//
+//===- LayerBuilder.cpp - Build the linalg ops of one layer ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,8 @@ using mlir::utils::IteratorType;
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// The product of some sizes, dynamic if one of them is and none is 0.
+/// The product of `sizes`. It is 0 if one size is 0, and otherwise dynamic if
+/// one size is dynamic.
 static int64_t collapseSizes(ArrayRef<int64_t> sizes) {
   if (llvm::is_contained(sizes, 0))
     return 0;
@@ -31,9 +32,9 @@ static int64_t collapseSizes(ArrayRef<int64_t> sizes) {
   return product;
 }
 
-/// Whether a tensor has no elements although one of its sizes is not known.
-/// Reshapes of such tensors verify, but those of the buffers that upstream
-/// makes of them do not; there is nothing to reshape in them anyway.
+/// Whether a tensor has no elements, but also a dynamic size. Reshapes of such
+/// tensors verify, but not the reshapes of buffers to which upstream lowers
+/// them. Such a tensor needs no reshape.
 static bool isEmptyAndDynamic(ArrayRef<int64_t> sizes) {
   return llvm::is_contained(sizes, 0) && ShapedType::isDynamicShape(sizes);
 }
@@ -49,8 +50,8 @@ static SmallVector<ReassociationIndices> getReassociation(unsigned rank,
   return groups;
 }
 
-/// A size of a tensor. Those of a layer's result are known from how it was
-/// expanded; asking for them again would keep the expanded tensor alive.
+/// A size of a tensor. For the result of a layer, it is read from the op that
+/// expanded it. A `tensor.dim` would keep the expanded tensor alive.
 static OpFoldResult getSize(OpBuilder &builder, Location loc, Value tensor,
                             unsigned index) {
   if (auto castOp = tensor.getDefiningOp<tensor::CastOp>())
@@ -64,7 +65,8 @@ LayerBuilder::LayerBuilder(OpBuilder &builder, Location loc,
                            ArrayRef<ArrayRef<int64_t>> shapes,
                            unsigned numRowDims)
     : ImplicitLocOpBuilder(loc, builder), numRowDims(numRowDims) {
-  // The verifiers let a size be dynamic in one place and static in another.
+  // The verifiers accept a size that is dynamic in one type and static in
+  // another.
   shape.assign(shapes.front().begin(), shapes.front().end());
   for (ArrayRef<int64_t> other : shapes.drop_front())
     for (auto [size, otherSize] : llvm::zip_equal(shape, other))
@@ -111,8 +113,8 @@ Value LayerBuilder::restore(Value rows, RankedTensorType type) {
         mixed.push_back(getIndexAttr(size));
         continue;
       }
-      // A dynamic size is an operand even where it is known: with a number in
-      // its place the op verifies, but upstream patterns crash on it.
+      // A dynamic size of the type is always an operand, even if it is known.
+      // The op verifies with a static size, but upstream patterns crash on it.
       mixed.push_back(getValueOrCreateConstantIndexOp(
           *this, getLoc(), getSize(*this, getLoc(), anchor, index)));
     }

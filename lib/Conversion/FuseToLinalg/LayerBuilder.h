@@ -1,4 +1,4 @@
-//===- LayerBuilder.h - Builds the linalg ops of one layer ------*- C++ -*-===//
+//===- LayerBuilder.h - Build the linalg ops of one layer -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,8 @@
 
 namespace fuse {
 
-/// Where an operand of a rank-2 op is read: at (row, column), along one of the
-/// two dimensions only, or always at its single entry.
+/// How a rank-2 op reads an operand: at (row, column), along only one of these
+/// dimensions, or always its single element.
 enum class Access { Full, PerRow, PerColumn, Single };
 
 struct LayerInput {
@@ -29,33 +29,35 @@ using BodyFn = llvm::function_ref<mlir::Value(mlir::ImplicitLocOpBuilder &,
 /// Builds the ops of one layer on rank-2 views of its tensors.
 class LayerBuilder : public mlir::ImplicitLocOpBuilder {
 public:
-  /// The layer works on tensors of the common shape of `types`, of which the
-  /// first `numRowDims` dimensions are rows and the others columns.
+  /// `shapes` are the shapes of the layer's tensors; they must be compatible.
+  /// The first `numRowDims` dimensions are rows and the others columns.
   LayerBuilder(mlir::OpBuilder &builder, mlir::Location loc,
                llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
                unsigned numRowDims);
 
-  /// The rank-2 view of an operand of the layer. Its trailing size may differ
-  /// from that of the layer, as with a linear's operand.
+  /// The rank-2 view of an operand. Its last size may differ from that of the
+  /// layer, as for the operand of a linear.
   mlir::Value flatten(mlir::Value operand);
-  /// The value with the shape and the type of a result of the layer.
+  /// Gives `rows` the shape and the type of a result of the layer.
   mlir::Value restore(mlir::Value rows, mlir::RankedTensorType type);
 
-  /// The same for a tensor with one entry per row, which has the shape of the
-  /// layer but for its last dimension. One with a single entry stays as it is.
+  /// The same for a tensor with one entry per row, whose shape is that of the
+  /// layer without the last dimension. A tensor with a single entry does not
+  /// change.
   mlir::Value flattenPerToken(mlir::Value operand);
   mlir::Value restorePerToken(mlir::Value vector, mlir::RankedTensorType type);
 
-  /// One elementwise op with the shape of the first input, which is `Full`.
+  /// Builds an elementwise op with the shape of the first input, which is
+  /// `Full`.
   mlir::Value elementwise(mlir::Type element, llvm::ArrayRef<LayerInput> inputs,
                           BodyFn body);
-  /// One elementwise op on a vector.
+  /// Builds an elementwise op on a vector.
   mlir::Value elementwiseOnRows(mlir::Value vector, BodyFn body);
-  /// Sum over the columns in f32. The last argument of the body is the sum so
-  /// far.
+  /// Builds a sum over the columns in f32. The last argument of the body is the
+  /// partial sum.
   mlir::Value sumOfRows(llvm::ArrayRef<LayerInput> inputs, BodyFn body);
-  /// One value from all of a vector in f32. The last argument of the body is
-  /// the value so far, 0 at first.
+  /// Builds a reduction of a vector to one f32 value. The last argument of the
+  /// body is the partial result, initially 0.
   mlir::Value reduceVector(mlir::Value vector, BodyFn body);
   /// `sum_k x[m, k] * weight[n, k]` in f32 or i32.
   mlir::Value product(mlir::Value x, mlir::Value weight);
@@ -72,7 +74,7 @@ private:
 
   llvm::SmallVector<int64_t> shape;
   unsigned numRowDims;
-  /// An operand of the layer, from which dynamic sizes are taken.
+  /// The first operand of the layer, from which dynamic sizes are read.
   mlir::Value anchor;
 };
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Every fused op with a schedule becomes launches of kernels in one gpu.module.
-// Kernels are built whole and then compared with those that are there already,
-// so that layers of one size share one, and ranges of the number of tokens that
-// come out the same do, too.
+// Each kernel is built completely and then compared with the existing ones.
+// Layers of one size therefore share a kernel, and so do token ranges with
+// equal kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using namespace tile;
 
 #define DEBUG_TYPE "convert-fuse-to-tile"
 
-/// Kernels of one module are the same when only their names differ.
+/// Whether two kernels of one module differ only in their names.
 static bool isSameKernel(tile::KernelOp lhs, tile::KernelOp rhs) {
   return lhs.getFunctionType() == rhs.getFunctionType() &&
          lhs.getBlocks() == rhs.getBlocks() &&
@@ -71,7 +71,7 @@ struct ConvertFuseToTilePass
     return success();
   }
 
-  /// The last of the launches of these kernels, which has the results.
+  /// Builds one launch per kernel. Returns the last one, which has the results.
   LaunchOp buildLaunches(Operation *op, ArrayRef<PlannedKernel> kernels,
                          OpBuilder &builder) {
     gpu::GPUModuleOp module = getModule();
@@ -167,7 +167,7 @@ struct ConvertFuseToTilePass
     return buildLaunches(op, kernel, builder).getOperation();
   }
 
-  /// The kernel that does the same as `kernel`, which is erased then.
+  /// Returns an equal kernel and erases `kernel`, or returns `kernel`.
   tile::KernelOp share(tile::KernelOp kernel, gpu::GPUModuleOp module) {
     for (auto other : module.getOps<tile::KernelOp>())
       if (other != kernel && isSameKernel(other, kernel)) {
@@ -178,7 +178,7 @@ struct ConvertFuseToTilePass
     return kernel;
   }
 
-  /// The gpu.module of this pass, made when the first kernel needs it.
+  /// The gpu.module of this pass, created for the first kernel.
   gpu::GPUModuleOp getModule() {
     if (gpuModule)
       return gpuModule;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's own conversion calls libdevice even for functions that are one
-// instruction, such as sqrt and fma, and refuses the LLVM intrinsics for them.
-// This one prefers the intrinsics and leaves nothing that needs a library.
+// The upstream conversion calls libdevice even for functions that are one
+// instruction, such as sqrt and fma. It fails on the LLVM intrinsics for them.
+// This conversion uses the intrinsics and leaves no call of a library.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,8 +23,8 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-// Full unrolling comes before the combining of instructions, which folds the
-// addresses and bounds of the copies. The assembler of PTX does the rest.
+// Full unrolling precedes instcombine, which folds the addresses and bounds of
+// the unrolled copies. ptxas does further optimizations.
 static constexpr StringLiteral kPasses =
     "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,"
     "loop-mssa(loop-rotate,licm),loop(indvars,loop-unroll-full),"
@@ -33,8 +33,8 @@ static constexpr StringLiteral kPasses =
 
 namespace {
 
-/// MLIR's way from a module with an `#nvvm.target` to code, with other passes
-/// of LLVM on it.
+/// Upstream's serializer for a module with an `#nvvm.target`, with other LLVM
+/// passes.
 class PTXSerializer : public NVVM::SerializeGPUModuleBase {
 public:
   using SerializeGPUModuleBase::SerializeGPUModuleBase;
@@ -85,7 +85,7 @@ static FailureOr<NVVM::NVVMTargetAttr> getTarget(gpu::GPUModuleOp kernels) {
     return kernels.emitOpError("expected a target of type #nvvm.target, but "
                                "got ")
            << targets[0];
-  // LLVM would warn and compile for another chip.
+  // LLVM would only warn and compile for another chip.
   auto reportError = [&](const Twine &message) {
     return LogicalResult(kernels.emitOpError("is for an ") << message);
   };

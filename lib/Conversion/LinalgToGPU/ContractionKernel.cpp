@@ -4,15 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A contraction has one reduction loop k and two parallel loops, m and n, that
-// no input which varies along k names together. A block computes a tile of m
-// and n; other parallel loops are batches.
+// A contraction has one reduction loop k and two parallel loops, m and n. No
+// input that varies along k varies along both m and n. A block computes a tile
+// of m and n; other parallel loops are batches.
 //
-// The body may be anything. What it computes without n (casts, a norm that was
-// merged into it) is computed once per element of an m-k tile and staged in
-// workgroup memory, what it computes without m likewise for n-k tiles, and the
-// rest runs in registers for each point, in the order of k. The last step of k
-// is shorter instead of masked, so nothing depends on zero being neutral.
+// The body is arbitrary. Its values that do not vary along n (casts, a merged
+// norm) are computed once per element of an m-k tile and stored in workgroup
+// memory. Values that do not vary along m are stored likewise in n-k tiles. All
+// other values are computed in registers for each point, in the order of k. The
+// last step of k is shorter instead of masked, so zero need not be a neutral
+// element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,17 +30,18 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Threads are a square; each owns a square of points that are kThreads apart,
-/// so that neighboring threads touch neighboring words.
+/// Threads of a block along m and along n. Each thread computes kPerThread
+/// squared points that are kThreads apart, so that neighboring threads access
+/// neighboring words.
 static constexpr int64_t kThreads = 16;
 static constexpr int64_t kPerThread = 4;
 static constexpr int64_t kTile = kThreads * kPerThread;
 static constexpr int64_t kStep = 16;
 static constexpr int64_t kNumThreads = kThreads * kThreads;
-/// Rows of a staged tile are longer than the tile, so that the threads that
-/// write a column hit different banks.
+/// Padding of the rows of a staged tile, in elements, so that threads that
+/// write a column access different banks.
 static constexpr int64_t kPadding = 4;
-/// What every chip grants a kernel without asking, in bytes.
+/// Bytes of workgroup memory that every chip provides without opt-in.
 static constexpr int64_t kMaxWorkgroup = 48 * 1024;
 
 namespace {
@@ -48,9 +50,9 @@ namespace {
 struct Contraction {
   unsigned m, n, k;
   SmallVector<unsigned> batches;
-  /// Values computed per element of an m-k or n-k tile that inner ops use.
+  /// Values computed per element of an m-k or n-k tile, and used by inner ops.
   SmallVector<Value> staged[2];
-  /// Ops that run for every point.
+  /// Ops that are executed for every point.
   SmallVector<Operation *> inner;
   /// Inputs that vary along both m and n.
   SmallVector<OpOperand *> innerInputs;
@@ -70,7 +72,8 @@ private:
   SmallVector<Value> computeStep(Value kk, Value step, ValueRange carried);
   Value loadInner(OpOperand &input, ArrayRef<Value> ivs);
   SmallVector<Value> getPoint(unsigned i, unsigned j);
-  /// Runs `then` where the point lies inside of the loops.
+  /// Executes `then` if the point is inside of the loops; otherwise yields
+  /// zeros.
   SmallVector<Value> guard(ArrayRef<Value> ivs, TypeRange types,
                            function_ref<SmallVector<Value>()> then);
 
@@ -80,7 +83,8 @@ private:
   ImplicitLocOpBuilder &b;
   linalg::GenericOp op;
   Contraction &c;
-  /// First index of the block's tile along m and n, and this thread's.
+  /// Start of the block's tile along m and n, first index of this thread,
+  /// thread id.
   Value tileStart[2], threadStart[2], thread;
   SmallVector<Value> batchIvs;
 };
@@ -95,7 +99,7 @@ static bool names(AffineMap map, unsigned loop) {
   return map.isFunctionOfDim(loop);
 }
 
-/// Picks the innermost pair of parallel loops that makes a contraction.
+/// Finds the innermost pair of parallel loops that forms a contraction.
 static bool findLoops(linalg::GenericOp op, ArrayRef<unsigned> parallel,
                       Contraction &c) {
   SmallVector<AffineMap> inputs;
@@ -125,7 +129,7 @@ static bool findLoops(linalg::GenericOp op, ArrayRef<unsigned> parallel,
   return false;
 }
 
-/// Sorts the values of the body by the loops that they vary along.
+/// Classifies the values of the body by the loops along which they vary.
 static bool classify(linalg::GenericOp op, Contraction &c) {
   enum Side { M = 1, N = 2, Inner = 4 };
   DenseMap<Value, unsigned> sides;
@@ -183,7 +187,7 @@ static bool classify(linalg::GenericOp op, Contraction &c) {
 // Emission
 //===----------------------------------------------------------------------===//
 
-/// Whether an index of a tile lies in its loop, or null when all of them do.
+/// Whether a tile index is inside of its loop, or null if all are.
 Value ContractionEmitter::isInside(Value index, unsigned loop) {
   int64_t size = k.getStaticSize(loop);
   if (size != ShapedType::kDynamic && size % kTile == 0)
@@ -221,7 +225,7 @@ ContractionEmitter::guard(ArrayRef<Value> ivs, TypeRange types,
   return SmallVector<Value>(ifOp.getResults());
 }
 
-/// Loop indices of point (i, j) of this thread; k is not set.
+/// Loop indices of point (i, j) of this thread, without k.
 SmallVector<Value> ContractionEmitter::getPoint(unsigned i, unsigned j) {
   SmallVector<Value> ivs = batchIvs;
   ivs[c.m] = k.add(threadStart[0], k.getIndex(i * kThreads));
@@ -229,8 +233,8 @@ SmallVector<Value> ContractionEmitter::getPoint(unsigned i, unsigned j) {
   return ivs;
 }
 
-/// Computes one step's tile of the values of one side. Threads run along k
-/// first because that is how the operands of a linear lie in memory.
+/// Computes the tile of one side for one step. Consecutive threads have
+/// consecutive k, because the operands of a linear are contiguous along k.
 void ContractionEmitter::stage(unsigned side, Value step) {
   if (c.staged[side].empty())
     return;
@@ -313,10 +317,10 @@ Value ContractionEmitter::loadInner(OpOperand &input, ArrayRef<Value> ivs) {
                [&] { return SmallVector<Value>{k.load(input, ivs)}; })[0];
 }
 
-/// One index of k for all points of this thread.
+/// Computes all points of this thread for one index of k.
 SmallVector<Value> ContractionEmitter::computeStep(Value kk, Value step,
                                                    ValueRange carried) {
-  // Values of both sides for this thread's rows and columns.
+  // Staged values of both sides for this thread's rows and columns.
   SmallVector<SmallVector<Value>> staged[2];
   for (unsigned side : {0, 1}) {
     unsigned firstBuffer = side == 0 ? 0 : c.staged[0].size();
@@ -358,7 +362,7 @@ SmallVector<Value> ContractionEmitter::computeStep(Value kk, Value step,
   return results;
 }
 
-/// The tiles of one step of k, which may be shorter than the others.
+/// Computes one step of k, which may be shorter than kStep.
 SmallVector<Value> ContractionEmitter::compute(Value step, ValueRange carried) {
   Value length = k.getIndex(kStep);
   int64_t kSize = k.getStaticSize(c.k);
@@ -379,14 +383,14 @@ void ContractionEmitter::emit() {
   thread = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   Value column = arith::RemUIOp::create(b, thread, k.getIndex(kThreads));
   Value row = arith::DivUIOp::create(b, thread, k.getIndex(kThreads));
-  // Tiles of m and batches are numbered along x, of which there may be many
-  // more than along y.
+  // Tiles of m and batches are numbered along x, because a grid can have many
+  // more blocks along x than along y.
   Value blockX = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   Value blockY = gpu::BlockIdOp::create(b, gpu::Dimension::y);
   batchIvs.resize(op.getNumLoops());
   Value tileM = blockX;
   if (!c.batches.empty()) {
-    // Not as ceildivui, which would need an expansion on the way to LLVM.
+    // A ceildivui would need an expansion during the lowering to LLVM.
     Value tiles = arith::DivUIOp::create(
         b, k.add(k.getSize(c.m), k.getIndex(kTile - 1)), k.getIndex(kTile));
     tileM = arith::RemUIOp::create(b, blockX, tiles);
@@ -415,7 +419,7 @@ void ContractionEmitter::emit() {
   auto loop = scf::ForOp::create(b, k.getIndex(0), k.getSize(c.k),
                                  k.getIndex(kStep), inits);
   b.setInsertionPointToStart(loop.getBody());
-  // The previous step may still be reading the tiles.
+  // Wait until all threads have read the tiles of the previous step.
   gpu::BarrierOp::create(b);
   stage(0, loop.getInductionVar());
   stage(1, loop.getInductionVar());

@@ -117,7 +117,7 @@ void GPUKernelBuilder::importCaptures(ArrayRef<Value> used) {
 
 GPUKernelBuilder::GPUKernelBuilder(linalg::GenericOp op, HostSizes &sizes)
     : op(op), hostSizes(sizes), host(op) {
-  // The pointer of a buffer that several operands name is passed once.
+  // Several operands with one buffer share one pointer parameter.
   SmallVector<std::optional<unsigned>> pointers;
   for (OpOperand &operand : op->getOpOperands()) {
     pointers.emplace_back();
@@ -131,8 +131,9 @@ GPUKernelBuilder::GPUKernelBuilder(linalg::GenericOp op, HostSizes &sizes)
     if (isa<MemRefType>(value.getType()))
       addParameter(value);
   for (unsigned loop = 0, e = op.getNumLoops(); loop < e; ++loop) {
-    // Any operand would do; a static size is best, then that of an input,
-    // which a host knows before it allocates results.
+    // The size of a loop can be read from any operand. A static size is
+    // preferred, then the size of an input, which the host knows before it
+    // allocates results.
     OpFoldResult size;
     for (OpOperand &operand : op->getOpOperands()) {
       AffineMap map = op.getMatchingIndexingMap(&operand);
@@ -146,7 +147,7 @@ GPUKernelBuilder::GPUKernelBuilder(linalg::GenericOp op, HostSizes &sizes)
     }
     loopSizes.push_back(size);
   }
-  // Buffers come first, then scalars, then sizes.
+  // Pointers precede scalars, which precede sizes.
   for (OpOperand &operand : op->getOpOperands())
     if (!isa<MemRefType>(operand.get().getType()))
       makeAccess(operand);
@@ -279,7 +280,7 @@ Value GPUKernelBuilder::createView(Access &access, MemRefType type) {
   for (Extent size : access.sizes)
     sizes.push_back(materialize(size));
   if (type.getLayout().isIdentity()) {
-    // Row-major strides; a static one must be given as the type has it.
+    // Row-major strides; a stride that is static in the type must stay static.
     SmallVector<int64_t> staticStrides;
     int64_t offset;
     if (failed(type.getStridesAndOffset(staticStrides, offset)))

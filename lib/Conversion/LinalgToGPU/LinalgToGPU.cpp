@@ -4,12 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every linalg op becomes one kernel and one launch in its place. Before that,
-// constants that fill the output of a reduction become the reduction's initial
-// value, and loops that lie next to each other in every operand become one.
-// Which kernel a loop nest gets is decided by its structure alone: a
-// contraction is tiled, a reduction that can be reordered gets a block per
-// result, and anything else a thread per result.
+// Every linalg op becomes one kernel and one launch in its place. First,
+// constants that fill the output of a reduction become its initial value, and
+// loops that are adjacent in every operand are merged. The structure of a loop
+// nest alone selects its kernel. A contraction is tiled, a reduction that can
+// be reordered gets a block per result, and all others get a thread per result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +48,7 @@ static Value getRoot(Value buffer) {
   return buffer;
 }
 
-/// Whether `op` or an op inside of it has a view of `root` as an operand.
+/// Whether `op` or a nested op has a view of `root` as an operand.
 static bool touches(Operation *op, Value root) {
   return op
       ->walk([&](Operation *inner) {
@@ -61,7 +60,7 @@ static bool touches(Operation *op, Value root) {
       .wasInterrupted();
 }
 
-/// The constant that `op` fills all of `buffer` with, or null.
+/// The constant with which `op` fills all of `buffer`, or null.
 static TypedAttr getFillOf(linalg::GenericOp op, Value buffer) {
   if (op.getNumDpsInits() != 1 || op.getDpsInits()[0] != buffer ||
       op.getNumReductionLoops() != 0 ||
@@ -76,7 +75,7 @@ static TypedAttr getFillOf(linalg::GenericOp op, Value buffer) {
   return constant;
 }
 
-/// Turns fills in front of reductions into their initial values.
+/// Folds fills before a reduction into its initial values.
 static void foldInits(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0)
     return;
@@ -84,7 +83,7 @@ static void foldInits(linalg::GenericOp op) {
                                UnitAttr::get(op.getContext()));
   bool changed = false;
   for (OpOperand &output : op.getDpsInitsMutable()) {
-    // The op must overwrite all that the fill wrote.
+    // The op must overwrite all elements that the fill wrote.
     AffineMap map = op.getMatchingIndexingMap(&output);
     if (!map.isProjectedPermutation() ||
         map.getNumResults() != op.getNumParallelLoops())
@@ -108,7 +107,7 @@ static void foldInits(linalg::GenericOp op) {
     op->setAttr(kInitAttrName, ArrayAttr::get(op.getContext(), inits));
 }
 
-/// Merges loops that are neighbors in every operand.
+/// Merges loops that are adjacent in every operand.
 static linalg::GenericOp collapseLoops(linalg::GenericOp op,
                                        RewriterBase &rewriter) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -152,7 +151,7 @@ static bool isBufferOfNumbers(MemRefType type) {
          !type.getMemorySpace();
 }
 
-/// What a kernel may assume of a loop nest.
+/// Checks the properties of a loop nest that kernels rely on.
 static LogicalResult verify(linalg::GenericOp op) {
   if (!op.hasPureBufferSemantics())
     return op.emitOpError("expected operands in buffers, not tensors");
@@ -178,7 +177,7 @@ static LogicalResult verify(linalg::GenericOp op) {
              << loop;
     }
   }
-  // An input that other threads write would be a race.
+  // An input that other threads write is a race.
   for (OpOperand *input : op.getDpsInputOperands())
     for (OpOperand &output : op.getDpsInitsMutable())
       if (input->get() == output.get() &&
@@ -189,7 +188,7 @@ static LogicalResult verify(linalg::GenericOp op) {
                << input->getOperandNumber()
                << ", which is an output too, to be read only where it is "
                   "written, by an op without reductions";
-  // So would be a gather from a buffer that they write.
+  // So is a gather from a buffer that the op writes.
   auto isGather = [&](Operation *bodyOp) {
     auto load = dyn_cast<memref::LoadOp>(bodyOp);
     return load && isBufferOfNumbers(load.getMemRefType()) &&
@@ -251,13 +250,13 @@ private:
 
   gpu::GPUModuleOp gpuModule;
   std::optional<SymbolTable> symbols;
-  /// Kernels by name before numbers were added.
+  /// Kernels by name without the number suffix.
   llvm::StringMap<SmallVector<gpu::GPUFuncOp>> kernels;
 };
 
 } // namespace
 
-/// Whether an op may stay on the host: launches need sizes and buffers only.
+/// Whether an op may stay on the host. Launches need only sizes and buffers.
 static bool isHostOp(Operation *op) {
   return isa<func::ReturnOp, memref::AllocOp, memref::DeallocOp, memref::DimOp,
              memref::CastOp, memref::CollapseShapeOp, memref::ExpandShapeOp,
@@ -293,7 +292,7 @@ LogicalResult ConvertLinalgToGPUPass::convert(func::FuncOp function) {
   for (linalg::GenericOp op : nests)
     if (failed(verify(op)))
       return failure();
-  // A fill stands before the op that absorbs it: the loop has passed it.
+  // A fill precedes the op that absorbs it, so the loop has already passed it.
   for (linalg::GenericOp op : nests)
     foldInits(op);
 
@@ -324,7 +323,7 @@ LogicalResult ConvertLinalgToGPUPass::convert(linalg::GenericOp op,
   else
     kernel = buildPointwiseKernel(builder);
 
-  // The element types tell kernels apart for a reader.
+  // The element types in the name help readers of the IR.
   std::string name = kernel->func.getName().str();
   llvm::raw_string_ostream os(name);
   for (Value operand : op->getOperands())
@@ -339,7 +338,7 @@ LogicalResult ConvertLinalgToGPUPass::convert(linalg::GenericOp op,
   return success();
 }
 
-/// Inserts a kernel, or erases it when its equal is there already.
+/// Inserts a kernel, or erases it and returns an equal one.
 gpu::GPUFuncOp ConvertLinalgToGPUPass::deduplicate(gpu::GPUFuncOp kernel) {
   SmallVector<gpu::GPUFuncOp> &candidates = kernels[kernel.getName()];
   std::string name = kernel.getName().str();

@@ -4,16 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads of a block each reduce every n-th element, starting at the neutral
-// element, and leave their partial results in workgroup memory, where they are
-// combined as a tree. The first thread combines the total with the initial
-// value. The order of a sum is not part of its meaning; whatever cannot be
-// reordered is left to the pointwise kernel.
+// Each of the n threads of a block reduces every n-th element, beginning with
+// the neutral element, and stores its partial result in workgroup memory. A
+// tree combines the partial results. The first thread combines the total with
+// the initial value. The order of a sum is unspecified. Reductions that cannot
+// be reordered use the pointwise kernel.
 //
-// Rows that the body gathers, those of an expert for one, are as large as a
-// matrix and read once: there the memory is all that counts. Threads read them,
-// and what else varies along the reduction, in vectors, and blocks that may
-// read the same rows are neighbors, so that the second one hits the L2.
+// Rows that the body gathers, such as those of an expert, are as large as a
+// matrix and are read once, so memory bandwidth is the limit. Threads read
+// them, and other inputs along the reduction, in vectors. Blocks that may read
+// the same rows are adjacent, so that later reads hit the L2.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,35 +29,35 @@
 using namespace mlir;
 using namespace fuse;
 
-/// As many elements as one thread reduces, where that is known.
+/// Maximum number of elements that one thread reduces alone, if it is known.
 static constexpr int64_t kMaxPerThread = 8;
-/// Elements of a vector, and the bytes that it has to be aligned to.
+/// Elements of a vector, and its alignment in bytes.
 static constexpr int64_t kVector = 8, kVectorAlignment = 16;
-/// Vectors that a thread reads of a row at most, unless there are no more
-/// threads: that is enough to keep the memory busy.
+/// Minimum number of vectors that a thread reads of a row, unless that leaves
+/// fewer than 32 threads. It is enough to saturate the memory bandwidth.
 static constexpr int64_t kVectorsPerThread = 4;
 
 namespace {
 
-/// What is read in vectors along the one reduction loop.
+/// The values that are read in vectors along the only reduction loop.
 struct VectorReads {
   unsigned loop;
-  /// Loads of the body, at the index of the loop in their last dimension.
+  /// Loads of the body whose last index is the reduction loop.
   SetVector<Operation *> loads;
   SmallVector<OpOperand *> inputs;
-  /// Parallel loops that loads are at an index of.
+  /// Parallel loops whose index selects the gathered row.
   SmallVector<unsigned> gathered;
 
-  /// Whether every buffer begins where vectors may.
+  /// Whether the address of every buffer is aligned for vectors.
   Value isAligned(GPUKernelBuilder &k) const;
-  /// The body at `kVector` points of the loop.
+  /// Copies the body for `kVector` points of the loop.
   SmallVector<Value> cloneBody(GPUKernelBuilder &k, MutableArrayRef<Value> ivs,
                                ArrayRef<Value> accumulators) const;
 };
 
 /// How one output combines partial results.
 struct Combiner {
-  /// A binary op of the body, or a fused multiply-add, which adds.
+  /// A commutative op of the body, or an fma, which combines by addition.
   Operation *op;
   TypedAttr neutral;
 
@@ -89,7 +89,7 @@ static std::optional<Combiner> getCombiner(linalg::GenericOp op,
       return std::nullopt;
     return Combiner{user, FloatAttr::get(type, 0.0)};
   }
-  // Subtraction has a neutral element on one side only and does not commute.
+  // Subtraction is not commutative and has only a right neutral element.
   if (!user->hasTrait<OpTrait::IsCommutative>() || user->getNumOperands() != 2)
     return std::nullopt;
   std::optional<TypedAttr> neutral = arith::getNeutralElement(user);
@@ -102,7 +102,7 @@ static std::optional<Combiner> getCombiner(linalg::GenericOp op,
 // Vectors
 //===----------------------------------------------------------------------===//
 
-/// Whether vectors along the last dimension begin at multiples of their size.
+/// Whether `buffer` is row-major and its rows consist of whole vectors.
 static bool hasVectorRows(Value buffer) {
   auto type = dyn_cast<MemRefType>(buffer.getType());
   if (!type || !type.getLayout().isIdentity() || type.getRank() == 0 ||
@@ -112,7 +112,7 @@ static bool hasVectorRows(Value buffer) {
          type.getShape().back() % kVector == 0;
 }
 
-/// Loops that a value of the body depends on by their indices or by inputs.
+/// Loops on which a value of the body depends, through indices or inputs.
 static llvm::SmallBitVector getLoopsOf(linalg::GenericOp op, Value value) {
   llvm::SmallBitVector loops(op.getNumLoops());
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -258,8 +258,8 @@ SmallVector<Value> VectorReads::cloneBody(GPUKernelBuilder &k,
 // Kernel
 //===----------------------------------------------------------------------===//
 
-/// What one thread reduces: of the elements from `begin` on every `step`-th, or
-/// as many vectors.
+/// Reduces the elements of one thread: every `numThreads`-th element, or every
+/// `numThreads`-th vector.
 static SmallVector<Value>
 reduceInThread(GPUKernelBuilder &k, ArrayRef<unsigned> reduction,
                const std::optional<VectorReads> &reads, Value thread,
@@ -305,8 +305,8 @@ reduceInThread(GPUKernelBuilder &k, ArrayRef<unsigned> reduction,
   return SmallVector<Value>(choice.getResults());
 }
 
-/// Has the threads of a block combine what each has, halving their number; the
-/// first one has the totals then, in the first element of each buffer.
+/// Combines the values of all threads of a block in a tree. The first thread
+/// then has the total in the first element of each buffer.
 static void reduceInBlock(GPUKernelBuilder &k, ArrayRef<Combiner> combiners,
                           Value thread, int64_t numThreads,
                           ValueRange partials) {
@@ -344,7 +344,7 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
     combiners.push_back(*combiner);
   }
 
-  // No more threads than elements where that is known.
+  // At most one thread per element, if their number is known.
   int64_t numThreads = 256, elements = 1;
   for (unsigned loop : reduction) {
     int64_t size = k.getStaticSize(loop);
@@ -352,7 +352,7 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
                    ? numThreads
                    : elements * size;
   }
-  // A few elements are reduced by one thread before a block of them has met.
+  // One thread reduces a few elements faster than a block could synchronize.
   if (elements <= kMaxPerThread && !parallel.empty())
     return std::nullopt;
   while (numThreads > 32 && numThreads / 2 >= elements)
@@ -362,7 +362,8 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
     int64_t vectors = k.getStaticSize(reads->loop) / kVector;
     while (numThreads > 32 && numThreads * kVectorsPerThread > vectors)
       numThreads /= 2;
-    // What is gathered by goes slowest.
+    // Loops that select gathered rows are outermost, so that blocks that read
+    // the same rows are adjacent.
     SmallVector<unsigned> order = reads->gathered;
     for (unsigned loop : parallel)
       if (!llvm::is_contained(order, loop))
@@ -392,7 +393,7 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
       reduceInThread(k, reduction, reads, thread, numThreads, ivs, neutral);
   reduceInBlock(k, combiners, thread, numThreads, partials);
 
-  // The first thread wrote the total itself: no barrier is due.
+  // The first thread wrote the total itself, so no barrier is needed.
   auto first = scf::IfOp::create(
       b,
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, k.getIndex(0)),

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The instructions convert pairs. One half is enough here: the loads and
-// stores of the portable path are scalar as well.
+// The instructions convert pairs, but only one half is used. The loads and
+// stores of the portable path are scalar, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ static bool hasInstruction(Type type) {
 
 namespace {
 
-/// f8 to f16 exactly, then to the wanted type.
+/// Extends f8 to f16 exactly, and then converts to the result type.
 struct ExtendF8 : OpRewritePattern<arith::ExtFOp> {
   ExtendF8(MLIRContext *context, Pass::Statistic &count)
       : OpRewritePattern(context), count(count) {}
@@ -55,7 +55,8 @@ struct ExtendF8 : OpRewritePattern<arith::ExtFOp> {
     if (to.isF16())
       rewriter.replaceOp(op, half);
     else if (to.isBF16()) {
-      // Every f8 is a bf16 too, so the second conversion rounds nothing.
+      // bf16 represents every f8 exactly, so the second conversion does not
+      // round.
       Value wide =
           arith::ExtFOp::create(rewriter, loc, rewriter.getF32Type(), half);
       rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, to, wide);
@@ -68,7 +69,8 @@ struct ExtendF8 : OpRewritePattern<arith::ExtFOp> {
   Pass::Statistic &count;
 };
 
-/// f32 (or a type that f32 holds) to f8, saturating.
+/// Truncates f32, or a narrower type after its extension, to f8 with
+/// saturation.
 struct TruncateToF8 : OpRewritePattern<arith::TruncFOp> {
   TruncateToF8(MLIRContext *context, Pass::Statistic &count)
       : OpRewritePattern(context), count(count) {}

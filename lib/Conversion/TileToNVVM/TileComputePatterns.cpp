@@ -40,8 +40,8 @@ static SmallVector<Value> unpack(Emitter &emit, Value aggregate, size_t count) {
   return registers;
 }
 
-/// The first of two neighboring values that are packed as bf16, if they were
-/// unpacked from one pair of bf16: its bits are theirs.
+/// If the values at `index` and `index + 1` were unpacked from one pair of
+/// bf16, returns the first one. The pair's bits can then be reused.
 static OpResult getPair(PackOp op, size_t index) {
   auto first = dyn_cast<OpResult>(op.getValues()[index]);
   auto second = dyn_cast<OpResult>(op.getValues()[index + 1]);
@@ -74,7 +74,8 @@ struct AccZeroLowering : OpConversionPattern<AccZeroOp> {
   }
 };
 
-/// An instruction that every register of every accumulator passes through.
+/// An instruction that has every register of every accumulator as input and
+/// output.
 template <typename OpT>
 struct TiedLowering : OpConversionPattern<OpT> {
   TiedLowering(const TypeConverter &converter, MLIRContext *context,
@@ -138,7 +139,8 @@ struct MmaLowering : OpConversionPattern<MmaOp> {
     ValueRange registers = adaptor.getAcc();
     Value acc = pack(emit, registers);
     for (int64_t step = 0; step < 4; ++step) {
-      // 32 bytes of K further inside the swizzle atom, in units of 16 bytes.
+      // Each step is 32 bytes further along K in the swizzle atom; the unit is
+      // 16 bytes.
       Value offset = emit.i64(2 * step);
       acc = NVVM::WgmmaMmaAsyncOp::create(
           rewriter, loc, acc.getType(), acc, emit.add(lhs, offset),
@@ -274,7 +276,7 @@ struct PackLowering : OpConversionPattern<PackOp> {
       rewriter.replaceOp(op, emit.bitcast(result, pairs.front()));
       return success();
     }
-    // Semaphores of 32 bits: one pair of 16-bit values, or two of 8-bit ones.
+    // 32-bit words: one pair of 16-bit values, or two pairs of 8-bit values.
     SmallVector<Value> semaphores;
     if (element.getIntOrFloatBitWidth() == 16) {
       semaphores = pairs;
@@ -304,7 +306,7 @@ struct PackLowering : OpConversionPattern<PackOp> {
   }
 
 private:
-  /// The pair whose first value that is, as a semaphore.
+  /// The 32-bit word with the pair whose first value is `first`.
   static Value getWord(Emitter &emit, ConversionPatternRewriter &rewriter,
                        OpResult first) {
     auto unpack = cast<tile::UnpackOp>(first.getOwner());
@@ -319,7 +321,8 @@ private:
         emit.i32(first.getResultNumber() / 2));
   }
 
-  /// Two converted values in 16 or 32 bits, `low` in the low half.
+  /// Converts two values and packs them in 16 or 32 bits; `low` is in the low
+  /// half.
   static Value convertPair(Emitter &emit, Type element, Value low, Value high) {
     OpBuilder &builder = emit.builder;
     auto rn = NVVM::FPRoundingMode::RN;
@@ -341,8 +344,8 @@ private:
   }
 };
 
-/// Instructions that math has no op for: math.exp2 keeps subnormal numbers,
-/// which takes three more instructions.
+/// Uses the approximate instruction, for which math has no op. math.exp2 keeps
+/// subnormal numbers and needs three more instructions.
 struct Exp2Lowering : OpConversionPattern<tile::Exp2Op> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -426,7 +429,7 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
       if (semaphores != 1)
         semaphore = LLVM::ExtractElementOp::create(rewriter, loc, source,
                                                    emit.i32(index));
-      // A bf16 is the upper half of the f32 of the same value.
+      // A bf16 is the upper half of the equal f32.
       Value low = emit.shl(semaphore, 16),
             high = emit.bitAnd(semaphore, 0xffff0000);
       for (Value bits : {low, high})

@@ -1,5 +1,4 @@
-//===- TileKernelPatterns.cpp - Lower kernels, roles and semaphores
-//------------===//
+//===- TileKernelPatterns.cpp - Lower kernels, roles, semaphores ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -42,7 +41,7 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
     if (int32_t cluster = op.getCluster(); cluster > 1)
       func->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
                     rewriter.getDenseI32ArrayAttr({cluster, 1, 1}));
-    // A tensor map is passed by value and used where it lies.
+    // A tensor map is passed by value and used in place.
     Type map = LLVM::LLVMArrayType::get(rewriter.getI8Type(), 128);
     for (auto [index, argument] : llvm::enumerate(op.getArgumentTypes())) {
       if (!isa<TensorMapType>(argument))
@@ -108,8 +107,8 @@ struct IdLowering : OpConversionPattern<IdOp> {
   }
 };
 
-/// One chain of branches: ptxas honors setmaxnreg only when each warpgroup's
-/// role is a branch of a single if.
+/// Emits one chain of branches. ptxas honors setmaxnreg only if the role of
+/// each warpgroup is a branch of a single if.
 struct SpecializeLowering : OpConversionPattern<SpecializeOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -236,7 +235,7 @@ struct EpochLowering : OpConversionPattern<EpochOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);
-    // Nothing is ordered by the ticket, so a relaxed atomic is right here.
+    // The ticket orders no other access, so the atomic is relaxed.
     Value ticket = LLVM::AtomicRMWOp::create(
         rewriter, loc, LLVM::AtomicBinOp::add, adaptor.getSemaphores(),
         emit.i64(1), LLVM::AtomicOrdering::monotonic, "device",
@@ -343,8 +342,8 @@ struct WordMeetLowering : OpConversionPattern<SemaphoreMeetOp> {
             ValueRange{adaptor.getSemaphore(), emit.i64(1)}, ValueRange{},
             "atom.acq_rel.gpu.global.add.u64 $0, [$1], $2;", Value())
             .getResult(0);
-    // The meeting that this arrival belongs to is complete at the next
-    // multiple of its size.
+    // The grid barrier of this arrival is complete when the counter reaches the
+    // next multiple of the number of arrivals.
     Value size = emit.i64(op.getArrivals());
     Value goal = arith::MulIOp::create(
         rewriter, loc,

@@ -14,28 +14,28 @@
 
 namespace fuse {
 
-/// Accumulators become one value per register, rings and stages a pointer to
-/// their bytes and one to their mbarriers, everything else one value.
+/// An accumulator becomes one value per register. A ring or a stage becomes a
+/// pointer to its bytes and one to its mbarriers. Other types become one value.
 class TileTypeConverter : public mlir::TypeConverter {
 public:
   explicit TileTypeConverter(mlir::MLIRContext *context);
 };
 
-/// What patterns share while one gpu.module is converted.
+/// State that the patterns share during the conversion of one gpu.module.
 struct TileLoweringState {
   mlir::gpu::GPUModuleOp module;
   mlir::LLVM::GlobalOp dynamicShared;
   unsigned nextGlobal = 0;
 
-  /// The array that all of the dynamic shared memory of a kernel is.
+  /// The array for all dynamic shared memory of a kernel.
   mlir::LLVM::GlobalOp getDynamicShared(mlir::OpBuilder &builder);
-  /// A new array in static shared memory.
+  /// Creates an array in static shared memory.
   mlir::LLVM::GlobalOp createShared(mlir::OpBuilder &builder,
                                     mlir::Type element, int64_t count,
                                     int64_t alignment);
 };
 
-/// Index arithmetic and pointer steps in short.
+/// Shorthands for index arithmetic and pointer offsets.
 class Emitter {
 public:
   Emitter(mlir::OpBuilder &builder, mlir::Location loc)
@@ -51,23 +51,24 @@ public:
   mlir::Value shl(mlir::Value lhs, int64_t rhs);
   mlir::Value extend(mlir::Value value);
   mlir::Value bitcast(mlir::Type type, mlir::Value value);
-  /// A semaphore, or those of a vector of them.
+  /// A scalar, or the elements of a vector of 32-bit words.
   llvm::SmallVector<mlir::Value> getSemaphores(mlir::Value semaphores);
-  /// Maps a semaphore, or each one of a vector of them.
+  /// Applies `map` to a 32-bit word, or to each element of a vector of them.
   mlir::Value mapSemaphores(mlir::Value semaphores,
                             llvm::function_ref<mlir::Value(mlir::Value)> map);
-  /// Element `index` from `pointer`, in units of `element`.
+  /// Pointer to element `index` after `pointer`, in units of `element`.
   mlir::Value step(mlir::Value pointer, mlir::Type element, mlir::Value index);
   mlir::Value threadId();
   mlir::Value laneId();
-  /// Index of the warp, made uniform.
+  /// Index of the warp, made warp-uniform by a shuffle.
   mlir::Value warpId();
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
 };
 
-/// Semaphores are a line apart, so that no two share one.
+/// Distance of semaphores in bytes: one L2 cache line, so that no two share
+/// one.
 constexpr int64_t kSemaphoreBytes = 128;
 
 void populateTileKernelPatterns(const TileTypeConverter &converter,

@@ -18,13 +18,13 @@ using namespace tile;
 // Rings
 //===----------------------------------------------------------------------===//
 
-/// Nanoseconds that a waiting thread may sleep before it looks again.
+/// Time in nanoseconds that a waiting thread may sleep before it polls again.
 static constexpr int64_t kWaitHint = 10000000;
 
 namespace {
 
-/// The mbarriers of one use of a ring: full barriers come first in memory,
-/// then the empty ones.
+/// The mbarriers of one use of a ring. In memory, full barriers precede empty
+/// barriers.
 struct RingUse {
   RingUse(Emitter &emit, RingType type, ValueRange ring, Value use)
       : emit(emit) {
@@ -39,8 +39,8 @@ struct RingUse {
   }
 
   void waitFull() { wait(full, parity); }
-  /// The first round of an empty ring waits for the phase before the first,
-  /// which counts as complete.
+  /// A producer's first round waits for the phase before the first one, which
+  /// counts as complete.
   void waitEmpty() { wait(empty, getEmptyParity()); }
   Value getEmptyParity() {
     return arith::XOrIOp::create(emit.builder, emit.loc, parity, emit.i32(1));
@@ -89,7 +89,7 @@ struct RingCreateLowering : StatefulPattern<RingCreateOp> {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(branch.thenBlock());
       for (int64_t stage = 0; stage < stages; ++stage) {
-        // The producer arrives once, with the bytes that it expects.
+        // The producer arrives once, with the number of bytes that it expects.
         NVVM::MBarrierInitOp::create(rewriter, loc,
                                      emit.step(bars, i64, emit.i32(stage)),
                                      emit.i32(1), Value());
@@ -185,7 +185,8 @@ struct RingReleaseLowering : OpConversionPattern<RingReleaseOp> {
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// The 64-bit policy that createpolicy.fractional makes for all accesses.
+/// The 64-bit cache policy that createpolicy.fractional returns for a fraction
+/// of 1.
 static Value getHint(Emitter &emit, CachePolicy policy) {
   switch (policy) {
   case CachePolicy::Normal:
@@ -198,7 +199,7 @@ static Value getHint(Emitter &emit, CachePolicy policy) {
   return Value();
 }
 
-/// Copies name their destination in the shared memory of the cluster.
+/// The destination of a copy is an address in the shared memory of the cluster.
 static Value toCluster(Emitter &emit, Value pointer) {
   auto type = LLVM::LLVMPointerType::get(emit.builder.getContext(), 7);
   return LLVM::AddrSpaceCastOp::create(emit.builder, emit.loc, type, pointer);
@@ -296,7 +297,7 @@ struct ViewLowering : OpConversionPattern<ViewOp> {
   LogicalResult
   matchAndRewrite(ViewOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    // K-major, 128-byte swizzle, 1024 bytes between groups of 8 rows.
+    // K-major, 128-byte swizzle, stride of 1024 bytes between groups of 8 rows.
     constexpr int64_t kDescriptor =
         (int64_t(1) << 62) | (int64_t(64) << 32) | (int64_t(1) << 16);
     Location loc = op.getLoc();
@@ -330,8 +331,8 @@ struct ScratchLowering : StatefulPattern<ScratchOp> {
   }
 };
 
-/// The type that memory of `type` is accessed with: semaphores, because vectors
-/// of narrow floats are not sure to become one access.
+/// The type for accesses to memory of `type`. Vectors become 32-bit words,
+/// because vectors of narrow floats may not be lowered to one access.
 static Type getAccessType(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   if (!vector)
@@ -348,9 +349,9 @@ static unsigned getAlignment(Type type) {
   return type.getIntOrFloatBitWidth() / 8;
 }
 
-/// Element `index` of a buffer. A constant that is added last becomes a step of
-/// its own, which is part of an address in PTX: neighbors share a register
-/// then. Indices do not overflow.
+/// Pointer to element `index` of a buffer. A trailing constant addend becomes a
+/// separate step, which PTX folds into the address. Accesses to neighbors then
+/// share a register. Indices do not overflow.
 static Value stepTo(Emitter &emit, Value buffer, Type element, Value index) {
   APInt offset;
   auto sum = index.getDefiningOp<arith::AddIOp>();
@@ -435,13 +436,14 @@ struct CollectLowering : OpConversionPattern<CollectOp> {
   }
 
 private:
-  /// Loads vectors until all semaphores of those whose condition holds have the
-  /// mark of the epoch.
+  /// Loads vectors in a loop until all words of those with a true condition
+  /// have the tag of the epoch.
   static SmallVector<Value> waitFor(Emitter &emit, ValueRange pointers,
                                     TypeRange accesses, TypeRange types,
                                     ValueRange conditions, Value epoch) {
     OpBuilder &b = emit.builder;
-    // Of a semaphore that is there, the lowest bit differs from this one's.
+    // The lowest bit of a word that was stored in this epoch differs from the
+    // lowest bit of the epoch.
     Value other = emit.bitAnd(epoch, 1);
     auto loop = scf::WhileOp::create(b, emit.loc, accesses, ValueRange{});
     OpBuilder::InsertionGuard guard(b);

@@ -30,7 +30,7 @@ using namespace tile;
 // Types
 //===----------------------------------------------------------------------===//
 
-/// `type` with 8-bit floats, which LLVM does not have, as bytes.
+/// `type` with 8-bit floats replaced by bytes; LLVM does not have 8-bit floats.
 static Type toBytes(Type type) {
   if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
     return IntegerType::get(type.getContext(), 8);
@@ -93,7 +93,7 @@ LLVM::GlobalOp TileLoweringState::createShared(OpBuilder &builder, Type element,
 }
 
 LLVM::GlobalOp TileLoweringState::getDynamicShared(OpBuilder &builder) {
-  // The swizzle repeats every 1024 bytes.
+  // The swizzle pattern repeats every 1024 bytes.
   if (!dynamicShared)
     dynamicShared = createShared(builder, builder.getI8Type(), 0, 1024);
   return dynamicShared;
@@ -175,8 +175,7 @@ Value Emitter::warpId() {
 // Pass
 //===----------------------------------------------------------------------===//
 
-/// A loop that says `tile.rolled` says so to LLVM, under the name that branches
-/// have for it.
+/// Translates `tile.rolled` on a loop to the LLVM annotation on its branch.
 static void keepRolled(scf::ForOp loop) {
   if (!loop->removeAttr(kRolledAttrName))
     return;
@@ -213,7 +212,7 @@ struct ConvertTileToNVVMPass
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       return signalPassFailure();
-    // PTX has no erf; everything else of math is an instruction or two.
+    // PTX has no erf. All other math ops are one or two instructions.
     RewritePatternSet expansions(context);
     populatePolynomialApproximateErfPattern(expansions);
     if (failed(applyPatternsGreedily(getOperation(), std::move(expansions))))

@@ -51,7 +51,7 @@ struct BindSlots : fuse::impl::BindSlotsPassBase<BindSlots> {
   }
 
 private:
-  /// The file, then the options.
+  /// The settings of the file, extended by the options.
   llvm::Expected<SlotConfig> getConfig() {
     SlotConfig result;
     if (!config.empty()) {
@@ -100,7 +100,7 @@ private:
     return success();
   }
 
-  /// One warning for each slot that has unbound calls.
+  /// Emits one warning for each slot with unbound calls.
   void warn(const SlotReport &bound) {
     std::map<std::string, SmallVector<StringRef>> unbound;
     for (const SlotCallReport &call : bound.calls)

@@ -19,15 +19,15 @@
 
 namespace fuse {
 
-/// A call of a slot and what was decided for it.
+/// A call of a slot and its selected kernel.
 struct SlotCall {
   CallSlotOp op;
   SlotOp slot;
-  /// The model that the slot belongs to, or null.
+  /// The model that contains the slot, or null.
   ModelOp model;
   std::string path;
 
-  /// What was asked for; empty when nothing was.
+  /// The requested kernel name; empty if no setting selects the call.
   std::string name;
   std::string reason;
   KernelChoice choice;
@@ -40,10 +40,10 @@ struct SlotCall {
   }
 };
 
-/// A kernel that calls of one slot will be bound to. It is shared by them.
+/// A new kernel for calls of one slot, which share it.
 struct NewKernel {
   mlir::OwningOpRef<BoundKernelOp> op;
-  /// The kernel of this name that the slot has and that goes.
+  /// The existing kernel of this name in the slot, which is erased.
   BoundKernelOp replaced;
 };
 
@@ -72,7 +72,7 @@ private:
   const KernelRegistry &getRegistry(ModelOp model) {
     return registries.find(model)->second;
   }
-  /// All calls that a request for `model` is about.
+  /// All calls to which a request for `model` applies.
   llvm::SmallVector<SlotCall *> getCalls(llvm::StringRef model);
 
   mlir::ModuleOp module;
@@ -81,7 +81,7 @@ private:
   SlotTarget target;
   mlir::SymbolTableCollection tables;
   std::vector<SlotCall> calls;
-  /// With the kernels that each model has for itself.
+  /// The registry of each model, including the kernels declared in the model.
   std::map<mlir::Operation *, KernelRegistry> registries;
   std::map<std::string, PathGlob> globs;
   SlotBindingMap preset;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything is resolved and built before the first call changes, so that a
-// configuration is applied as a whole or not at all.
+// All calls are resolved and all kernels are built before the first call
+// changes. A configuration is therefore applied completely or not at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ LogicalResult SlotBinder::resolve(SlotCall &call) {
     return emitError(call.op.getLoc())
            << call.toText() << ": " << llvm::toString(choice.takeError());
   call.choice = *choice;
-  // From here on by the name that it has today.
+  // Replace a former name by the current name.
   call.name = choice->kernel ? choice->kernel->name : kEagerName.str();
   return success();
 }
@@ -56,7 +56,7 @@ LogicalResult SlotBinder::resolve(SlotCall &call) {
 // Building
 //===----------------------------------------------------------------------===//
 
-/// Whether a bound kernel is the implementation that was chosen.
+/// Whether a bound kernel is the selected implementation.
 static bool isChoice(BoundKernelOp bound, const KernelChoice &choice) {
   if (!choice.implementation)
     return true;
@@ -202,7 +202,7 @@ FailureOr<SlotReport> SlotBinder::run() {
   SlotReport report = reportSlots(module, registry);
   report.target = target.toText();
   report.mode = stringifyKernelMode(target.mode);
-  // Calls come in the same order in both.
+  // The order of the calls is the same in both.
   for (auto [entry, call] : llvm::zip(report.calls, calls)) {
     entry.reason = call.reason;
     if (!config.check || call.name.empty())
@@ -220,7 +220,7 @@ FailureOr<SlotReport> SlotBinder::run() {
 
 FailureOr<SlotReport> fuse::bindSlots(ModuleOp module, KernelRegistry registry,
                                       const SlotConfig &config) {
-  // Outside of a pass, no one else loads the dialects of bodies.
+  // Outside of a pass, this function must load the dialects of bodies.
   module->getContext()
       ->loadDialect<FuseDialect, affine::AffineDialect, arith::ArithDialect,
                     func::FuncDialect, linalg::LinalgDialect, math::MathDialect,

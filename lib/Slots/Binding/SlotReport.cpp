@@ -1,4 +1,4 @@
-//===- SlotReport.cpp - What slots are bound to ---------------------------===//
+//===- SlotReport.cpp - Report the bindings of slots ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// How reports name a slot: `m/norm (op=rms_norm, variant=standard)`.
+/// The name of a slot in reports: `m/norm (op=rms_norm, variant=standard)`.
 static std::string describe(SlotOp slot) {
   std::string text;
   if (auto model = dyn_cast<ModelOp>(slot->getParentOp()))
@@ -61,7 +61,7 @@ SlotReport fuse::reportSlots(ModuleOp module, const KernelRegistry &registry) {
   module.walk([&](SlotOp slot) {
     if (!called.contains(slot))
       report.unused.push_back(describe(slot));
-    // A model may have kernels for itself.
+    // A model may declare its own kernels.
     auto matches = [&](SlotKernelOp kernel) {
       return kernel.getOp() == slot.getOp() &&
              kernel.getVariant() == slot.getVariant();

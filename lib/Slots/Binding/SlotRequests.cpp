@@ -1,4 +1,4 @@
-//===- SlotRequests.cpp - Which kernel each call of a slot is to have -----===//
+//===- SlotRequests.cpp - Select a kernel for each call of a slot ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,10 +11,10 @@ using namespace mlir;
 using namespace fuse;
 
 //===----------------------------------------------------------------------===//
-// What there is
+// Existing slots, calls and models
 //===----------------------------------------------------------------------===//
 
-/// The kernel that stands for `rms_norm` or `rms_norm/standard`, or null.
+/// The kernel for `rms_norm` or `rms_norm/standard` in `bind`, or null.
 static const std::string *lookup(const SlotBindingMap &bind, SlotOp slot) {
   auto it = bind.find((slot.getOp() + "/" + slot.getVariant()).str());
   if (it == bind.end())
@@ -22,7 +22,7 @@ static const std::string *lookup(const SlotBindingMap &bind, SlotOp slot) {
   return it == bind.end() ? nullptr : &it->second;
 }
 
-/// Whether the key of a binding is about a slot.
+/// Whether the key of a binding applies to a slot.
 static bool concerns(StringRef key, SlotOp slot) {
   auto [op, variant] = key.split('/');
   return op == slot.getOp() &&
@@ -63,7 +63,7 @@ LogicalResult SlotBinder::collect() {
     call.slot = lookupSlot(tables, op, op.getCallee());
     call.model = dyn_cast<ModelOp>(call.slot->getParentOp());
     call.path = getCallPath(op);
-    // What a kernel calls is bound where the kernel is.
+    // Calls inside of a kernel or a slot are bound where that body is used.
     if (!op->getParentOfType<SlotOp>() && !op->getParentOfType<SlotKernelOp>())
       calls.push_back(std::move(call));
   });
@@ -88,8 +88,8 @@ LogicalResult SlotBinder::parseGlobs(const SlotRequest &request) {
   return success();
 }
 
-/// What is asked for has calls that it is about. A typing error would else
-/// leave a slot as it was.
+/// Checks that every binding and override applies to a call. Otherwise, a
+/// typing error would silently leave a slot unbound.
 LogicalResult SlotBinder::checkRequest(const SlotRequest &request,
                                        StringRef model) {
   SmallVector<SlotCall *> all = getCalls(model);
@@ -139,11 +139,11 @@ LogicalResult SlotBinder::checkRequest(const SlotRequest &request,
 }
 
 //===----------------------------------------------------------------------===//
-// What is asked for
+// Requested kernels
 //===----------------------------------------------------------------------===//
 
-/// A preset holds as a whole: a part of it that cannot run here fails even if
-/// no model has such a slot.
+/// Resolves all kernels of the preset. A part of it that cannot run on the
+/// target is an error, even if no model has such a slot.
 LogicalResult SlotBinder::resolvePreset() {
   if (config.preset.empty())
     return success();
@@ -168,7 +168,7 @@ LogicalResult SlotBinder::resolvePreset() {
       variants.push_back(variant.str());
     else
       variants = registry.getVariantsWith(op, kernel);
-    // The error then names the variant of a slot, where there is one.
+    // Use the variant of a slot in the error, if there is one.
     if (variants.empty())
       for (SlotCall &call : calls)
         if (call.slot.getOp() == op)

@@ -35,7 +35,7 @@ static Value select(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return arith::SelectOp::create(b, condition, yes, no);
 }
 
-/// Labels moved by one position, with `ignored` behind the last one.
+/// Labels shifted by one position, with `ignored` at the end.
 static Value shift(EagerBuilder &b, Value labels, Value ignored) {
   auto type = cast<RankedTensorType>(labels.getType());
   unsigned last = type.getRank() - 1;
@@ -57,8 +57,8 @@ static Value shift(EagerBuilder &b, Value labels, Value ignored) {
                 });
 }
 
-/// Negated log probability of each row's label, 0 where it is `ignored` and
-/// NaN where there is no such label.
+/// Negative log probability of each row's label. It is 0 for an `ignored` label
+/// and NaN for a label out of range.
 static Value getLosses(EagerBuilder &b, Value logProbabilities, Value labels,
                        Value ignored) {
   unsigned rank = cast<RankedTensorType>(labels.getType()).getRank();

@@ -24,7 +24,7 @@ void fuse::registerBuiltinKernels(KernelRegistry &registry) {
 
 namespace {
 
-/// Keeps the registry of a context.
+/// Stores the registry of a context.
 class RegistryHolder : public DialectInterface::Base<RegistryHolder> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RegistryHolder)
@@ -34,7 +34,7 @@ public:
     registerBuiltinKernels(registry);
   }
 
-  // The interfaces of a dialect are only given out as const.
+  // A context returns its dialect interfaces only as const.
   mutable KernelRegistry registry;
 };
 

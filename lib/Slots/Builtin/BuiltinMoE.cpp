@@ -31,7 +31,7 @@ static SlotResults buildExperts(ImplicitLocOpBuilder &b, SlotOp slot,
 }
 
 /// `sum_k x[..., k] * weights[expert, n, k]`, rounded to the type of x. `x` is
-/// [token, k] or [token, expert, k], the result [token, expert, n].
+/// [token, k] or [token, expert, k]; the result is [token, expert, n].
 static Value projectAll(EagerBuilder &b, Value x, Value weights) {
   unsigned rank = cast<RankedTensorType>(x.getType()).getRank();
   SmallVector<unsigned> loops =
@@ -48,9 +48,8 @@ static Value projectAll(EagerBuilder &b, Value x, Value weights) {
   return b.convert(y, elementOf(x));
 }
 
-/// Every expert computes every token. As in a framework, the results of the
-/// experts that a token is routed to are added in the order of the experts,
-/// each addition rounded.
+/// Every expert computes every token. As in PyTorch, the results of a token's
+/// experts are added in the order of the experts, and each addition is rounded.
 static SlotResults buildEagerExperts(EagerBuilder &b, SlotOp slot,
                                      ValueRange args) {
   FailureOr<Activation> act = getActivation(slot, "act", Activation::SiLU);
@@ -108,7 +107,8 @@ void fuse::registerMoEExpertsKernels(KernelRegistry &registry) {
 // Load balancing
 //===----------------------------------------------------------------------===//
 
-/// The logits of each layer are [token, expert] and agree in shape and type.
+/// Checks that the logits of each layer are [token, expert], with equal shapes
+/// and types.
 static LogicalResult checkLogits(SlotOp slot, ValueRange args, int64_t topK) {
   auto first = dyn_cast<RankedTensorType>(args[0].getType());
   for (Value arg : args)
@@ -130,8 +130,8 @@ static LogicalResult checkLogits(SlotOp slot, ValueRange args, int64_t topK) {
   return success();
 }
 
-/// 1 for the `topK` experts of a token with the largest probabilities, those
-/// with lower numbers first among equals, and 0 for the others.
+/// 1 for the `topK` experts of a token with the largest probabilities, and 0
+/// for the others. Among equal probabilities, lower expert numbers come first.
 static Value selectExperts(EagerBuilder &b, Value probabilities, int64_t topK) {
   OpFoldResult tokens = b.size(probabilities, 0);
   OpFoldResult experts = b.size(probabilities, 1);
@@ -163,7 +163,7 @@ static Value selectExperts(EagerBuilder &b, Value probabilities, int64_t topK) {
       });
 }
 
-/// The sum over tokens of a [token, expert] tensor.
+/// Sums a [token, expert] tensor over tokens.
 static Value sumOverTokens(EagerBuilder &b, Value tensor) {
   return b.nest(b.sizes(tensor), {{tensor, {0, 1}}}, b.getF32Type(), {1},
                 b.getF32FloatAttr(0.0f),

@@ -15,7 +15,7 @@ namespace {
 enum class RMSVariant { Standard, Unweighted, Offset1F32 };
 } // namespace
 
-/// The slot's `eps` as the attribute of a norm.
+/// The `eps` of the slot as the attribute of a norm op.
 static FailureOr<FloatAttr> getEps(Builder &builder, SlotOp slot) {
   FailureOr<double> eps = getNumber(slot, "eps");
   if (failed(eps))

@@ -41,7 +41,7 @@ static SlotResults buildRotary(ImplicitLocOpBuilder &b, SlotOp slot,
   return results;
 }
 
-/// `x * factor` with the dimension `heads` put into the factor.
+/// `x * factor`, where `factor` is broadcast along the dimension `heads`.
 static Value multiply(EagerBuilder &b, Value x, Value factor, unsigned heads) {
   unsigned rank = cast<RankedTensorType>(x.getType()).getRank();
   auto all = llvm::to_vector(llvm::seq<unsigned>(0, rank));

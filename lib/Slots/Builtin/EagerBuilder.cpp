@@ -1,4 +1,4 @@
-//===- EagerBuilder.cpp - Bodies as a framework computes them -------------===//
+//===- EagerBuilder.cpp - Build eager bodies of slots ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -114,12 +114,12 @@ Value EagerBuilder::pointwise(Type element, ArrayRef<Value> tensors,
               llvm::to_vector(llvm::seq<unsigned>(0, rank)), {}, body);
 }
 
-/// A reduction along the last dimension, which stays with size 1.
+/// Builds a reduction along the last dimension, which keeps size 1.
 static Value reduceLast(EagerBuilder &b, Value tensor, double init,
                         EagerBuilder::ScalarFn body) {
   unsigned rank = cast<RankedTensorType>(tensor.getType()).getRank();
   auto loops = llvm::to_vector(llvm::seq<unsigned>(0, rank));
-  // A loop of one iteration is the dimension that stays.
+  // A loop of one iteration is the dimension of size 1.
   SmallVector<OpFoldResult> sizes = b.sizes(tensor);
   sizes.push_back(b.getIndexAttr(1));
   SmallVector<unsigned> kept(loops);
@@ -304,7 +304,7 @@ Value EagerBuilder::concat(ArrayRef<Value> tensors) {
         SmallVector<Value> indices;
         for (unsigned loop : loops)
           indices.push_back(linalg::IndexOp::create(b, loop));
-        // Each tensor is read within its bounds, wherever the index is.
+        // Each tensor is read in its bounds for every index.
         Value index = indices[last], result;
         int64_t offset = 0;
         for (Value tensor : tensors) {

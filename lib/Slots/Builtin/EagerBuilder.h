@@ -1,12 +1,12 @@
-//===- EagerBuilder.h - Bodies as a framework computes them -----*- C++ -*-===//
+//===- EagerBuilder.h - Build eager bodies of slots -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Eager bodies are the reference of generated kernels and share nothing with
-// them: each op of the framework is one structured op that computes in f32 and
-// rounds to the type of its result.
+// Eager bodies are the reference of generated kernels and share no code with
+// them. Each PyTorch op is one structured op that computes in f32 and rounds to
+// the type of its result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 namespace fuse {
 
 /// An operand of a structured op and the loop of each of its dimensions. A
-/// static size of 1 is shared by all iterations of a longer loop.
+/// static size of 1 is broadcast along a longer loop.
 struct EagerInput {
   mlir::Value tensor;
   llvm::SmallVector<unsigned> loops;
@@ -34,21 +34,21 @@ public:
   EagerBuilder(mlir::OpBuilder &builder, mlir::Location loc)
       : ImplicitLocOpBuilder(loc, builder) {}
 
-  /// One op over loops of the given sizes. The result varies along `loops` of
-  /// them; the others are reductions that start from `init`, and the last
-  /// argument of the body is the value so far. Floating-point arguments come
-  /// as f32, and an f32 result is rounded to `element`.
+  /// Builds one op over loops of the given sizes. The result varies along
+  /// `loops`. The other loops are reductions with the initial value `init`; the
+  /// last argument of the body is the partial result. Floating-point arguments
+  /// of the body are f32, and an f32 result is rounded to `element`.
   mlir::Value nest(llvm::ArrayRef<mlir::OpFoldResult> sizes,
                    llvm::ArrayRef<EagerInput> inputs, mlir::Type element,
                    llvm::ArrayRef<unsigned> loops, mlir::TypedAttr init,
                    ScalarFn body);
 
-  /// An elementwise op with broadcasting, aligned at the last dimension. The
-  /// first operand has the rank of the result.
+  /// Builds an elementwise op with broadcasting, aligned at the last dimension.
+  /// The first operand has the rank of the result.
   mlir::Value pointwise(mlir::Type element, llvm::ArrayRef<mlir::Value> tensors,
                         ScalarFn body);
-  /// The sum or maximum along the last dimension, which stays with size 1, in
-  /// f32.
+  /// The sum or maximum along the last dimension in f32. The dimension keeps
+  /// size 1.
   mlir::Value sum(mlir::Value tensor);
   mlir::Value maximum(mlir::Value tensor);
   mlir::Value mean(mlir::Value tensor);
@@ -66,15 +66,15 @@ public:
   /// `x @ weight^T`.
   mlir::Value linear(mlir::Value x, mlir::Value weight);
 
-  /// `size` elements of dimension `dim` from `offset` on.
+  /// Extracts `size` elements of dimension `dim`, starting at `offset`.
   mlir::Value slice(mlir::Value tensor, unsigned dim, int64_t offset,
                     int64_t size);
-  /// The value with a type that knows more or fewer sizes.
+  /// Casts to a type with more or fewer static sizes.
   mlir::Value castTo(mlir::Value tensor, mlir::Type type);
-  /// Tensors side by side along the last dimension, which is static.
+  /// Concatenates tensors along the last dimension, which is static.
   mlir::Value concat(llvm::ArrayRef<mlir::Value> tensors);
 
-  /// Scalars in bodies.
+  /// A scalar constant in a body.
   static mlir::Value constant(mlir::ImplicitLocOpBuilder &b, double value);
 
   mlir::OpFoldResult size(mlir::Value tensor, unsigned dim);
@@ -83,7 +83,7 @@ public:
 
 /// The element type of a tensor.
 mlir::Type elementOf(mlir::Value tensor);
-/// The type that an op of both has.
+/// The result type of an op on both types.
 mlir::Type promote(mlir::Type lhs, mlir::Type rhs);
 
 } // namespace fuse

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Bodies are copied, since what follows fuses and lowers them with the code
-// around them.
+// Bodies are inlined, so that later passes fuse and lower them together with
+// the surrounding code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,9 +52,9 @@ private:
   DeviceType device;
   SymbolTableCollection tables;
   SlotCodeLowering code;
-  /// Calls that are still to be replaced.
+  /// Calls that have not been replaced yet.
   SmallVector<CallSlotOp> work;
-  /// The bodies that a call was copied with.
+  /// The bodies from which a call was copied.
   llvm::DenseMap<Operation *, SmallVector<Operation *>> origins;
 };
 
@@ -85,7 +85,7 @@ LogicalResult SlotLowering::run() {
         !call->getParentOfType<SlotKernelOp>())
       work.push_back(call);
   });
-  // Bodies may call other slots.
+  // Bodies can contain calls of other slots.
   while (!work.empty())
     if (failed(lower(work.pop_back_val())))
       return failure();
@@ -133,7 +133,8 @@ LogicalResult SlotLowering::inlineBody(CallSlotOp call, SlotOp slot,
   mapping.map(block.getArguments(), call.getArgs());
   for (Operation &op : block.without_terminator()) {
     Operation *clone = builder.clone(op, mapping);
-    // Where the call stood, so that origins and paths are those of the call.
+    // Copied ops have the location of the call, so that origins and paths are
+    // those of the call.
     clone->walk([&](Operation *inner) {
       inner->setLoc(call.getLoc());
       auto nested = dyn_cast<CallSlotOp>(inner);

@@ -1,11 +1,11 @@
-//===- SlotCode.cpp - Call the code that slots are bound to ---------------===//
+//===- SlotCode.cpp - Lower slots that are bound to code in files ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Code in files takes addresses: its operands become buffers here, which
-// bufferization finds in place.
+// The arguments of code in files are addresses. Operands therefore become
+// buffers here; bufferization keeps them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -186,7 +186,7 @@ LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
   OpBuilder builder(call);
   Location loc = call.getLoc();
   createBuffers(builder, call, slot);
-  // In the C calling conventions of 64-bit machines an address is passed like
+  // In the C calling conventions of 64-bit machines, an address is passed like
   // a 64-bit integer.
   SmallVector<Value> args =
       createArguments(builder, loc, slot, code.getSizes(), code.getArgs());
@@ -213,7 +213,7 @@ LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
            << describeBinding(call, slot) << ": symbol '" << code.getSymbol()
            << "' is already a function of type " << function.getFunctionType()
            << ", the kernel has type " << type;
-  // A program has one function of a name, whichever file it is in.
+  // A program has only one function of a name, even with several libraries.
   auto library = function->getAttrOfType<StringAttr>(kLibraryAttrName);
   if (!library || library.getValue() != code.getLibrary())
     return call.emitError()

@@ -1,4 +1,4 @@
-//===- SlotCode.h - Call the code that slots are bound to -------*- C++ -*-===//
+//===- SlotCode.h - Lower slots that are bound to code in files -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,18 +15,18 @@
 
 namespace fuse {
 
-/// How messages speak of the slot of a call.
+/// The text for a slot's call in messages.
 std::string describeBinding(CallSlotOp call, SlotOp slot);
 
-/// Replaces calls of slots in a module by launches and calls of the code in
-/// files that they are bound to.
+/// Replaces calls of slots that are bound to code in files by launches and
+/// calls of this code.
 class SlotCodeLowering {
 public:
   SlotCodeLowering(mlir::ModuleOp module, llvm::StringRef chip,
                    mlir::SymbolTableCollection &tables)
       : module(module), chip(chip), tables(tables) {}
 
-  /// Launches a kernel of a PTX or cubin file, which is read once.
+  /// Launches a kernel of a PTX or cubin file. Each file is read once.
   llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, GPUCodeAttr code);
   /// Calls a function of a shared library.
   llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, CPUCodeAttr code);
@@ -34,9 +34,9 @@ public:
 private:
   llvm::FailureOr<mlir::SymbolRefAttr> getBinary(CallSlotOp call,
                                                  GPUCodeAttr code);
-  /// Operands and results of a call in buffers.
+  /// Creates buffers for the operands and results of a call.
   void createBuffers(mlir::OpBuilder &builder, CallSlotOp call, SlotOp slot);
-  /// What code takes, in its order.
+  /// Creates the arguments of the code, in order.
   llvm::SmallVector<mlir::Value>
   createArguments(mlir::OpBuilder &builder, mlir::Location loc, SlotOp slot,
                   mlir::ArrayAttr sizes, mlir::ArrayAttr args);

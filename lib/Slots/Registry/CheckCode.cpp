@@ -1,11 +1,11 @@
-//===- CheckCode.cpp - Whether code in a file fits a slot -----------------===//
+//===- CheckCode.cpp - Check that code in a file fits a slot --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What a driver would only find when the kernel is launched, as far as the text
-// of a file tells.
+// Finds errors in the text of a file that the driver would report only at a
+// launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace fuse;
 using llvm::createStringError;
 
-/// The words behind each `directive` of PTX text, up to `end`.
+/// The word after each `directive` in PTX text.
 static SmallVector<StringRef> getWordsBehind(StringRef text,
                                              StringRef directive) {
   SmallVector<StringRef> words;
@@ -54,7 +54,7 @@ static llvm::Error checkPTX(StringRef text, GPUCodeAttr code,
     if (!digits.consume_front("sm_") ||
         digits.take_while(llvm::isDigit).getAsInteger(10, capability))
       continue;
-    // A letter says that the code runs on this one architecture only.
+    // A letter means that the code runs only on this architecture.
     bool isExact = !digits.drop_while(llvm::isDigit).empty();
     if (isExact ? capability != target.capability
                 : capability > target.capability)
@@ -165,7 +165,7 @@ llvm::Error fuse::checkCode(Attribute code, SlotOp slot,
   auto host = cast<CPUCodeAttr>(code);
   if (llvm::Error error = checkArguments(slot, host.getSizes(), host.getArgs()))
     return error;
-  // A bare name is for the dynamic linker to find.
+  // The dynamic linker finds a library without a path.
   if (llvm::sys::path::has_parent_path(host.getLibrary()) &&
       !llvm::sys::fs::exists(host.getLibrary()))
     return createStringError("library '" + host.getLibrary() +

@@ -1,4 +1,4 @@
-//===- GeneratedKernel.cpp - A kernel and its eager body ------------------===//
+//===- GeneratedKernel.cpp - Generated kernels with eager bodies ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -38,7 +38,7 @@ LogicalResult fuse::checkSlot(SlotOp slot, const GeneratedKernel &kernel) {
     return slot.emitError(slot.toText())
            << " has " << kernel.numResults << " results, got "
            << signature.getNumResults();
-  // Builders of ops expect values that can be operands and results.
+  // Builders of ops require types of values that can be operands and results.
   for (TypeRange types : {signature.getInputs(), signature.getResults()})
     for (Type type : types)
       if (!isa<RankedTensorType>(type))
@@ -106,13 +106,13 @@ FailureOr<Activation> fuse::getActivation(SlotOp slot, StringRef name,
 // Bodies
 //===----------------------------------------------------------------------===//
 
-/// Builds and verifies the fuse ops of a kernel in a block of their own.
+/// Builds and verifies the fuse ops of a kernel in `block`.
 static SlotResults buildInBlock(Block &block, SlotOp slot,
                                 const GeneratedKernel &kernel,
                                 ValueRange args) {
   if (failed(checkSlot(slot, kernel)))
     return failure();
-  // The block has no parent that it could take a context from.
+  // The block has no parent, so the context is passed explicitly.
   ImplicitLocOpBuilder b(slot.getLoc(), slot.getContext());
   b.setInsertionPointToEnd(&block);
   SlotResults results = kernel.kernel(b, slot, args);
@@ -130,7 +130,7 @@ void fuse::registerGeneratedKernel(KernelRegistry &registry,
                         ValueRange args) -> SlotResults {
     Block scratch;
     SlotResults fits = buildInBlock(scratch, slot, kernel, args);
-    // The last op first, as it may use the others.
+    // Erase users before the ops that they use.
     while (!scratch.empty())
       scratch.back().erase();
     if (failed(fits))

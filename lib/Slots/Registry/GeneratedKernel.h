@@ -1,4 +1,4 @@
-//===- GeneratedKernel.h - A kernel and its eager body ----------*- C++ -*-===//
+//===- GeneratedKernel.h - Generated kernels with eager bodies --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,25 +14,24 @@ namespace fuse {
 
 using SlotResults = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 
-/// What a slot of one op and variant looks like, and its two bodies.
+/// The signature of a slot of one op and variant, and its two bodies.
 struct GeneratedKernel {
   std::string op;
   std::string variant;
   /// The formula and the params.
   std::string description;
-  /// Names of the arguments. Those after the first `numRequired` may be
-  /// missing.
+  /// Names of the arguments. Those after the first `numRequired` are optional.
   std::vector<std::string> args;
   unsigned numRequired;
   unsigned numResults = 1;
   std::vector<std::string> params;
-  /// The ops of the fuse dialect. What their verifiers accept is what a slot
-  /// may be; they have not run yet.
+  /// Builds the ops of the fuse dialect. The verifiers of these ops, which run
+  /// later, determine whether the slot is valid.
   std::function<SlotResults(mlir::ImplicitLocOpBuilder &, SlotOp,
                             mlir::ValueRange)>
       kernel;
-  /// The body in ops of other dialects. Runs for slots that fit only, and
-  /// gives results whose sizes may be known better or worse.
+  /// Builds the body with ops of other dialects. Called only for valid slots.
+  /// The result types may have more or fewer static sizes than the slot.
   std::function<SlotResults(EagerBuilder &, SlotOp, mlir::ValueRange)> eager;
 };
 
@@ -40,10 +39,11 @@ struct GeneratedKernel {
 void registerGeneratedKernel(KernelRegistry &registry,
                              const GeneratedKernel &kernel);
 
-/// The slot has the arguments, results and params that it should have.
+/// Checks the arguments, results and params of a slot.
 mlir::LogicalResult checkSlot(SlotOp slot, const GeneratedKernel &kernel);
 
-/// A param, or `fallback` where there is one. Reports an error at the slot.
+/// The value of a param, or `fallback` if it is given. Emits an error at the
+/// slot.
 mlir::FailureOr<double> getNumber(SlotOp slot, llvm::StringRef name);
 mlir::FailureOr<int64_t>
 getInteger(SlotOp slot, llvm::StringRef name,

@@ -1,4 +1,4 @@
-//===- KernelFiles.cpp - Kernels that users register ----------------------===//
+//===- KernelFiles.cpp - Load kernels from files --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,7 +26,7 @@ static std::string resolvePath(StringRef path, StringRef directory) {
   return resolved.str().str();
 }
 
-/// The same code, with a path that can be opened.
+/// The same code with its path resolved against `directory`.
 static Attribute resolveCode(Attribute code, StringRef directory) {
   if (auto gpu = dyn_cast_or_null<GPUCodeAttr>(code))
     return GPUCodeAttr::get(code.getContext(), gpu.getFormat(),
@@ -40,7 +40,7 @@ static Attribute resolveCode(Attribute code, StringRef directory) {
   return code;
 }
 
-/// Copies the function of an implementation, which is for one signature.
+/// Copies the function of an implementation, which has one signature.
 static FailureOr<SmallVector<Value>> cloneBody(FunctionOpInterface body,
                                                OpBuilder &builder, SlotOp slot,
                                                ValueRange args) {
@@ -72,7 +72,7 @@ LogicalResult KernelRegistry::load(Operation *container, StringRef directory,
     if (kernel.getAliases())
       for (auto alias : kernel.getAliasesAttr().getAsRange<StringAttr>())
         spec.aliases.push_back(alias.str());
-    // The bodies may outlive the module that they were read from.
+    // The bodies must not depend on the module from which they were read.
     auto copy = std::make_shared<OwningOpRef<SlotKernelOp>>(kernel.clone());
     for (auto op : (**copy).getBody().getOps<ImplementationOp>()) {
       KernelImplementation implementation;

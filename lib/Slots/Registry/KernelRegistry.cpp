@@ -1,4 +1,4 @@
-//===- KernelRegistry.cpp - Kernels that slots can be bound to ------------===//
+//===- KernelRegistry.cpp - Registry of kernels for slots -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -36,7 +36,7 @@ const SlotOpSpec *KernelRegistry::lookupOp(StringRef op,
   return it == ops.end() ? nullptr : it->second.get();
 }
 
-/// How messages name a kernel.
+/// The name of a kernel in messages.
 static std::string describe(const KernelSpec &spec) {
   return "op=" + spec.op + ", variant=" + spec.variant + ", name=" + spec.name;
 }
@@ -50,7 +50,7 @@ llvm::Error KernelRegistry::add(KernelSpec spec, bool force, bool *replaced) {
     return createStringError(
         "duplicate kernel registration: " + describe(spec) +
         "; it is registered by " + it->second->origin);
-  // A name would otherwise mean two kernels, depending on who looks first.
+  // Otherwise, one name could refer to two kernels.
   std::vector<std::string> names = spec.aliases;
   names.push_back(spec.name);
   for (const KernelSpec *other : getKernels(spec.op, spec.variant)) {

@@ -1,4 +1,4 @@
-//===- ListKernels.cpp - What is in a registry ----------------------------===//
+//===- ListKernels.cpp - Print the kernels of a registry ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// All (op, variant) that have a description or a kernel.
+/// All (op, variant) pairs with a description or a kernel.
 static std::set<std::pair<std::string, std::string>>
 getVariants(const KernelRegistry &registry) {
   std::set<std::pair<std::string, std::string>> variants;

@@ -1,4 +1,4 @@
-//===- ResolveKernel.cpp - Find the kernel that a name means --------------===//
+//===- ResolveKernel.cpp - Resolve the name of a kernel -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,7 +35,8 @@ std::optional<unsigned> fuse::getModeDistance(KernelMode wanted,
   return it - chain.begin();
 }
 
-/// Best implementation for a target; `hardware` says whether any runs on it.
+/// The best implementation for a target. Sets `hardware` if any of them
+/// supports the device.
 static const KernelImplementation *
 choose(const KernelSpec &kernel, const SlotTarget &target, bool &hardware) {
   const KernelImplementation *best = nullptr;
@@ -58,7 +59,7 @@ choose(const KernelSpec &kernel, const SlotTarget &target, bool &hardware) {
   return best;
 }
 
-/// `eager, fuse, mine`: all kernels, or those that would run.
+/// The names of all kernels, or of those that could run: `eager, fuse, mine`.
 static std::string listKernels(const KernelRegistry &registry, StringRef op,
                                StringRef variant, const SlotTarget *target) {
   std::string text = kEagerName.str();

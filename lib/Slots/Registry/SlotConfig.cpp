@@ -1,4 +1,4 @@
-//===- SlotConfig.cpp - Which kernels a user wants ------------------------===//
+//===- SlotConfig.cpp - User configuration of slots -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,7 +24,7 @@ using llvm::createStringError;
 
 namespace {
 
-/// Maps whose keys are not known: the name in the file is the key.
+/// Maps from names in the file, which are arbitrary keys.
 template <typename MapTy>
 struct AnyKeys {
   static void inputOne(llvm::yaml::IO &io, StringRef key, MapTy &map) {
@@ -89,10 +89,11 @@ struct MappingTraits<SlotConfig> {
 
 } // namespace llvm::yaml
 
-/// Whether collections are nested deeper than LLVM's reader survives, which has
-/// no limit. Brackets do not say it: indentation nests, and what quotes them is
-/// known to the reader alone. Its nodes are read one by one, so that nothing
-/// recurses further than this does.
+/// Whether collections are nested more than kMaxTextDepth deep. LLVM's reader
+/// recurses without a limit and would overflow the stack. Counting brackets is
+/// not enough, because indentation nests, too, and only the reader recognizes
+/// quotes. The nodes are visited one by one, so the reader recurses no deeper
+/// than this function.
 static bool isTooDeep(llvm::yaml::Node *node, unsigned depth) {
   if (depth > kMaxTextDepth)
     return true;

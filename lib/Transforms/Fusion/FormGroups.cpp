@@ -1,4 +1,4 @@
-//===- FormGroups.cpp - Make one group of a function ----------------------===//
+//===- FormGroups.cpp - Form a group of all ops of a function -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- FormGroups.h - Make one group of a function --------------*- C++ -*-===//
+//===- FormGroups.h - Form a group of all ops of a function -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

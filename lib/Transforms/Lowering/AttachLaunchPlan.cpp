@@ -1,11 +1,12 @@
-//===- AttachLaunchPlan.cpp - Launches as data ----------------------------===//
+//===- AttachLaunchPlan.cpp - Record launches in an attribute -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The host code between launches computes sizes from sizes, which the plan has
-// as expressions; the ops that computed them are not needed any more.
+// The host code between launches computes sizes from other sizes. The launch
+// plan represents these computations as affine expressions. The ops that
+// performed them are then dead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ namespace fuse {
 
 #define DEBUG_TYPE "fuse-attach-launch-plan"
 
-/// A plan is a list: it has no loops and no branches.
+/// Checks that launches are not under control flow: a plan is a flat list.
 static LogicalResult checkFlow(func::FuncOp function) {
   WalkResult result = function.walk([&](gpu::LaunchFuncOp launch) {
     if (launch->getParentOp() == function && function.getBody().hasOneBlock())
@@ -111,7 +112,7 @@ FailureOr<AffineExpr> PlanBuilder::getBytes(memref::AllocOp alloc) {
 FailureOr<Attribute> PlanBuilder::getArgument(Value value) {
   Attribute constant;
   if (isa<MemRefType>(value.getType())) {
-    // Kernels get the offset of a view as an argument of its own.
+    // The offset of a view is a separate kernel argument.
     while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
       value = view.getViewSource();
     if (auto it = workspace.find(value); it != workspace.end())
@@ -155,7 +156,7 @@ FailureOr<DictionaryAttr> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
       return failure();
     arguments.push_back(*argument);
   }
-  // Symbols may have been found since; maps are completed at the end.
+  // Later launches may add symbols. `build` updates all maps at the end.
   SmallVector<NamedAttribute> entries = {
       builder.getNamedAttr("args", builder.getArrayAttr(arguments)),
       builder.getNamedAttr("block", builder.getDenseI64ArrayAttr(block)),
@@ -196,7 +197,7 @@ DictionaryAttr PlanBuilder::build() {
       {builder.getNamedAttr("launches", builder.getArrayAttr(launches)),
        builder.getNamedAttr("symbols", builder.getArrayAttr(symbolAttrs)),
        builder.getNamedAttr("workspace", builder.getArrayAttr(buffers))});
-  // All maps are over all symbols, whenever they were found.
+  // Extend every map to the final list of symbols.
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](AffineMapAttr attr) -> Attribute {
     return AffineMapAttr::get(getMap(attr.getValue().getResults()));

@@ -1,12 +1,11 @@
-//===- ExpandCopies.cpp - Copies between strided buffers as loops ---------===//
+//===- ExpandCopies.cpp - Expand copies between strided buffers -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream lowers a copy to memcpy or else to a call of a function of its own
-// runtime library, which generated code here does not have: it calls nothing
-// but libc and libm.
+// Upstream lowers a strided copy to a call of its own runtime library.
+// Generated code must not call that library: it depends only on libc and libm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +26,7 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// Whether upstream's lowering takes memcpy for buffers of this type.
+/// Whether upstream lowers copies of buffers of this type to memcpy.
 static bool isContiguous(MemRefType type) {
   return type.getLayout().isIdentity() ||
          (type.hasStaticShape() && type.getNumElements() > 0 &&

@@ -1,4 +1,4 @@
-//===- ExpandMath.cpp - Functions of math without a library ---------------===//
+//===- ExpandMath.cpp - Expand math ops without a library -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ namespace fuse {
 
 #define DEBUG_TYPE "fuse-expand-math"
 
-/// Written with other functions of math.
+/// Expanded to other math ops.
 static constexpr StringLiteral kExpanded[] = {
     "acosh", "asinh", "atanh", "cosh", "exp2",
     "fpowi", "powf",  "rsqrt", "sinh", "tan"};
@@ -32,7 +32,7 @@ static constexpr StringLiteral kApproximated[] = {
     "acos", "asin",  "atan", "atan2", "cbrt", "cos", "erf", "erfc",
     "exp",  "expm1", "log",  "log1p", "log2", "sin", "tanh"};
 
-/// One instruction or a short exact sequence on every target.
+/// Kept: every target has one instruction or a short exact sequence for them.
 static constexpr StringLiteral kKept[] = {
     "absf",  "absi", "ceil",  "copysign",  "ctlz", "ctpop", "cttz",
     "floor", "fma",  "round", "roundeven", "sqrt", "trunc"};
@@ -42,7 +42,7 @@ static bool contains(ArrayRef<StringLiteral> names, StringRef name) {
   return llvm::is_contained(names, name);
 }
 
-/// Whether `op` is a function of math that must not remain.
+/// Whether `op` is a math op that must be expanded.
 static bool isMeant(Operation *op) {
   return isa_and_present<math::MathDialect>(op->getDialect()) &&
          !contains(kKept, op->getName().getStringRef());

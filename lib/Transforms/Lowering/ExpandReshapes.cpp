@@ -1,12 +1,12 @@
-//===- ExpandReshapes.cpp - Buffers with several dynamic sizes ------------===//
+//===- ExpandReshapes.cpp - Lower reshapes with several dynamic sizes -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream's expand-strided-metadata derives the dynamic size of a group from
-// the other sizes of that group, which it cannot when two are dynamic. The op
-// carries all of them, so nothing has to be derived.
+// Upstream's expand-strided-metadata derives a dynamic size from the other
+// sizes of its group. It cannot do this if a group has two dynamic sizes. The
+// operands of the op already have all sizes, so this pass reads them instead.
 //
 //===----------------------------------------------------------------------===//
 

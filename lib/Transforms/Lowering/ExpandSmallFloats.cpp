@@ -1,12 +1,12 @@
-//===- ExpandSmallFloats.cpp - Small floats in integer arithmetic ---------===//
+//===- ExpandSmallFloats.cpp - Convert small floats by integer arithmetic -===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions between f32 and bf16, f8E4M3FN, f8E5M2 on their bit patterns.
-// The result does not depend on whether a target flushes subnormal f32 values:
-// where one takes part in arithmetic, it rounds to the same code as zero.
+// Converts between f32 and bf16, f8E4M3FN and f8E5M2 by bit arithmetic. The
+// result does not depend on whether the target flushes subnormal f32 values.
+// Arithmetic on a subnormal value rounds it to the same code as zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,13 +34,13 @@ static bool isFloat8(Type element) {
 
 namespace {
 
-/// Bit arithmetic on values of one shape.
+/// Builds bit arithmetic on scalars or on vectors of one shape.
 class BitBuilder : public ImplicitLocOpBuilder {
 public:
   BitBuilder(OpBuilder &builder, Location loc, Type shape)
       : ImplicitLocOpBuilder(loc, builder), shape(shape) {}
 
-  /// `element`, or a vector of it.
+  /// The type `element`, or a vector of it.
   Type like(Type element) {
     auto vector = dyn_cast<VectorType>(shape);
     return vector ? Type(vector.clone(element)) : element;
@@ -118,13 +118,13 @@ private:
   Type shape;
 };
 
-/// What tells f8E4M3FN and f8E5M2 apart.
+/// The differences between f8E4M3FN and f8E5M2.
 struct Float8Format {
   int64_t mantissa;
   int64_t bias;
-  /// Codes above this one are not finite.
+  /// The largest finite code.
   int64_t largest;
-  /// What values beyond the range become.
+  /// The code of values beyond the range.
   int64_t overflow;
 
   static Float8Format get(Type element) {
@@ -140,7 +140,7 @@ struct Float8Format {
 // Conversions
 //===----------------------------------------------------------------------===//
 
-/// f32 from the bits of a bf16.
+/// Converts a bf16 value to f32.
 static Value extendBF16(BitBuilder &b, Value value) {
   Value bits = b.extend(b.ints(32), b.bitcast(b.ints(16), value));
   return b.bitcast(b.like(b.getF32Type()), b.left(bits, 16));
@@ -149,22 +149,22 @@ static Value extendBF16(BitBuilder &b, Value value) {
 static Value truncateToBF16(BitBuilder &b, Value value) {
   Value bits = b.bitcast(b.ints(32), value);
   Value isNaN = b.greater(b.andBits(bits, 0x7fffffff), 0x7f800000);
-  // A NaN keeps its upper payload and is made quiet, so that it does not turn
-  // into infinity when the lower payload is cut off.
+  // A NaN keeps its upper payload and becomes quiet. Otherwise, dropping the
+  // lower payload could turn it into infinity.
   Value quiet = b.orBits(b.right(bits, 16), 0x40);
   Value code = b.select(isNaN, quiet, b.roundBits(bits, 16));
   return b.bitcast(b.like(b.getBF16Type()), b.truncate(b.ints(16), code));
 }
 
-/// f32 from the bits of an 8-bit float.
+/// Converts an 8-bit float to f32.
 static Value extendFloat8(BitBuilder &b, Value value, Type element) {
   Type f32 = b.like(b.getF32Type()), f16 = b.like(b.getF16Type());
   Value code = b.extend(b.ints(16), b.bitcast(b.ints(8), value));
   // f8E5M2 is the upper half of f16.
   if (isa<Float8E5M2Type>(element))
     return arith::ExtFOp::create(b, f32, b.bitcast(f16, b.left(code, 8)));
-  // f8E4M3FN has one bit less in the exponent; moved into an f16, its bias is
-  // off by 8.
+  // The exponent of f8E4M3FN has one bit less than that of f16. Its bits placed
+  // in an f16 therefore have an exponent that is too small by 8.
   Value sign = b.left(b.andBits(code, 0x80), 8);
   Value magnitude = b.andBits(code, 0x7f);
   Value half = b.bitcast(f16, b.either(sign, b.left(magnitude, 7)));
@@ -187,9 +187,9 @@ static Value truncateToFloat8(BitBuilder &b, Value value, Type element) {
   normal = b.select(b.greater(normal, format.largest),
                     b.splat(b.ints(32), format.overflow), normal);
 
-  // Subnormal results: adding a power of two whose last bit has the weight of
-  // the last bit of the result makes the addition round. The operand is 0 in
-  // the other cases, so that no NaN takes part.
+  // Subnormal results: add a power of two whose last bit has the weight of the
+  // last bit of the result, so that the addition rounds. For other values, the
+  // operand is replaced by 0, so that no NaN takes part.
   int64_t anchorBits = (1 - format.bias + dropped + 127) << 23;
   Value isSmall = b.less(magnitude, (128 - format.bias) << 23);
   Value small = b.select(isSmall, magnitude, b.splat(b.ints(32), 0));

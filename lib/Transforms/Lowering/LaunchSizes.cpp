@@ -1,15 +1,14 @@
-//===- LaunchSizes.cpp - Sizes as expressions of sizes --------------------===//
+//===- LaunchSizes.cpp - Sizes as affine expressions ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
 // A host without MLIR computes grids, workspaces and sizes from the sizes of
-// the tensors that it is given, so each has to be an affine expression of
-// those. This walks from a value back to the arguments, through what lies
-// between in bufferized functions: casts, views, reshapes and arithmetic. What
-// depends on anything else, as on the value or the strides of an argument, is
-// an error that names it.
+// the argument tensors. Each must therefore be an affine expression of argument
+// sizes. The evaluation walks from a value back to the arguments through casts,
+// views, reshapes and arithmetic. A dependence on the value or the strides of
+// an argument is an error that names the argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +33,7 @@ FailureOr<AffineExpr> LaunchSizes::evaluate(OpFoldResult value) {
   return evaluate(cast<Value>(value));
 }
 
-/// A view with as many dimensions as what it is a view of, or null.
+/// The view that defines `buffer`, if it has the rank of its source, or null.
 static memref::SubViewOp getWholeView(Value buffer) {
   auto view = buffer.getDefiningOp<memref::SubViewOp>();
   if (view && view.getSourceType().getRank() == view.getType().getRank())
@@ -93,7 +92,7 @@ FailureOr<AffineExpr> LaunchSizes::evaluateStride(Value buffer, unsigned dim) {
     return multiplySizes(buffer, dim + 1, type.getRank());
   if (auto argument = dyn_cast<BlockArgument>(buffer))
     return emitHidden(argument, "the strides");
-  // The stride of another buffer, times something.
+  // A stride of the source buffer, times a factor.
   FailureOr<AffineExpr> stride = failure();
   FailureOr<AffineExpr> factor = builder.getAffineConstantExpr(1);
   Operation *producer = buffer.getDefiningOp();
@@ -103,7 +102,7 @@ FailureOr<AffineExpr> LaunchSizes::evaluateStride(Value buffer, unsigned dim) {
   } else if (auto cast = dyn_cast<memref::CastOp>(producer)) {
     stride = evaluateStride(cast.getSource(), dim);
   } else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(producer)) {
-    // Those of size 1 have any stride.
+    // A dimension of size 1 may have any stride, so its stride is not used.
     ReassociationIndices sources = collapse.getReassociationIndices()[dim];
     while (sources.size() > 1 &&
            collapse.getSrcType().getDimSize(sources.back()) == 1)
@@ -151,8 +150,7 @@ FailureOr<AffineExpr> LaunchSizes::evaluateOffset(Value buffer) {
   return offset;
 }
 
-/// What a kernel is told of a view: where it begins, and how far its rows are
-/// from each other.
+/// Evaluates the offset, a size or a stride of a buffer.
 FailureOr<AffineExpr>
 LaunchSizes::evaluateMetadata(memref::ExtractStridedMetadataOp op,
                               Value result) {
@@ -200,7 +198,7 @@ FailureOr<AffineExpr> LaunchSizes::evaluate(Value value) {
     return map.getResult(0).replaceDimsAndSymbols(
         all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
   }
-  // Sizes are not negative, so signed and unsigned division agree.
+  // Sizes are not negative, so signed and unsigned division are the same.
   if (isa<arith::AddIOp>(op))
     return operands[0] + operands[1];
   if (isa<arith::SubIOp>(op))

@@ -1,4 +1,4 @@
-//===- LaunchSizes.h - Sizes as expressions of sizes ------------*- C++ -*-===//
+//===- LaunchSizes.h - Sizes as affine expressions --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,12 +15,12 @@
 
 namespace fuse {
 
-/// Evaluates values of type index in the host code of one function to affine
-/// expressions over the sizes of its arguments. What is none is an error of the
-/// op that makes it.
+/// Evaluates index values in the host code of one function to affine
+/// expressions over the sizes of its arguments. If a value is not such an
+/// expression, its defining op emits an error.
 class LaunchSizes {
 public:
-  /// Number and dimension of an argument.
+  /// Argument number and dimension.
   using Symbol = std::pair<int64_t, int64_t>;
 
   explicit LaunchSizes(mlir::func::FuncOp function)
@@ -29,7 +29,8 @@ public:
   llvm::FailureOr<mlir::AffineExpr> evaluate(mlir::Value value);
   llvm::FailureOr<mlir::AffineExpr> evaluateDim(mlir::Value buffer,
                                                 unsigned dim);
-  /// What the expressions up to now are made of, in the order of symbols.
+  /// The symbols of all expressions so far; the position is the symbol's
+  /// number.
   const llvm::SetVector<Symbol> &getSymbols() const { return symbols; }
 
 private:

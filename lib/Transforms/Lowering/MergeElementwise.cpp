@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The patterns are upstream's; what they merge is decided here. A reduction
-// takes its producer only where the producer is not repeated, or costs less
-// than the read that it saves.
+// The patterns are upstream's; this pass decides which producers they merge. A
+// reduction absorbs its producer if that does not repeat the producer's work,
+// or if the repeated work costs less than the memory access that it saves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ namespace fuse {
 
 #define DEBUG_TYPE "fuse-merge-elementwise"
 
-/// Whether the body is cheap next to the memory access that it saves.
+/// Whether the body costs little compared with a memory access.
 static bool isCheap(linalg::GenericOp op) {
   return !op.getBody()
               ->walk([](Operation *bodyOp) {
@@ -46,8 +46,8 @@ static bool isCheap(linalg::GenericOp op) {
               .wasInterrupted();
 }
 
-/// Bytes that the op reads per element of its result, counting inputs that
-/// vary along every loop.
+/// Bits that the op reads per element of its result. Only inputs that vary
+/// along every loop count.
 static unsigned getInputBits(linalg::GenericOp op) {
   unsigned bits = 0;
   for (OpOperand *input : op.getDpsInputOperands())
@@ -57,7 +57,7 @@ static unsigned getInputBits(linalg::GenericOp op) {
   return bits;
 }
 
-/// Whether the producer of an operand becomes part of its only consumer.
+/// Whether the producer of `operand` is merged into its only consumer.
 static bool shouldMerge(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
@@ -65,7 +65,7 @@ static bool shouldMerge(OpOperand *operand) {
     return false;
   if (consumer.getNumReductionLoops() == 0)
     return true;
-  // A loop that the operand does not vary along repeats the producer.
+  // A loop along which the operand does not vary repeats the producer.
   AffineMap map = consumer.getMatchingIndexingMap(operand);
   if (map.getNumResults() == consumer.getNumLoops())
     return true;
@@ -101,11 +101,11 @@ public:
   }
 
 private:
-  /// Gives every user of a filled tensor a fill of its own: a buffer that
-  /// two reductions start from would have to be copied.
+  /// Gives each user of a filled tensor a separate fill. Otherwise,
+  /// bufferization copies a buffer that initializes two reductions.
   void repeatFills() {
     getOperation()->walk([](linalg::FillOp fill) {
-      // Fills of buffers have no results.
+      // A fill of a buffer has no result.
       if (fill->use_empty())
         return;
       OpBuilder builder(fill);

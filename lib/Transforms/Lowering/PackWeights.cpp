@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Only permutations of rows: a generated kernel computes what its members
-// compute, so nothing in a stored weight may be rounded once more.
+// Layouts only permute rows. A generated kernel computes exactly what its
+// members compute, so packing must not round a weight again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// Parses `name=concat(1:a,1:b)` or `name=interleave(1:a,1:b,block=8)`, either
-/// with `keep` as the last item.
+/// Parses `name=concat(1:a,1:b)` or `name=interleave(1:a,1:b,block=8)`. In both
+/// forms, the last item may be `keep`.
 static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
   auto fail = [&](const Twine &why) {
     return root->emitError() << "layout '" << text << "': " << why;
@@ -69,7 +69,7 @@ static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
   return attr;
 }
 
-/// Rows `first`, `first + step`, ... of a matrix or a vector.
+/// Extracts rows `first`, `first + step`, ... of a matrix or a vector.
 static Value takeRows(OpBuilder &builder, Value stored, int64_t first,
                       int64_t step, RankedTensorType type) {
   SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
@@ -83,7 +83,7 @@ static Value takeRows(OpBuilder &builder, Value stored, int64_t first,
                                         offsets, sizes, strides);
 }
 
-/// An interleaved weight with the rows of each source together.
+/// Reorders an interleaved weight so that the rows of each source are adjacent.
 static Value sortBlocks(OpBuilder &builder, RecipeAttr recipe, Value stored) {
   auto type = cast<RankedTensorType>(stored.getType());
   Location loc = stored.getLoc();
@@ -106,7 +106,7 @@ static Value sortBlocks(OpBuilder &builder, RecipeAttr recipe, Value stored) {
   return tensor::CollapseShapeOp::create(builder, loc, type, sorted, rows);
 }
 
-/// Makes the function of a site take a stored weight instead of parameters.
+/// Replaces the parameters of a site's function by one stored weight.
 static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
                                    ArrayRef<ParameterOp> owners) {
   SmallVector<unsigned> positions;
@@ -141,14 +141,16 @@ static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
     return failure();
   OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
   Value stored = function.getArgument(place);
-  // Single rows in turn can be read in place, larger blocks cannot.
+  // Interleaved single rows are a strided slice. Larger blocks are reordered
+  // first.
   int64_t step = recipe.getBlock() == 1 ? positions.size() : 1;
   if (recipe.getBlock() > 1)
     stored = sortBlocks(builder, recipe, stored);
   llvm::BitVector dead(function.getNumArguments());
   int64_t row = 0;
   for (unsigned i = 0; i < positions.size(); ++i) {
-    // The new argument stands in front of all of them.
+    // The new argument precedes all parameters, so their positions shift by
+    // one.
     unsigned position = positions[i] + 1;
     Value value =
         takeRows(builder, stored, step == 1 ? row : i, step, types[i]);
@@ -186,10 +188,10 @@ struct PackWeights : fuse::impl::PackWeightsPassBase<PackWeights> {
   }
 
 private:
-  /// Records a layout wherever it fits; returns how often.
+  /// Records the layout at each site that it fits. Returns the number of sites.
   FailureOr<unsigned> pack(RecipeAttr layout);
 
-  /// Why the last site that a layout did not fit has not the parameters.
+  /// The parameters that the last unsuitable site lacks, as a message.
   std::string problem;
 };
 

@@ -1,4 +1,4 @@
-//===- PrepareEntryPoints.cpp - Fix how functions can be called -----------===//
+//===- PrepareEntryPoints.cpp - Prepare functions for calls from outside --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -31,8 +31,8 @@ struct PrepareEntryPointsPass
       return;
     ++numPrepared;
     Builder builder(&getContext());
-    // LLVMDialect::getEmitCWrapperAttrName, spelled out because its header
-    // takes longer to compile than this file.
+    // The name is LLVMDialect::getEmitCWrapperAttrName. It is spelled out
+    // because including that header takes longer than compiling this file.
     function->setAttr("llvm.emit_c_interface", builder.getUnitAttr());
     for (BlockArgument argument : function.getArguments())
       if (isa<RankedTensorType>(argument.getType()))
@@ -42,8 +42,8 @@ struct PrepareEntryPointsPass
             builder.getBoolAttr(false));
   }
 
-  /// Removes what the fuse dialect says about a function, which nothing below
-  /// understands.
+  /// Removes the fuse dialect's attributes, which later passes do not
+  /// understand.
   void removeAttributes(FunctionOpInterface function) {
     auto isOurs = [](NamedAttribute attribute) {
       return isa_and_nonnull<FuseDialect>(attribute.getNameDialect());

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hosts allocate results, so that a launch does not. Doing this on tensors,
-// before bufferization, lets that write every result where it belongs: behind
-// it, results would have buffers of their own and a copy each.
+// The host allocates results, so that a launch allocates nothing. The pass runs
+// on tensors, so that bufferization writes each result directly into its
+// argument. After bufferization, each result would have a separate buffer and
+// need a copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,8 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    // A call would need the sizes of results before they are computed.
+    // The host would need the sizes of a call's results before they are
+    // computed.
     WalkResult result = module.walk([](func::CallOp call) {
       call.emitOpError("of '")
           << call.getCallee() << "' cannot be launched, expected functions "
@@ -88,8 +90,8 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
     if (failed(function.insertArgument(index, bufferType, attrs,
                                        function.getLoc())))
       return failure();
-    // A result is written in the shape that it was computed in, which saves
-    // the copy that a reshape would need.
+    // Write the result in the shape in which it was computed. This saves the
+    // copy that a reshape would need.
     Value destination = function.getArgument(index);
     while (auto expand = value.getDefiningOp<tensor::ExpandShapeOp>()) {
       auto collapse = memref::CollapseShapeOp::create(
@@ -104,8 +106,8 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
       value = expand.getSrc();
     }
     ++numResults;
-    // What a kernel from a file or a scheduled kernel writes is in a buffer of
-    // its own, whose place the argument can take.
+    // A scheduled kernel or one from a file writes into a separate buffer,
+    // which the argument can replace.
     if (auto read = value.getDefiningOp<bufferization::ToTensorOp>())
       if (auto alloc = read.getBuffer().getDefiningOp<memref::AllocOp>();
           alloc && alloc.getType() == destination.getType() &&

@@ -1,13 +1,13 @@
-//===- SelectSchedules.cpp - Choose schedules of fused ops ----------------===//
+//===- SelectSchedules.cpp - Select schedules of fused ops ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A schedule comes from the first of these that has one that fits: the text of
-// the op, the table of measured schedules, the cost model. An op that none has
-// one for stays as it is, with a remark that says why, and goes by the portable
-// path.
+// A schedule comes from the first source that has one that fits: the text of
+// the op, the table of measured schedules, the cost model. Without a schedule,
+// the op stays unchanged, with a remark that states the reason. The portable
+// path then lowers it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +85,7 @@ struct SelectSchedulesPass
       selectForTokens(problem, *key, gpu);
   }
 
-  /// One schedule for each of several ranges of the number of tokens.
+  /// Selects one schedule for each of several ranges of token counts.
   void selectForRanges(const MlpProblem &problem, const GpuModel &gpu) {
     Operation *op = problem.op;
     auto ranges = selectRanges(problem, tokens, gpu, [&](int64_t bound) {
@@ -101,7 +101,8 @@ struct SelectSchedulesPass
                                          problem.getWeightBytes());
   }
 
-  /// One schedule, for the op's own number of tokens or that of the option.
+  /// Selects one schedule for the op's number of tokens, or for the option's if
+  /// the op's is dynamic.
   void selectForTokens(const MlpProblem &problem, const ScheduleKey &key,
                        const GpuModel &gpu) {
     Operation *op = problem.op;
@@ -121,7 +122,7 @@ struct SelectSchedulesPass
                                            problem.getWeightBytes());
   }
 
-  /// Gives an op its schedule; the remark can be told more.
+  /// Sets the schedule of `op`. The caller may add to the remark.
   remark::detail::InFlightRemark accept(Operation *op, Attribute schedule) {
     op->setAttr(tile::kScheduleAttrName, schedule);
     ++numSelected;
@@ -137,7 +138,7 @@ struct SelectSchedulesPass
     ++numDeclined;
   }
 
-  /// The schedule of the table, if it has one that fits.
+  /// The schedule in the table, or null if it has none that fits.
   Attribute findMeasured(Operation *op, const ScheduleKey &key, int64_t count,
                          const GpuModel &gpu) {
     Attribute schedule = measured.find(key);

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A sum along a contiguous dimension becomes a fixed number of partial sums,
-// one per lane, which a tree adds up at the end. A block of results shares the
-// vectors that it loads: with rows and columns both blocked, each vector of
-// one operand meets all vectors of the other.
+// one per lane. A tree adds them at the end. The results of a block share the
+// vectors that they load: if rows and columns are both blocked, each vector of
+// one operand is combined with all vectors of the other.
 //
-// The partial sums of a result depend neither on the block it is in nor on the
-// number of rows, so neither does its value.
+// The partial sums of a result do not depend on its block or on the number of
+// rows, and neither does its value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ using namespace fuse;
 
 namespace {
 
-/// A reduction that can be vectorized, with what the rewrite asks about it.
+/// A reduction that can be vectorized.
 struct Reduction {
   linalg::GenericOp op;
   /// Adds one term to the sum: fma, addf or addi.
@@ -55,7 +55,8 @@ static bool readsReduction(AffineMap map) {
   return map.isFunctionOfDim(map.getNumDims() - 1);
 }
 
-/// The reduction `op` is, or the reason why it is none that can be vectorized.
+/// Matches `op` as a reduction that can be vectorized. On failure, sets
+/// `reason`.
 static FailureOr<Reduction> matchReduction(linalg::GenericOp op, int64_t lanes,
                                            StringRef &reason) {
   auto fail = [&](StringRef why) {
@@ -107,8 +108,8 @@ static FailureOr<Reduction> matchReduction(linalg::GenericOp op, int64_t lanes,
     if (!OpTrait::hasElementwiseMappableTraits(&member) &&
         !isa<arith::ConstantOp>(member))
       return fail("the body has an op without a vector form");
-    // Behind the last term there are lanes of zeros, by which integers cannot
-    // be divided.
+    // Lanes after the last term are zero, and integers cannot be divided by
+    // zero.
     if (size % lanes != 0 && !isSpeculatable(&member))
       return fail("the body has an op that does not take all values");
   }
@@ -136,11 +137,11 @@ private:
     return arith::ConstantIndexOp::create(b, value);
   }
   Type vectorOf(Type element) { return VectorType::get({lanes}, element); }
-  /// Indices of an operand at a result and a term.
+  /// Indices of an operand for one result and one term.
   SmallVector<Value> indicesOf(AffineMap map, const Position &position,
                                Value term);
-  /// The vector of a value of the body. `count` terms are there, the other
-  /// lanes are 0.
+  /// The vector of a value of the body: `count` terms, and zeros in the other
+  /// lanes.
   Value materialize(Value value, const Position &position, Value term,
                     int64_t count);
   Value load(OpOperand &operand, const Position &position, Value term,
@@ -162,7 +163,7 @@ private:
   SmallVector<Value> origin;
   SmallVector<int64_t> block;
   SmallVector<Position> positions;
-  /// Vectors that are there already, by value and the offsets they depend on.
+  /// Existing vectors, by value and the offsets on which they depend.
   DenseMap<std::pair<Value, uint64_t>, Value> cache;
   /// Dimensions that each value of the body depends on, as a bit set.
   DenseMap<Value, unsigned> dependences;
@@ -222,8 +223,8 @@ Value BlockEmitter::load(OpOperand &operand, const Position &position,
   if (count == lanes)
     return vector::LoadOp::create(b, cast<VectorType>(vectorOf(element)),
                                   buffer, indices);
-  // What is left is put together from parts whose sizes are powers of two.
-  // Zero of every type is all zero bits, also of those without a constant.
+  // Assemble the remaining terms from parts whose sizes are powers of two. Zero
+  // is all zero bits in every type, including types without a constant.
   Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
   Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(vectorOf(bits)));
   Value all = arith::BitcastOp::create(b, vectorOf(element), zeros);
@@ -267,7 +268,7 @@ Value BlockEmitter::materialize(Value value, const Position &position,
                  vectorOf(value.getType()), def->getAttrs());
     result = vectorized->getResult(0);
   } else {
-    // A scalar from outside, or a constant.
+    // A scalar from outside of the body, or a constant.
     if (def && def->getBlock() == op.getBody())
       value = b.clone(*def)->getResult(0);
     result = vector::BroadcastOp::create(b, vectorOf(value.getType()), value);
@@ -298,7 +299,7 @@ SmallVector<Value> BlockEmitter::accumulate(ValueRange sums, Value term,
                  reduction.combiner->getName().getIdentifier(), operands,
                  sum.getType(), reduction.combiner->getAttrs());
     Value result = combined->getResult(0);
-    // Terms of lanes beyond the end need not be 0.
+    // In lanes beyond the end, a term need not be 0.
     if (mask)
       result = arith::SelectOp::create(b, mask, result, sum);
     results.push_back(result);
@@ -356,8 +357,8 @@ void BlockEmitter::emit() {
   }
 }
 
-/// Loops over the parallel dimensions `dims` in order, each in blocks and then
-/// one by one, around the blocks of results.
+/// Emits nested loops over the parallel dimensions `dims`. Each dimension has a
+/// loop over blocks and a loop over the remaining single results.
 static void emitLoops(ImplicitLocOpBuilder &b, Reduction reduction,
                       ArrayRef<unsigned> dims, ArrayRef<OpFoldResult> sizes,
                       int64_t lanes, ArrayRef<int64_t> blockSizes,
@@ -448,7 +449,7 @@ struct VectorizeReductionsPass
       sizes.push_back(range.size);
     unsigned numParallel = reduction.getNumParallel();
     // The columns of a product are the rows of a weight. They are the outer
-    // loop, because a block of them stays in the cache while all tokens pass.
+    // loop, so that a block of them stays in the cache for all tokens.
     SmallVector<unsigned> dims = {0};
     if (numParallel == 2)
       dims.insert(dims.begin(), 1);

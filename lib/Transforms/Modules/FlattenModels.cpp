@@ -1,12 +1,12 @@
-//===- FlattenModels.cpp - Turn models into functions that can run --------===//
+//===- FlattenModels.cpp - Turn models into functions ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What runs, on the CPU or a GPU, is functions. The whole forward of a model
-// becomes one, with a parameter for each argument behind its own; with `sites`,
-// only the functions that fused calls have as bodies are left.
+// Only functions can run on the CPU or a GPU. The forward of a model becomes
+// one function. Its parameters become arguments after those of the forward.
+// With `sites`, only the functions of fused calls remain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// A function that stands nowhere with all of the forward of `model`, or null.
+/// Builds a detached function with the whole forward of `model`, or returns
+/// null.
 static OwningOpRef<func::FuncOp> flatten(ModelOp model,
                                          SymbolTableCollection &tables) {
   FunctionOpInterface forward = getForward(tables, model);
@@ -36,7 +37,7 @@ static OwningOpRef<func::FuncOp> flatten(ModelOp model,
                          "keeps the functions of its sites";
     return {};
   }
-  // Beside the model, whose name it has, it would be there twice.
+  // The function stays detached, because it has the name of the model.
   OwningOpRef<func::FuncOp> function = func::FuncOp::create(
       forward.getLoc(), model.getSymName(),
       FunctionType::get(model.getContext(), forward.getArgumentTypes(),
@@ -81,7 +82,7 @@ private:
       if (!function)
         return failure();
       ++numFlattened;
-      // Sites may share a function only by mistake; it is dropped once.
+      // Two sites may share a function; a set erases it only once.
       llvm::SetVector<Operation *> bodies;
       Operation *home = model->getParentOp();
       model->walk([&](FusedCallOp call) {
@@ -102,8 +103,8 @@ private:
     return success();
   }
 
-  /// What stays may not call slots that go with the model. From outside, they
-  /// are named by the model.
+  /// Checks that the remaining code calls no slot of the erased model. Outside
+  /// of the model, a slot's name starts with the model's name.
   static LogicalResult checkSlots(ModelOp model, Operation *root) {
     WalkResult walk = root->walk([&](CallSlotOp call) {
       SymbolRefAttr name = call.getCallee();

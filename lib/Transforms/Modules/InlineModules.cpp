@@ -1,12 +1,12 @@
-//===- InlineModules.cpp - Bring the bodies of members together -----------===//
+//===- InlineModules.cpp - Inline the members of fused calls --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Members keep their forwards; the function gets copies. Undoing is therefore
-// to drop the function. Each copied op is located by the path of the module it
-// came from, which is how a kernel learns its origins.
+// Members keep their forwards; the function gets copies. To undo the pass, it
+// is enough to erase the function. The location of each copied op names the
+// path of its module. Kernels read their origins from these locations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,13 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// The function for one fused call, or null when a member cannot be inlined.
+/// Builds the function of one fused call. Returns null if a member cannot be
+/// inlined.
 static func::FuncOp inlineSite(FusedCallOp fused, StringAttr name,
                                OpBuilder &builder,
                                SymbolTableCollection &tables) {
-  // Without a list of attributes, which the context would keep.
+  // FuncOp::create would build an attribute dictionary, which the context
+  // keeps.
   OperationState state(fused.getLoc(), func::FuncOp::getOperationName());
   auto &properties = state.getOrAddProperties<func::FuncOp::Properties>();
   properties.sym_name = name;
@@ -63,7 +65,7 @@ fuse::inlineFusedCalls(ModelOp model,
       return model.emitError("must stand in a module to inline its members "
                              "beside it");
     symbols = &tables.getSymbolTable(home);
-    // Models of one file may have the same sites.
+    // Two models of one file may have the same site ids.
     auto models = home->getRegion(0).getOps<ModelOp>();
     if (std::next(models.begin()) != models.end())
       prefix = model.getSymName().str() + ".";
@@ -71,7 +73,7 @@ fuse::inlineFusedCalls(ModelOp model,
   };
   unsigned count = 0;
   LogicalResult walk = walkFusedCalls(model, [&](FusedCallOp call) {
-    // A declared kernel brings its own code.
+    // A declared kernel provides its own code.
     if (call.getBodyAttr() || !isGeneratedKernel(call.getKernel()) ||
         (isWanted && !isWanted(call)))
       return success();

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First all patterns are matched without changing anything, then the calls of
+// First, all patterns are matched without changing the IR. Then the calls of
 // each site are replaced in place. Only calls change: modules keep their order,
 // names, parameters and forwards.
 //
@@ -57,8 +57,8 @@ static void remarkSite(const ModuleSite &site) {
       << remark::metric("Members", joinPaths(site.members));
 }
 
-/// What `fuse-check-contracts` says of the refused sites. A site that several
-/// patterns ask for is reported with the first reason.
+/// Records the refused sites for `fuse-check-contracts`. If several patterns
+/// request a site, the first reason is recorded.
 static void recordRefusals(ModelOp model, ArrayRef<ModuleSite> sites) {
   llvm::StringSet<> seen;
   SmallVector<NamedAttribute> refusals;
@@ -79,8 +79,8 @@ static void recordRefusals(ModelOp model, ArrayRef<ModuleSite> sites) {
     model->setAttr(kRefusalsAttrName, builder.getDictionaryAttr(refusals));
 }
 
-/// Reports a pattern that fuses nothing, unless it was asked for: remarks
-/// with the reasons are off by default.
+/// Warns about a pattern that fuses nothing, unless the user disabled its
+/// sites. Remarks with the reasons are off by default.
 static void warnIfNoneFused(ModelOp model, StringRef pattern,
                             ArrayRef<ModuleSite> sites) {
   auto isAnswered = [](const ModuleSite &site) {
@@ -110,7 +110,7 @@ static void replaceCalls(const ModuleSite &site) {
     if (call != tail)
       llvm::append_range(intermediates, call.getOutputs());
   }
-  // Where each argument of the later members comes from.
+  // The source of each argument of the later members.
   SmallVector<SmallVector<int64_t>> interfaces;
   SmallVector<SmallVector<Value>> ignored;
   SmallVector<Value> sides;
@@ -160,14 +160,14 @@ static void replaceCalls(const ModuleSite &site) {
   for (auto [i, position] : llvm::enumerate(site.also))
     intermediates[position].replaceAllUsesWith(
         fused.getOutputs()[values.size() + i]);
-  // What is left uses the results of a call is a later call of the chain.
+  // The remaining users of a call's results are later calls of the chain.
   for (CallModuleOp call : llvm::reverse(calls))
     call->erase();
 }
 
-/// A target is one that the compiler knows, or one that a declared kernel is
-/// for. No kernel would be for a misspelt one, nor would anybody notice where
-/// patterns ask for generated kernels alone.
+/// Checks that the compiler or a declared kernel knows the target. No kernel
+/// matches a misspelled target, and patterns that request only generated
+/// kernels would not reveal the mistake.
 static LogicalResult checkTarget(const Declarations &declarations,
                                  StringRef target) {
   if (target.empty() || target == "cpu")
@@ -206,7 +206,7 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
       size_t begin = sites.size();
       if (failed(matcher.match(pattern, sites)))
         return failure();
-      // The kernel's name outlives the pattern in the attribute only.
+      // Only the attribute keeps the kernel's name after the pattern is gone.
       for (size_t i = begin; i < sites.size(); ++i)
         sites[i].kernel =
             StringAttr::get(model.getContext(), pattern.kernel).getValue();
@@ -230,7 +230,8 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
     if (!site.refusal)
       replaceCalls(site);
   recordRefusals(model, sites);
-  // Weights in other layouts are rare, and who reads them is found by walking.
+  // Few sites store weights in other layouts. Finding the readers needs a walk,
+  // so it is done only for these sites.
   auto storesWeights = [](const ModuleSite &site) {
     return !site.refusal && !site.weights.empty();
   };
@@ -257,7 +258,7 @@ fuse::fuseAllModules(Operation *root, ArrayRef<std::string> patterns,
   for (StringRef id : matching.disable) {
     if (all.sites.contains(id))
       continue;
-    // An error about one site out of thousands need not name them all.
+    // Keeps the message short in a model with thousands of sites.
     constexpr size_t maxNames = 32;
     SmallVector<StringRef> known(all.sites.keys());
     llvm::sort(known);

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Forwards are copied op by op rather than cloned, because what belongs to
-// modules has no place in a function: reads of parameters become arguments, and
-// calls of modules become what their forwards compute, in regions too. Every
-// copy is located by the path of its module, from which kernels take their
-// origins and contracts the modules that they fused.
+// Forwards are copied op by op, not cloned, because a function cannot contain
+// ops that refer to modules. Reads of parameters become arguments. Calls of
+// modules become the ops of their forwards, also in nested regions. The
+// location of each copy names the path of its module. Kernels read their
+// origins from these locations, and contracts the fused modules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
   IRMapping mapping;
   for (auto [arg, value] : llvm::zip(forward.getArguments(), args))
     mapping.map(arg, value);
-  // A caller may leave the last arguments out that have a default.
+  // A caller may omit trailing arguments that have a default.
   for (unsigned i = args.size(); i < forward.getNumArguments(); ++i) {
     auto value =
         dyn_cast_or_null<TypedAttr>(forward.getArgAttr(i, kDefaultAttrName));
@@ -73,9 +73,9 @@ ModuleInliner::inlineMembers(FusedCallOp call, ArrayRef<Value> operands) {
        llvm::enumerate(call.getMembers().getAsRange<SymbolRefAttr>())) {
     Values args(operands.take_front(numArgs));
     if (i > 0) {
-      // The first member hosts the kernel; what the calls of the others
-      // passed stands in their identities: a side input, or -1 less the number
-      // of a result of the members before.
+      // Only the call of the first member is a fused call. The operands of the
+      // other calls are in their identities: a side input, or -1 minus the
+      // number of an earlier member's result.
       IdentityCallOp identity = identities[i - 1];
       args.clear();
       for (int64_t source : identity.getInterface())
@@ -127,7 +127,7 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
       mapping.map(arg, operands[i]);
       continue;
     }
-    // Behind the values of the call there are the parameters.
+    // The arguments after the operands of the call are parameters.
     auto name = body.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
     if (!name)
       return fail("takes more values than the call has");
@@ -144,7 +144,7 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
   return results;
 }
 
-/// Names the slot of a copied call from beside the model that it belongs to.
+/// Qualifies the slot of a call that was copied out of its model.
 static void qualify(CallSlotOp call, ModelOp model) {
   SymbolRefAttr callee = call.getCallee();
   if (!model || !model.lookupSymbol(callee))
@@ -168,8 +168,8 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     ParameterOp owner =
         getOwner(tables, cast<ParameterOp>(lookupSymbol(
                              tables, module, get.getParameterAttr())));
-    // A tied parameter has the name of its owner, elsewhere in the model; the
-    // path of this module is known already.
+    // A tied parameter has the name of its owner, elsewhere in the model.
+    // Otherwise, the path of this module is already known.
     StringAttr name;
     if (owner->getParentOp() == module && !path.empty())
       name = builder.getStringAttr(Twine(path.getValue()) + "." +
@@ -211,7 +211,7 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     relocate(builder.clone(op, mapping));
     return success();
   }
-  // Most regions have nothing of modules in them and can be cloned whole.
+  // A region without ops that refer to modules can be cloned.
   if (!op.walk(isOfModules).wasInterrupted()) {
     builder.clone(op, mapping)->walk(relocate);
     return success();
@@ -235,7 +235,8 @@ LogicalResult ModuleInliner::copyRegions(Operation &op, Operation *clone,
       mapping.map(&block, copied);
       mapping.map(block.getArguments(), copied->getArguments());
     }
-    // All blocks are there before any op is copied: branches name them.
+    // Branches refer to blocks, so all blocks are created before any op is
+    // copied.
     for (Block &block : from) {
       builder.setInsertionPointToEnd(mapping.lookup(&block));
       for (Operation &inner : block)
@@ -271,8 +272,8 @@ void ModuleInliner::finish(ValueRange results) {
 OwningOpRef<func::FuncOp> fuse::inlineCalls(SymbolTableCollection &tables,
                                             ArrayRef<CallModuleOp> calls,
                                             StringRef name) {
-  // Inputs are what the chain reads from outside; results are those of its last
-  // call, and then what others read of the calls before.
+  // The inputs are the values that the chain reads from outside. The results
+  // are those of the last call, followed by other values that are used outside.
   CallModuleOp head = calls.front(), tail = calls.back();
   llvm::SetVector<Value> inputs;
   SmallVector<Value> outputs(tail.getOutputs());
@@ -297,7 +298,7 @@ OwningOpRef<func::FuncOp> fuse::inlineCalls(SymbolTableCollection &tables,
   function->addEntryBlock();
   IRMapping mapping;
   mapping.map(inputs.getArrayRef(), function->getArguments());
-  // That there is nothing to inline is not an error here.
+  // A chain without a body is not an error here.
   ScopedDiagnosticHandler silence(head.getContext(), [](Diagnostic &) {});
   ModuleInliner inliner(tables, *function);
   for (CallModuleOp call : calls) {

@@ -17,9 +17,9 @@
 namespace fuse {
 
 /// Copies forwards, and the forwards that they call, to the end of a function.
-/// Parameters become arguments behind those that the function has. Every op is
-/// located by the path of the module it came from, which is how a kernel
-/// learns its origins.
+/// Parameters become arguments after the existing ones. The location of each op
+/// names the path of its module. Kernels read their origins from these
+/// locations.
 class ModuleInliner {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
@@ -33,14 +33,14 @@ public:
   /// Appends the forward of a model or module. Returns its results.
   llvm::FailureOr<Values> inlineForward(mlir::Operation *module,
                                         llvm::ArrayRef<mlir::Value> args);
-  /// Appends what a fused call computes: its body, or its members one after
-  /// the other.
+  /// Appends the body of a fused call, or the forwards of its members if it has
+  /// no body.
   llvm::FailureOr<Values> inlineFusedCall(FusedCallOp call,
                                           llvm::ArrayRef<mlir::Value> operands);
-  /// The members of a fused call, whether it has a body or not.
+  /// Appends the forwards of the members, even if the fused call has a body.
   llvm::FailureOr<Values> inlineMembers(FusedCallOp call,
                                         llvm::ArrayRef<mlir::Value> operands);
-  /// Ends the function and gives it the type that it has by then.
+  /// Ends the function and updates its type.
   void finish(mlir::ValueRange results);
 
 private:
@@ -49,7 +49,7 @@ private:
   llvm::LogicalResult copyRegions(mlir::Operation &op, mlir::Operation *clone,
                                   mlir::StringAttr path,
                                   mlir::IRMapping &mapping);
-  /// The argument that stands for the parameter of this name.
+  /// The argument for the parameter `name`; adds it if it does not exist.
   mlir::Value getParameter(mlir::StringAttr name, mlir::Type type,
                            mlir::Location loc);
 
@@ -58,12 +58,13 @@ private:
   mlir::OpBuilder builder;
   mlir::StringAttr parameterAttrName;
   llvm::SmallDenseMap<mlir::StringAttr, mlir::Value, 8> parameters;
-  /// Of the arguments that stand for parameters, in their order.
+  /// Attributes of the arguments that were added for parameters, in order.
   llvm::SmallVector<mlir::DictionaryAttr> parameterAttrs;
 };
 
-/// A function that stands nowhere and computes what `calls`, which stand in one
-/// block, compute together. Null when that cannot be said, without an error.
+/// Builds a detached function that computes the combined results of `calls`,
+/// which are in one block. Returns null without an error if a call cannot be
+/// inlined.
 mlir::OwningOpRef<mlir::func::FuncOp>
 inlineCalls(mlir::SymbolTableCollection &tables,
             llvm::ArrayRef<CallModuleOp> calls, llvm::StringRef name);

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The calls of a site never moved: the fused call stands where the first one
-// stood, identities stand where the others stood, and each has the location
-// and the discardable attributes of the call it replaced. What is left is to
-// connect arguments and results as `interface` and `also` say.
+// The calls of a site never moved. The fused call is in the place of the first
+// one, and identities are in the places of the others. Each has the location
+// and the discardable attributes of the call that it replaced. Unfusing
+// connects arguments and results according to `interface` and `also`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// A call like the one that `op` replaced.
+/// Recreates the call of `callee` that `op` replaced.
 static CallModuleOp createCall(OpBuilder &builder, Operation *op,
                                SymbolRefAttr callee, ArrayRef<Value> args,
                                SymbolTableCollection &tables) {

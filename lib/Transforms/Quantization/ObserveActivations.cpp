@@ -1,4 +1,4 @@
-//===- ObserveActivations.cpp - Return what linears read ------------------===//
+//===- ObserveActivations.cpp - Return the inputs of linears --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

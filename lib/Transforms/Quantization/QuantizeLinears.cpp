@@ -1,4 +1,4 @@
-//===- QuantizeLinears.cpp - Linears on stored values ---------------------===//
+//===- QuantizeLinears.cpp - Quantize linears to 8 bits -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- RaiseLayers.h - Shared by the matchers of layers ---------*- C++ -*-===//
+//===- RaiseLayers.h - Shared declarations of the matchers ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- RaiseLayersCast.cpp - Let layers read and round for themselves -----===//
+//===- RaiseLayersCast.cpp - Merge casts into layers ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -14,7 +14,7 @@ namespace fuse {
 #define GEN_PASS_DECL_CONVERTFUSETOCPUPASS
 #include "fuse/Conversion/Passes.h.inc"
 
-/// The module of the phases, and the plan of a function that has some.
+/// Name of the module of CPU kernels, and attribute with a function's plan.
 constexpr llvm::StringLiteral kCPUKernelsName = "cpu_kernels";
 constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
 

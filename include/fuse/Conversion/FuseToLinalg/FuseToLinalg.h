@@ -18,13 +18,13 @@ namespace fuse {
 #define GEN_PASS_DECL_CONVERTFUSETOLINALGPASS
 #include "fuse/Conversion/Passes.h.inc"
 
-/// A pattern that replaces every fused op by its decomposition.
+/// Adds a pattern that replaces every fused op by its decomposition.
 void populateFusedOpDecompositionPatterns(mlir::RewritePatternSet &patterns);
 
-/// Patterns that lower one layer op each.
+/// Adds patterns that lower layer ops.
 void populateLayerToLinalgPatterns(mlir::RewritePatternSet &patterns);
 
-/// Patterns that lower one function op each.
+/// Adds patterns that lower function ops.
 void populateFunctionToLinalgPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace fuse

@@ -15,8 +15,8 @@ namespace fuse {
 #define GEN_PASS_DECL_CONVERTKERNELSTOPTXPASS
 #include "fuse/Conversion/Passes.h.inc"
 
-/// Replaces each `gpu.module` by a `gpu.binary` with its PTX. Reports an error
-/// where a target is missing or is none of those that are supported.
+/// Replaces each `gpu.module` by a `gpu.binary` with its PTX. Emits an error if
+/// a target is missing or is not supported.
 llvm::LogicalResult compileToPTX(mlir::ModuleOp module);
 
 } // namespace fuse
