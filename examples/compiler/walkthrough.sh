@@ -66,7 +66,7 @@ fuse-run "$out/fused.mlir" --verify
 cat >"$out/test.mlir" <<'TEST'
 // RUN: fuse-opt %s --fuse-form-kernels | FileCheck %s
 
-// One kernel takes the norm and both linears.
+// One kernel computes the norm and both linears.
 // CHECK-LABEL: @block
 // CHECK-NEXT: fuse.mlp {{.*}} norm(rms
 // CHECK-NEXT: return
