@@ -1,4 +1,4 @@
-//===- HybridLaunchPlan.cpp - Scheduled kernels among portable ones -------===//
+//===- HybridLaunchPlan.cpp - Plans with both kinds of kernels ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- HybridLaunchPlan.h - Scheduled kernels among portable ones --*- C++
-//-*-===//
+//===- HybridLaunchPlan.h - Plans with both kinds of kernels ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

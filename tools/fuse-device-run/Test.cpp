@@ -1,4 +1,4 @@
-//===- Test.cpp - Check cases of fuse-fuzz on a GPU ----------------------===//
+//===- Test.cpp - Check cases of fuse-fuzz on a GPU -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

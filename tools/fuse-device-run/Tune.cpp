@@ -1,4 +1,4 @@
-//===- Tune.cpp - Measure the candidates of fuse-tune --------------------===//
+//===- Tune.cpp - Measure the candidates of fuse-tune ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
