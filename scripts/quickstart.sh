@@ -10,8 +10,8 @@
 # Installs missing packages and builds. Extracts a norm and an MLP from a Qwen3
 # decoder layer of Hugging Face transformers, and fuses them into one kernel.
 # Undoes the fusion, compares fused, unfused and PyTorch on the CPU, and writes
-# PTX. The last lines are the verdict and the paths of the files; the exit status
-# is nonzero if a claim did not hold.
+# PTX. The last lines are the verdict and the paths of the files; the exit
+# status is nonzero if a claim did not hold.
 #
 #===------------------------------------------------------------------------===#
 

@@ -14,8 +14,8 @@
 #   thread    with ThreadSanitizer
 #   compiler  as address, for the tests of multithreaded compilation, which need
 #             the whole compiler: two cores build it in ten minutes
-#   threads   as thread, for the same tests; LLVM, MLIR and single-threaded parts
-#             of the compiler are not instrumented and not checked
+#   threads   as thread, for the same tests; LLVM, MLIR and single-threaded
+#             parts of the compiler are not instrumented and not checked
 #   lit       as compiler, for the lit suite: all tools and C programs
 #   python    as compiler, for the Python tests, which load it as a library; the
 #             interpreter and PyTorch are not instrumented
