@@ -7,10 +7,10 @@
 #
 # usage: scripts/coverage.sh [--python] [--report] [PERCENT]
 #
-# Builds the preset coverage, runs lit and the C++ unit tests, with --python the
-# Python tests as well, and counts the lines of dialects/, include/ and lib/
-# that ran. With --report it only reads the data of an earlier call. The table
-# of all files is build/coverage/coverage.txt, and the lines themselves are in
+# Builds the preset coverage and runs lit and the C++ unit tests, with --python
+# also the Python tests. Counts the lines of dialects/, include/ and lib/ that
+# ran. With --report it only reads the data of an earlier call. The table of all
+# files is build/coverage/coverage.txt, and the lines themselves are in
 # build/coverage/html. The last line is the share of all lines; the exit status
 # is nonzero if it is below PERCENT (default 85) or a test failed.
 #

@@ -82,8 +82,8 @@ say "Setting up"
 require scripts/setup.sh --sanitizers
 
 asan_options=detect_stack_use_after_return=1:strict_string_checks=1
-# LLVM and MLIR are not instrumented. Both sides contain the inline code of
-# their headers, so one side may poison an arena or a vector, or define a
+# LLVM and MLIR are not instrumented, and both sides contain the inline code of
+# their headers. One side may thus poison an arena or a vector, or define a
 # variable, without the knowledge of the other.
 llvm_options=$asan_options:allow_user_poisoning=0:detect_container_overflow=0
 llvm_options=$llvm_options:detect_odr_violation=0

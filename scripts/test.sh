@@ -7,7 +7,7 @@
 #
 # usage: scripts/test.sh
 #
-# Installs missing packages, builds the dev preset, and runs the lit suite, the
+# Installs missing packages and builds the dev preset. Runs the lit suite, the
 # type checks of the Python code, the site, the Python tests, the tests of the
 # benchmarks, and the C++ unit tests. The last line is the sum over all of them;
 # the exit status is nonzero if a test failed or a step did not run.

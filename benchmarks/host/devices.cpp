@@ -14,8 +14,8 @@
 //   few_ms      preparing an instance for up to 8 tokens: packing, code
 //   all_ms      loading the code for more
 //   launches    on all streams, with results that were compared
-//   difference  the largest from the CPU, over the largest value of a result
-//   refused     what the instance says to a tensor of another device
+//   difference  largest difference from the CPU, relative to the largest value
+//   refused     error message for a tensor of another device
 //
 //===----------------------------------------------------------------------===//
 

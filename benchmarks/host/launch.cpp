@@ -9,9 +9,9 @@
 // Prints one JSON object per number of tokens:
 //   load_ms     reading and checking the file
 //   prepare_ms  loading the code, packing and copying weights
-//   host_us     time of the host in one call of fuse_launch
-//   graph_us    time of the device per launch, in a graph of 20
-//   chain_us    the same, each allowed to start while the one before it ends
+//   host_us     host time of one call of fuse_launch
+//   graph_us    device time per launch in a graph of 20
+//   chain_us    the same, if each may start while its predecessor ends
 //   exclusive_us  the same on an exclusive device
 //
 //===----------------------------------------------------------------------===//

@@ -7,10 +7,10 @@
 #
 # usage: walkthrough.sh [DIR]
 #
-# Reads a model, adds a custom pattern, explains why a site is refused, checks
-# the result in three ways, turns it into a test, and shows the code. PATH must
-# have build/dev/bin and the directory of LLVM's tools (/usr/lib/llvm-22/bin).
-# Files are written to DIR (default: out/walkthrough).
+# Reads a model, adds a custom pattern, and explains why a site is refused.
+# Checks the result in three ways, turns it into a test, and shows the code.
+# PATH must have build/dev/bin and the directory of LLVM's tools
+# (/usr/lib/llvm-22/bin). Files are written to DIR (default: out/walkthrough).
 #
 #===------------------------------------------------------------------------===#
 

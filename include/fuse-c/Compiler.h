@@ -147,10 +147,11 @@ FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);
  * model, under the model's name. The module is not changed. Options may be
  * null.
  *
- * Scheduled kernels are planned now. Unless PTX is assembled, they are compiled
- * when the artifact is saved, or when an instance is prepared for the numbers
- * of tokens that they serve (fuse_instance_limit_tokens). That requires neither
- * the module nor its context. */
+ * Scheduled kernels are planned now. If PTX is assembled, they are also
+ * compiled now. Otherwise they are compiled when the artifact is saved, or when
+ * an instance is prepared for their numbers of tokens
+ * (fuse_instance_limit_tokens). That requires neither the module nor its
+ * context. */
 FUSE_C_EXPORT fuse_status fuse_module_compile(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_artifact **artifact);
@@ -176,10 +177,10 @@ typedef enum fuse_cache_result {
 } fuse_cache_result;
 
 /* Does the same as fuse_module_compile, but first looks for the artifact in the
- * cache. The key is a digest of the module, the options, the builds of the
- * compiler and LLVM, the assembler, and, where it matters, the processor.
- * Damaged entries are compiled again. Failure to store an entry is not an
- * error. `result` may be null. */
+ * cache. The key is a digest of the module, the options, the assembler, and the
+ * builds of the compiler and LLVM. It includes the processor if the options say
+ * "native". Damaged entries are compiled again. Failure to store an entry is
+ * not an error. `result` may be null. */
 FUSE_C_EXPORT fuse_status fuse_module_compile_cached(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_cache *cache, fuse_artifact **artifact, fuse_cache_result *result);

@@ -113,12 +113,11 @@ FUSE_C_EXPORT fuse_status fuse_device_check(const fuse_device *device);
 FUSE_C_EXPORT fuse_status fuse_device_wait(fuse_device *device, void *stream,
                                            uint64_t timeout_ms);
 
-/* With a nonzero value, the caller promises that no two kernels whose blocks
- * wait for each other run on a CUDA device at the same time. Such kernels of
- * this library must be launched on one stream, or be ordered by events or by
- * waiting. No other such kernels may run meanwhile, for example collectives or
- * kernels of another process under MPS. If the promise is broken, kernels may
- * hang.
+/* A nonzero value is a promise of the caller: no two kernels whose blocks wait
+ * for each other run on the CUDA device at once. Such kernels of this library
+ * must be launched on one stream, or be ordered by events or by waiting. No
+ * other such kernels may run meanwhile, for example collectives or kernels of
+ * another process under MPS. If the promise is broken, kernels may hang.
  *
  * Launches that overlap their predecessor are then not cooperative: their
  * blocks start as others end, instead of when there is room for all. Other
@@ -126,10 +125,10 @@ FUSE_C_EXPORT fuse_status fuse_device_wait(fuse_device *device, void *stream,
  * change.
  *
  * A launch through this handle on another stream than the last one is
- * FUSE_ERROR_STATE, unless fuse_device_wait has seen the last one end or
- * FUSE_LAUNCH_ORDERED is set. Launches that a graph captures are not counted,
- * nor are replays of the graph. Every call forgets the last launch, so call it
- * while no launch runs. FUSE_ERROR_UNSUPPORTED for the CPU. */
+ * FUSE_ERROR_STATE. It is permitted once fuse_device_wait has seen the last one
+ * end, or with FUSE_LAUNCH_ORDERED. Launches that a graph captures are not
+ * counted, nor are replays of the graph. Every call forgets the last launch, so
+ * call it while no launch runs. FUSE_ERROR_UNSUPPORTED for the CPU. */
 FUSE_C_EXPORT fuse_status fuse_device_set_exclusive(fuse_device *device,
                                                     int32_t exclusive);
 
@@ -221,9 +220,9 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
  * whether launches see later changes of a bound tensor's values: bind the
  * tensor again.
  *
- * Binding again undoes this call. The next call then replaces packed copies of
- * the same tensors in place, after waiting for the device, so that captured
- * graphs read the new values.
+ * Binding again undoes this call. The next call then waits for the device and
+ * replaces packed copies of the same tensors in place. Captured graphs thus
+ * read the new values.
  *
  * If fuse_module_compile has deferred kernels, this call compiles those of all
  * ranges of tokens on several threads. With the default of 16384 tokens, a
@@ -294,8 +293,8 @@ typedef enum fuse_launch_flags {
    * the code does not support it. */
   FUSE_LAUNCH_OVERLAP = 1,
   /* The caller has ordered this launch after the last one with the same
-   * workspace and, on an exclusive device, after its last launch, if that was
-   * on another stream. It is ordered by an event, by a wait other than
+   * workspace, if that was on another stream. On an exclusive device, the same
+   * holds for its last launch. It is ordered by an event, by a wait other than
    * fuse_device_wait, or because it was only captured in a graph. */
   FUSE_LAUNCH_ORDERED = 2
 } fuse_launch_flags;

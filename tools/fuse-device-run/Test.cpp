@@ -9,7 +9,8 @@
 // number of runs, and --results keeps the results. A child process runs the
 // cases and this process watches it, so that a case that fails or hangs does
 // not end the run. With --soak, several streams with one thread each then
-// launch the cases for a time and compare the bits with those of the first run.
+// launch the cases for a time. They compare the bits with those of the first
+// run.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,9 +28,9 @@ makeCase(mlir::MLIRContext &context, uint64_t seed, Stratum stratum,
          llvm::SmallVectorImpl<int64_t> *turns = nullptr);
 
 /// Writes `count` modules with at least one fused op, from `firstSeed` on. For
-/// each it writes the code of the portable path and, where supported, of the
-/// scheduled path, with random inputs, the results of the CPU and bounds for
-/// other results. Seeds without cases are skipped. If a module does not
+/// each it writes the code of the portable path and, if supported, of the
+/// scheduled path. It adds random inputs, the results of the CPU, and bounds
+/// for other results. Seeds without cases are skipped. If a module does not
 /// compile, prints seed and reason and returns false.
 bool emitCases(const EmitOptions &options);
 

@@ -25,7 +25,7 @@ struct Outcome {
 /// limit of processor time in seconds.
 Outcome runIsolated(const std::function<Outcome()> &check, unsigned seconds);
 
-/// Reduces a module as long as it fails in the same way, and writes it to
+/// Reduces a module as long as it fails in the same way. Writes it to
 /// `<folder>/<check>-<seed>.mlir` as a lit test that runs `fuse-fuzz` with
 /// `options`. Returns the path, or an empty string after an error has been
 /// printed.

@@ -42,9 +42,9 @@ cl::list<std::string>
                 cl::desc("Files of kernels that --list-kernels lists as well"),
                 cl::value_desc("file.mlir"), cl::CommaSeparated);
 
-/// Keeps the input until the process ends. Destroying a large model walks
-/// memory several times, because the uses in each region are dropped once for
-/// the region and again for all regions around it.
+/// Keeps the input until the process ends. Destroying a large model would walk
+/// memory several times: the uses in each region are dropped once for the
+/// region and again for all regions around it.
 ///
 /// The pass manager that owns this is destroyed before the op that it ran on.
 class KeepInput : public mlir::PassInstrumentation {

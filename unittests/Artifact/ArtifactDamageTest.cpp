@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // ContainerTest and ManifestTest flip every byte of small handwritten files.
-// This test damages the compiler's output for a block of a real model, which
-// has code for a CPU and a GPU, several launches, packed weights and sites.
+// This test damages the compiler's output for a block of a real model. It has
+// code for a CPU and a GPU, several launches, packed weights and sites.
 //
 //===----------------------------------------------------------------------===//
 

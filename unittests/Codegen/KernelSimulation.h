@@ -83,7 +83,8 @@ public:
   /// Number of arrivals at a semaphore of a buffer, which the argument names.
   int64_t countArrivals(unsigned argument, int64_t index) const;
   /// Places of buffers at which tagged values were stored in the last run, by
-  /// argument and index, with the number of times that each was collected.
+  /// argument and index. The value is the number of times that each was
+  /// collected.
   const std::map<std::pair<int64_t, int64_t>, int64_t> &getMarked() const {
     return marked;
   }

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks of a launch of both products wait for each other's hidden units, while
-// their own hidden units are not stored before the first k-steps of GEMM2.
-// These tests simulate the generated kernels for several schedules and numbers
-// of tokens. They check that all threads end, that every k-step of every pair
-// of tiles is multiplied once, that no hidden units are read before they are
-// announced, and that no stage is released while products read it, or once too
+// Blocks of a launch of both products wait for each other's hidden units. Their
+// own hidden units are not stored before the first k-steps of GEMM2. These
+// tests simulate the generated kernels for several schedules and numbers of
+// tokens. They check that all threads end, and that every k-step of every pair
+// of tiles is multiplied once. No hidden units may be read before they are
+// announced. No stage may be released while products read it, or once too
 // often. Loops of math warps must not depend on values that may differ between
 // lanes.
 //

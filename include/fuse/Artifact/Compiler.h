@@ -49,7 +49,8 @@ struct CompileOptions {
   /// Whether one plan may combine scheduled and portable kernels.
   bool mixed = false;
   /// Largest number of tokens that scheduled kernels support in functions with
-  /// a dynamic number of tokens, and the number of SMs they are made for.
+  /// a dynamic number of tokens. `multiprocessors` is the number of SMs they
+  /// are made for.
   int64_t tokens = 16384;
   int64_t multiprocessors = 132;
   /// Table of fuse-tune whose schedules take precedence; empty for none.

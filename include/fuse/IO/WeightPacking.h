@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A packed checkpoint contains the weights that kernels store in place of
-// parameters, the parameters that no recipe uses or that are kept, the recipes,
-// and the header of the original checkpoint. These suffice to restore the
-// original byte for byte.
+// parameters, the recipes, and the header of the original checkpoint. It also
+// contains parameters that no recipe uses or that are kept. These suffice to
+// restore the original byte for byte.
 //
 //===----------------------------------------------------------------------===//
 

@@ -165,8 +165,8 @@ void ThreadPool::takeTasks() {
   size_t share = 2 * size_t(numThreads);
   size_t first = nextTask.load(std::memory_order_relaxed);
   while (first < numTasks) {
-    // Assign large parts first, since their memory is contiguous, and small
-    // ones at the end, so that all threads finish at about the same time.
+    // Assign large parts first, since their memory is contiguous. Small parts
+    // at the end make all threads finish at about the same time.
     size_t count = std::max<size_t>(1, (numTasks - first) / share);
     if (!nextTask.compare_exchange_weak(first, first + count,
                                         std::memory_order_relaxed))

@@ -14,9 +14,9 @@
 
 namespace fuse {
 
-/// Work of a CPU kernel on every token in one pass. It is either `problem`,
-/// which is a fused op, a norm or a linear, or `maps`, which are elementwise
-/// ops on values of one width.
+/// Work of a CPU kernel on every token in one pass. It is either `problem` or
+/// `maps`. The former is a fused op, a norm or a linear. The latter are
+/// elementwise ops on values of one width.
 struct CPUStep {
   MlpProblem problem;
   llvm::SmallVector<mlir::Operation *> maps;

@@ -93,8 +93,8 @@ public:
   bool isExclusive() const { return exclusive; }
   /// Called before launches whose blocks wait for each other while the device
   /// is exclusive. Throws `Failure` if such launches may be running on another
-  /// stream. Returns the use that the caller has to leave afterwards, or null
-  /// for a launch that a graph captures and that does not run now.
+  /// stream. Returns the use that the caller has to leave afterwards. Returns
+  /// null for a launch that a graph captures, which does not run now.
   LastUse *enterExclusive(void *stream, bool isOrdered) const;
 
   /// Whether handles may be released. After a time-out, a release would block
