@@ -1,5 +1,5 @@
-# What `cmake --install` puts where, and the package that find_package(Fuse)
-# finds. The runtime can be installed alone: --component Runtime.
+# Rules of `cmake --install`, and the package that find_package(Fuse) finds.
+# --component Runtime installs only the runtime.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -18,7 +18,7 @@ install(TARGETS
   COMPONENT Compiler)
 install(PROGRAMS tools/fuse-bisect/fuse-bisect
   DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Compiler)
-# The emulator is not part of the runtime. Programs look for it beside their
+# The emulator is not part of the runtime. Programs look for it next to their
 # folder.
 install(TARGETS fuse-emulated-cuda
   LIBRARY DESTINATION lib/fuse-emulated

@@ -1,5 +1,6 @@
-# What goes into a Python wheel: the package finds both libraries beside its
-# modules. A wheel has no links, so each file gets the one name it is loaded by.
+# Contents of a Python wheel. The package finds both libraries next to its
+# modules. Wheels cannot have symbolic links, so each file has only the name
+# under which it is loaded.
 if(FUSE_PREBUILT)
   file(REAL_PATH "${FUSE_PREBUILT}/libfuse.so" compiler)
   file(REAL_PATH "${FUSE_PREBUILT}/libfuse-rt.so.0" runtime)

@@ -1,6 +1,6 @@
-// A model of two layers as a tree of modules: fused by path, undone, explained,
-// run, with its weights stored as the kernels read them. Each line is a command
-// of docs/explanation/module-fusion.md.
+// A model of two layers as a tree of modules. The commands list and explain its
+// sites, fuse by path, verify, undo, and store weights as kernels read them.
+// They are explained in docs/explanation/module-fusion.md.
 //
 //   fuse-opt decoder-model.mlir --fuse-list-modules=paths=layers.*.*
 //   fuse-explain decoder-model.mlir --patterns='@norm_mlp->gated_mlp'
@@ -16,7 +16,7 @@
 //   fuse-weights pack packed.mlir model.safetensors -o packed.safetensors
 //   fuse-run packed.mlir --weights=packed.safetensors --print
 
-// `must_fuse` is a demand: an MLP that is not part of a kernel is an error.
+// With `must_fuse`, an MLP that is not part of a kernel is an error.
 fuse.model @decoder class "DecoderModel"
     attributes {fuse.must_fuse = ["layers.*.mlp"], fuse.expect_sites = 2} {
   fuse.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),

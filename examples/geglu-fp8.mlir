@@ -3,19 +3,19 @@
 // anything is fused.
 //
 //   fuse-opt examples/geglu-fp8.mlir --fuse-form-kernels
-//     makes one kernel of it: 9 layers become one fuse.gated_mlp;
+//     fuses the 9 layers into one fuse.gated_mlp;
 //   fuse-opt examples/geglu-fp8.mlir --fuse-check-unfuse
 //     forms the kernel, undoes it, and fails if anything differs;
 //   fuse-run examples/geglu-fp8.mlir --verify --dim=2
 //     runs both on the CPU with 2 random tokens and compares every bit.
 //
-// What to look at:
+// Points to note:
 // - A tensor is [tokens, features]. The number of tokens is known at run time.
 // - Every op rounds once, to the element type of its result. The types of the
 //   intermediates are therefore the rounding contract of the block, and a fused
 //   kernel with `rounding(exact)` keeps all of them.
 // - A scale maps stored values to real ones: real = scale * stored. The scale
-//   in a quantize op and the one that a linear is told are the same number.
+//   of a quantize op equals the input scale of the linears that read it.
 // - Weights are [out, in]. They stay arguments: fusing never moves or changes a
 //   parameter, so a state dict keeps its names.
 
@@ -27,17 +27,17 @@ func.func @geglu_fp8(
     %down: tensor<2048x16384xf8E4M3FN> {fuse.parameter = "mlp.down.weight"})
     -> tensor<?x2048xbf16> {
   // Gemma's norm: the weight is stored as its difference from 1, and the
-  // product with it is taken before the result is rounded.
+  // product with the weight is not rounded before the result.
   %n = fuse.rms_norm %x weight(%norm) eps 1.0e-6 offset 1 cast after_weight
     : (tensor<?x2048xbf16>, tensor<2048xbf16>) -> tensor<?x2048xbf16>
       loc("norm")
 
-  // One scale for all tokens and features, found by calibration beforehand.
+  // One scale for all tokens and features, from an earlier calibration.
   %q = fuse.quantize %n scale 2.1e-2
     : (tensor<?x2048xbf16>) -> tensor<?x2048xf8E4M3FN> loc("mlp")
 
-  // Both projections read the same stored values. Each has a weight scale of
-  // its own, and the products are summed in f32.
+  // Both projections read the same stored values. Each has its own weight
+  // scale, and the products are summed in f32.
   %g = fuse.linear %q, %gate scales(2.1e-2, 1.3e-3)
     : (tensor<?x2048xf8E4M3FN>, tensor<16384x2048xf8E4M3FN>)
       -> tensor<?x16384xbf16> loc("mlp.gate")
@@ -50,15 +50,15 @@ func.func @geglu_fp8(
     : (tensor<?x16384xbf16>, tensor<?x16384xbf16>) -> tensor<?x16384xbf16>
       loc("mlp")
 
-  // The hidden value is 16384 numbers per token; in the fused kernel it never
-  // reaches memory in more than these 8 bits.
+  // The hidden value has 16384 elements per token. The fused kernel stores them
+  // in 8 bits and never in a wider type.
   %hq = fuse.quantize %h scale 4.0e-2
     : (tensor<?x16384xbf16>) -> tensor<?x16384xf8E4M3FN> loc("mlp")
   %d = fuse.linear %hq, %down scales(4.0e-2, 9.0e-4)
     : (tensor<?x16384xf8E4M3FN>, tensor<2048x16384xf8E4M3FN>)
       -> tensor<?x2048xbf16> loc("mlp.down")
 
-  // The residual stream goes around the block.
+  // The residual stream bypasses the block.
   %y = fuse.residual_add %x, %d
     : (tensor<?x2048xbf16>, tensor<?x2048xbf16>) -> tensor<?x2048xbf16>
       loc("block")

@@ -2,20 +2,20 @@
 // up, GELU, a projection down, all with biases, and the residual add.
 //
 //   fuse-opt examples/gelu-mlp.mlir --fuse-form-kernels
-//     makes one fuse.mlp of the 5 layers;
+//     fuses the 5 layers into one fuse.mlp;
 //   fuse-opt examples/gelu-mlp.mlir --fuse-form-kernels --fuse-unfuse
-//     gives this file back;
+//     restores this file;
 //   fuse-run examples/gelu-mlp.mlir --entry=block --verify
 //     runs both on the CPU and compares every bit.
 //
-// Two functions, to show what a fused kernel takes along. In @block every
-// intermediate has one user, so that all of the block becomes a kernel. In
-// @shared_norm another layer reads the normalized value too: the norm stays a
-// layer of its own, and
+// Two functions show which layers a fused kernel includes. In @block every
+// intermediate has one user, so the whole block becomes a kernel. In
+// @shared_norm another layer also reads the normalized value, so the norm stays
+// a separate layer, and
 //
 //   fuse-opt examples/gelu-mlp.mlir --fuse-form-kernels --remarks-filter='.*'
 //
-// says why.
+// reports the reason.
 
 func.func @block(
     %x: tensor<?x768xf32>,
@@ -32,8 +32,8 @@ func.func @block(
   %u = fuse.linear %n, %up_weight bias(%up_bias)
     : (tensor<?x768xf32>, tensor<3072x768xf32>, tensor<3072xf32>)
       -> tensor<?x3072xf32> loc("mlp.c_fc")
-  // `gelu` is the one with erf; GPT-2 itself has `gelu_tanh`. They are
-  // different functions, and no pass takes one for the other.
+  // `gelu` is defined by erf, while GPT-2 itself uses `gelu_tanh`. They are
+  // different functions, and no pass replaces one by the other.
   %a = fuse.activation gelu %u
     : tensor<?x3072xf32> -> tensor<?x3072xf32> loc("mlp.act")
   %d = fuse.linear %a, %down_weight bias(%down_bias)

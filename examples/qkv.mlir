@@ -2,16 +2,16 @@
 // Qwen2.5 0.5B: residual add, norm, and the three projections, with biases.
 //
 //   fuse-opt examples/qkv.mlir --fuse-form-kernels
-//     makes one fuse.norm_linear with four results;
+//     fuses the layers into one fuse.norm_linear with four results;
 //   fuse-opt examples/qkv.mlir --fuse-check-unfuse
 //     forms the kernel, undoes it, and fails if anything differs;
 //   fuse-run examples/qkv.mlir --verify
 //     runs both on the CPU and compares every bit.
 //
-// The projections need not be one matrix: a fused op takes any number of
-// weights, whose parameters keep their names. The sum of the residual add is
-// read by the end of the block as well, so the kernel returns it as an extra
-// result: `also([stream])`.
+// The projections need not be one matrix: a fused op supports any number of
+// weights, whose parameters keep their names. The end of the block also reads
+// the sum of the residual add, so the kernel returns it as an extra result:
+// `also([stream])`.
 
 func.func @qkv(
     %x: tensor<?x896xbf16>,

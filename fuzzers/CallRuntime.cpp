@@ -1,14 +1,14 @@
-//===- CallRuntime.cpp - Fuzz sequences of calls of the C API -------------===//
+//===- CallRuntime.cpp - Fuzz sequences of C API calls --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Each pair of bytes is a call and what it is given: handles that exist, null
-// where there are none, tensors that fit and that do not. Calls come in any
-// order; what a handle was made from may be gone. Handles are destroyed once,
-// which the API asks for. The GPU is the stand-in of the tests, whose calls may
-// fail; in the end nothing of it may be left.
+// Each pair of bytes selects a call and its arguments: existing or null
+// handles, and valid or invalid tensors. Calls come in any order, and the
+// objects that a handle was made from may already be destroyed. Each handle is
+// destroyed once, as the API requires. The GPU is the fake driver of the tests,
+// whose calls may fail. At the end no resource of the driver may be left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace fuse;
 
 namespace {
 
-/// Calls of the driver whose failure leaves nothing behind.
+/// Driver functions whose failure leaks nothing.
 constexpr const char *kFailing[] = {
     "cuDeviceGetCount",    "cuDevicePrimaryCtxRetain",
     "cuModuleLoadDataEx",  "cuModuleGetFunction",
@@ -57,7 +57,7 @@ struct Handles {
   }
 };
 
-/// A tensor that `choice` makes right or wrong.
+/// A tensor that `choice` makes valid or invalid.
 struct Tensor {
   explicit Tensor(uint8_t choice) {
     std::memset(&view, 0, sizeof(view));
@@ -78,7 +78,7 @@ struct Tensor {
 
 } // namespace
 
-/// The stand-in under the name of the driver.
+/// The fake driver, loaded under the name of the driver.
 static const FakeCuda &getFake() {
   static const FakeCuda &fake = []() -> const FakeCuda & {
     void *library = ::dlopen(FAKE_CUDA, RTLD_NOW);
@@ -98,7 +98,7 @@ static const FakeCuda &getFake() {
   return fake;
 }
 
-/// One of some streams, the default ones among them.
+/// One of several streams, including the default streams.
 static void *getStream(uint8_t choice) {
   return reinterpret_cast<void *>(uintptr_t(choice % 5));
 }
@@ -190,7 +190,7 @@ static void call(Handles &h, uint8_t which, uint8_t choice) {
     (void)fuse_launch(h.instance, &args);
     break;
   }
-  // With everything that a launch needs.
+  // A launch with all required arguments.
   case 20: {
     Tensor input(2), output(2);
     output.view.data = results;

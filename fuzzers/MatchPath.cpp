@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A glob, a line feed and a path. Whatever is a glob has to be matched soon.
+// Input: a glob, a line feed and a path. Matching any valid glob must be fast.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What fuse-run and the C API do with text: limits, parser, verifier. What is
-// valid has to print and parse again.
+// Processes text like fuse-run and the C API: limits, parser, verifier. A valid
+// module has to survive printing and parsing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace fuse;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  // The parser wants a zero byte behind the text, which the C API gives it.
+  // The parser requires a zero byte after the text, as the C API provides it.
   std::string text(reinterpret_cast<const char *>(data), size);
   if (llvm::Error error = checkTextLimits(text)) {
     llvm::consumeError(std::move(error));

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first byte says whether the rest is a file, whose checksum few inputs get
-// right, or the manifest of a file that is right otherwise. What is read is
-// loaded for the CPU as well.
+// The first byte selects whether the rest is a file or the manifest of an
+// otherwise valid file. Few inputs have a file with a valid checksum. Valid
+// artifacts are also loaded on the CPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuse_artifact *artifact = nullptr;
   if (fuse_artifact_from_bytes(bytes.data(), bytes.size(), &artifact))
     return 0;
-  // What was accepted is given back as it is.
+  // Accepted bytes are returned unchanged.
   size_t length = 0;
   const void *stored = fuse_artifact_bytes(artifact, &length);
   if (std::string_view(static_cast<const char *>(stored), length) != bytes)

@@ -1,12 +1,12 @@
-//===- RunPtx.cpp - Fuzz text of PTX, and run what it says ----------------===//
+//===- RunPtx.cpp - Fuzz the PTX parser and emulator ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The first byte is the order in which threads run, and whether the text is a
-// module or what is in a kernel with some registers. Whatever it says, the
-// emulator refuses it or runs it, and a kernel that does wrong is a fault.
+// The first byte selects the order of threads, and whether the text is a module
+// or the body of a kernel with some registers. The emulator has to refuse the
+// text or run it. An invalid access by the kernel must be reported as a fault.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ ld.param.u64 %rd1, [a]; mov.b64 %rd2, ring; mov.b64 %rd3, bars;
 mov.u32 %r1, %tid.x; mov.u32 %r2, 1; setp.eq.u32 %p1, %r1, 0;
 )";
 
-/// All kernels in turn, on two blocks of two warps with little memory.
+/// Runs all kernels in turn, on two blocks of two warps with little memory.
 static void run(std::string_view text, uint64_t seed) {
   constexpr uint64_t maxGlobalBytes = 1 << 20, bufferBytes = 4096;
   Limits limits;

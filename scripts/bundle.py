@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# ===- bundle.py - Pack the compiler with all that it loads ----------------===#
+# ===- bundle.py - Pack the compiler with all of its libraries -------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------===#
-"""Make a compiler that runs where neither MLIR nor a recent C library is.
+"""Make a compiler that runs without MLIR or a recent C library.
 
     cmake --build build/dev
     scripts/bundle.py out/bundle --strip
@@ -12,21 +12,22 @@
     ssh host /opt/fuse/fx fuse-compile layer.mlir --chip=sm_90a -o layer.fuse
 
 The folder has the programs of BUILD, the libraries that they load and the C
-library that they were linked with, about 45 MB that unpack.sh makes 280 MB in
-some ten seconds. It needs a Linux of the same processor, tar, and xz or Python.
+library that they were linked with. It has about 45 MB, which unpack.sh extracts
+to 280 MB in about ten seconds. The target needs Linux on the same architecture,
+tar, and xz or Python.
 
     bin/     the programs
-    lib/     libfuse, libfuse-rt, MLIR, LLVM and what they load: a program of
-             the host with a C library as new as that of the build may load
+    lib/     libfuse, libfuse-rt, MLIR, LLVM and their libraries: a program on
+             the target with a C library as new as that of the build may load
              these, with LD_LIBRARY_PATH=/opt/fuse/lib
     libc/    loader, C library and C++ library of the build
     fx       starts a program of bin/, or any other, with lib/ and libc/
     bin-fx/  the programs, started by fx: FUSE_BIN for the Python package
 
-LLVM names libraries that the compiler never calls, a solver, a reader of XML and
-an editor of command lines, which bring 60 MB of others with them. Stand-ins take
-their place, which end the program when they are called; --whole packs the real
-ones. A second call leaves archives alone whose libraries did not change.
+LLVM depends on libraries that the compiler never calls: a solver, an XML parser
+and a command-line editor. With their own dependencies they have 60 MB. They are
+replaced by stubs that abort when they are called; --whole packs the real
+libraries. A second call keeps archives whose libraries did not change.
 """
 
 from __future__ import annotations
@@ -52,13 +53,15 @@ TOOLS = (
     "fuse-opt",
     "fuse-run",
 )
-# What belongs to the C library and must not be mixed with a host's.
+# Libraries that belong to the C library and must not be mixed with those of the
+# target machine.
 LIBC = re.compile(
     r"(ld-linux-.*|lib(c|m|pthread|dl|rt|resolv|stdc\+\+|gcc_s))"
     r"\.so\.\d+$"
 )
 STAND_INS = ("libedit.so.2", "libxml2.so.2", "libxml2.so.16", "libz3.so.4")
-# Libraries of their own archive, since they hardly ever change.
+# Size in bytes from which a library gets its own archive, since such libraries
+# hardly ever change.
 LARGE = 1 << 25
 
 FX = """\
@@ -125,12 +128,12 @@ def call(*command: object) -> str:
 
 
 def needed(path: Path) -> list[str]:
-    """Names of the libraries that a program or library asks for."""
+    """Names of the libraries on which a program or library depends."""
     return re.findall(r"\(NEEDED\).*\[(.+)\]", call("readelf", "-d", path))
 
 
 def collect(files: Iterable[Path], whole: bool) -> dict[str, Path | None]:
-    """All libraries that files load, by name; None for a stand-in."""
+    """All libraries that files load, by name; None for a stub."""
     found: dict[str, Path | None] = {}
     queue = list(files)
     while queue:
@@ -175,7 +178,7 @@ def symbols(path: Path, undefined: bool) -> dict[str, str]:
 def make_stand_in(
     name: str, real: Path, users: Iterable[Path], target: Path
 ) -> None:
-    """A library that has what `users` take from `real` and aborts."""
+    """Makes a library of stubs for symbols of `real` that `users` need."""
     taken = {}
     for user in users:
         taken.update(symbols(user, undefined=True))
@@ -222,7 +225,8 @@ def make_stand_in(
 
 
 def compress(write: Callable[[IO[bytes]], None], target: Path) -> None:
-    """Compresses what `write` writes; `target` is there whole or not at all."""
+    """Compresses the output of `write` to `target`, which is replaced
+    atomically."""
     partial = target.with_suffix(".partial")
     with (
         partial.open("wb") as file,
@@ -241,7 +245,7 @@ def compress(write: Callable[[IO[bytes]], None], target: Path) -> None:
 
 
 def write_tar(file: IO[bytes], folder: Path) -> None:
-    """The same bytes for the same files."""
+    """Writes an archive that only depends on the contents of the files."""
 
     def reset(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.uid = info.gid = info.mtime = 0
@@ -311,7 +315,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def copy_build(options: argparse.Namespace, folder: Path) -> None:
-    """Puts what BUILD made into the folder that is packed."""
+    """Copies the files of BUILD into the folder that is packed."""
     for part in ("bin", "lib", "libc"):
         (folder / part).mkdir()
     for path in options.programs:
@@ -326,7 +330,7 @@ def copy_build(options: argparse.Namespace, folder: Path) -> None:
 
 
 def pack_large(path: Path, packed: Path, before: dict[str, str]) -> str:
-    """Compresses a library by itself, unless it was as it is `before`.
+    """Compresses a library to its own archive, unless `before` has its digest.
 
     Returns:
         Its digest.
@@ -344,10 +348,10 @@ def copy_libraries(
     output: Path,
     before: dict[str, str],
 ) -> dict[str, str]:
-    """Puts libraries of the system, or stand-ins, into the folder.
+    """Copies libraries of the system, or stubs, into the folder.
 
     Returns:
-        Digests of those that are too large for it, by their archives.
+        Digests of libraries with their own archive, by archive.
     """
     large: dict[str, str] = {}
     users = [path for path in libraries.values() if path]
@@ -375,7 +379,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
     found = collect([*options.programs, *options.own], options.whole)
-    # A library of the build is not one of the system.
+    # Libraries of the build are not system libraries.
     libraries = {
         name: path
         for name, path in found.items()

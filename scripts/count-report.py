@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-# ===- count-report.py - What a report of a test runner counts -------------===#
+# ===- count-report.py - Count the tests in a report -----------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------===#
-"""Print how many tests of a report passed and failed, as two numbers.
+"""Print the numbers of passed and failed tests in a report.
 
     lit --output lit.json ... ; scripts/count-report.py lit.json
     FuseXTests --gtest_output=json:x.json ; scripts/count-report.py x.json
 
-What did not run counts as neither. A file that is missing, damaged or of
-another runner is an error: a runner that crashed has not passed.
+Tests that did not run count as neither. A file that is missing, damaged or from
+another runner is an error, because a crashed runner has not passed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUIET = ("UNSUPPORTED", "SKIPPED", "EXCLUDED")
 
 
 def count(report: Any) -> tuple[int, int]:
-    """Tests that passed and failed, of lit's or GoogleTest's JSON."""
+    """Numbers of passed and failed tests in JSON of lit or GoogleTest."""
     if not isinstance(report, dict) or "tests" not in report:
         raise ValueError("has no tests: expected JSON of lit or GoogleTest")
     tests = report["tests"]

@@ -1,4 +1,4 @@
-#===- counting.sh - Sums over test runners ---------------------------------===#
+#===- counting.sh - Count the results of test runners ----------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
@@ -23,7 +23,7 @@ finish() {
   exit
 }
 
-# Without a build there is nothing to test: that counts as one failure.
+# Without a build there is nothing to test, which counts as one failure.
 require() {
   "$@" && return
   printf "error: '%s' failed\n" "$*" >&2
@@ -38,9 +38,10 @@ count() {
   failed=$((failed + $3))
 }
 
-# count_report NAME STATUS REPORT: adds what a runner wrote before it ended with
-# STATUS. Without a report, or with a status that no test in it explains, there
-# is one failure more: a crash, or leaks that are found behind the last test.
+# count_report NAME STATUS REPORT: adds the report of a runner that ended with
+# STATUS. There is one more failure if the report is missing, or if no failed
+# test explains the status: a crash, or leaks that are found after the last
+# test.
 count_report() {
   local good bad
   if ! read -r good bad < <(python3 scripts/count-report.py "$3"); then

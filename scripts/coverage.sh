@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-#===- coverage.sh - Which lines of the libraries the tests run -------------===#
+#===- coverage.sh - Measure the line coverage of the tests -----------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
@@ -7,12 +7,12 @@
 #
 # usage: scripts/coverage.sh [--python] [--report] [PERCENT]
 #
-# Builds the preset coverage, runs lit and the C++ unit tests, with --python the
-# Python tests as well, and counts the lines of dialects/, include/ and lib/
-# that ran. With --report it only reads what an earlier call left. The table of
-# all files is build/coverage/coverage.txt, and the lines themselves are in
+# Builds the preset coverage and runs lit and the C++ unit tests, with --python
+# also the Python tests. Counts the lines of dialects/, include/ and lib/ that
+# ran. With --report it only reads the data of an earlier call. The table of all
+# files is build/coverage/coverage.txt, and the lines themselves are in
 # build/coverage/html. The last line is the share of all lines; the exit status
-# is nonzero when it is below PERCENT (default 85) or a test failed.
+# is nonzero if it is below PERCENT (default 85) or a test failed.
 #
 #===------------------------------------------------------------------------===#
 
@@ -56,7 +56,7 @@ if $run; then
   require cmake --preset coverage
   require cmake --build $build
   rm -rf $build/profiles
-  # Processes of one program add up in a few files.
+  # Processes of one program share a few files.
   export LLVM_PROFILE_FILE=$root/$build/profiles/%4m.profraw
   say "lit"
   $llvm/lit -sv "$build/test" || failed=1
@@ -79,7 +79,7 @@ require $llvm/llvm-profdata merge -sparse --failure-mode=all \
   $build/profiles/*.profraw -o $build/coverage.profdata
 objects=($build/bin/fuse-opt)
 for file in $build/bin/* $build/lib/*.so; do
-  # A program that no test starts has no counts, and adds nothing.
+  # A program that no test starts has no counts.
   [ -f "$file" ] && [ -x "$file" ] && objects+=(-object "$file")
 done
 require $llvm/llvm-cov report "${objects[@]}" \
@@ -94,7 +94,8 @@ import sys
 
 lines = collections.defaultdict(lambda: [0, 0])
 for row in open(sys.argv[1]):
-    # File, then regions, functions and lines: count, missed, share.
+    # The fields are the file, then count, missed and share of regions,
+    # functions and lines.
     fields = row.split()
     if len(fields) < 10 or not fields[0].endswith((".cpp", ".h", ".inc")):
         continue

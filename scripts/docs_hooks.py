@@ -5,10 +5,11 @@
 # ===-----------------------------------------------------------------------===#
 """Fill the references of the documentation while mkdocs builds the site.
 
-A line `<!-- generated: NAME ARGUMENTS -->` of a page becomes what a function of
-`GENERATORS` makes of the sources: TableGen, C headers, the list of refusals, and
-the `--help` of built programs. Generated text is never committed, so that it is
-never out of date. Links to files outside of docs/ become their paths.
+A function of `GENERATORS` replaces each marker of a page, which is a line
+`<!-- generated: NAME ARGUMENTS -->`. Its sources are TableGen files, C headers,
+the list of refusals, and the `--help` of built programs. Generated text is
+never committed, so it is never out of date. Links to files outside of docs/
+become their paths.
 
 Environment:
     FUSE_BIN: the folder of the built programs (default: build/dev/bin).
@@ -32,11 +33,11 @@ import tomllib
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = Path(os.environ.get("FUSE_BIN", ROOT / "build/dev/bin"))
 TBLGEN = Path(os.environ.get("FUSE_TBLGEN", "/usr/lib/llvm-22/bin/mlir-tblgen"))
-# mkdocs counts warnings of its own loggers, and --strict fails on them.
+# mkdocs counts warnings of its loggers, and --strict fails on them.
 LOG = logging.getLogger("mkdocs.hooks.fuse")
 MARK = re.compile(r"^<!-- generated: ([\w-]+)((?: \S+)*) -->$", re.MULTILINE)
 
-#: Longer help than this is of a program with all passes of MLIR.
+#: Lines of help above which a program has all passes of MLIR.
 LONGEST_HELP = 300
 #: Programs whose interface is not a command line.
 NO_COMMAND_LINE = ("fuse-lsp-server",)
@@ -45,7 +46,7 @@ HEADERS = ("Status.h", "Runtime.h", "Compiler.h", "Kernels.h")
 
 
 def run(*command: str | Path) -> str:
-    """What a command prints. A failure is a warning of the build."""
+    """Return the output of a command. A failure is a warning of the build."""
     environment = {
         **os.environ,
         "COLUMNS": "80",
@@ -89,7 +90,7 @@ def sentence(text: str) -> str:
 
 
 def refusals(*_: str) -> str:
-    """A section of each refusal."""
+    """Generate a section for each refusal."""
     with open(ROOT / "docs/reference/refusals.toml", "rb") as file:
         texts = tomllib.load(file)
     where = texts.pop("reported")
@@ -125,7 +126,7 @@ def refusals(*_: str) -> str:
 
 
 def tblgen(generator: str, file: Path, *options: str) -> str:
-    """Markdown of a TableGen file, without its first heading."""
+    """Generate Markdown for a TableGen file, without its first heading."""
     text = run(
         TBLGEN,
         generator,
@@ -142,7 +143,7 @@ def tblgen(generator: str, file: Path, *options: str) -> str:
     )
     text = re.sub(r"^<!--.*?-->\n", "", text)
     text = re.sub(r"^# .*\n", "", text, count=1, flags=re.MULTILINE)
-    # The generator's own contents, for hosts without any.
+    # Remove the generator's table of contents, which is for sites without one.
     text = text.replace("[TOC]\n", "")
     return re.sub(
         r"^(\s*)```(mlir|tablegen)?$", r"\1```\2", text, flags=re.MULTILINE
@@ -173,7 +174,7 @@ def fenced(text: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """The help of a program with all passes of MLIR, without them."""
+    """Remove the passes from the help of a program with all passes of MLIR."""
     if text.count("\n") < LONGEST_HELP:
         return text
     lines, depth = [], 0
@@ -190,7 +191,7 @@ def shorten(text: str) -> str:
 
 
 def subcommands(text: str) -> list[str]:
-    """The subcommands that a help lists."""
+    """The subcommands that a help text lists."""
     listed = re.search(r"^SUBCOMMANDS:\n\n((?:  .*\n)+)", text, re.MULTILINE)
     if listed:
         return re.findall(r"^  ([\w-]+) +- ", listed[1], re.MULTILINE)
@@ -208,7 +209,7 @@ def command_line(heading: str, *command: str | Path) -> Iterator[str]:
 
 
 def cli(*_: str) -> str:
-    """The help of the Python commands and of every program of tools/."""
+    """Generate the help of the Python commands and all programs of tools/."""
     found = [
         *command_line("python -m fuse_mlir", sys.executable, "-m", "fuse_mlir")
     ]
@@ -217,7 +218,7 @@ def cli(*_: str) -> str:
         if not folder.is_dir() or folder.name in NO_COMMAND_LINE:
             continue
         if not program.exists():
-            # A script of this folder, or a program that was not built.
+            # The program is a script in this folder, or it was not built.
             program = folder / folder.name
         if not program.exists():
             LOG.warning(
@@ -270,7 +271,7 @@ def declarations(text: str) -> Iterator[tuple[str, str]]:
 
 
 def names(code: str) -> str:
-    """What declarations declare, for a heading."""
+    """The declared names, for a heading."""
     found = re.findall(
         r"\b(fuse_\w+)\s*\(|^typedef \w+ \w+ (\w+);|"
         r"^\} (\w+);",
@@ -294,7 +295,7 @@ def header(name: str) -> Iterator[str]:
         if "===" not in part and "SPDX" not in part
     )
     for comment, code in declarations(rest):
-        # Parameters stay below each other.
+        # Keep parameters aligned.
         code = re.sub(r"^ {14}( +)", r"\1", code, flags=re.MULTILINE)
         code = code.replace("FUSE_C_EXPORT ", "").strip()
         words = plain(comment)
@@ -350,7 +351,7 @@ def leave_docs(text: str, page: Path) -> str:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Generate what a page asks for."""
+    """Replace the markers of a page by generated text."""
 
     def replace(match: re.Match[str]) -> str:
         if match[1] not in GENERATORS:

@@ -11,9 +11,9 @@
     scripts/mutants.py --check                         # only that edits apply
 
 test/mutants.toml has the mutants. The script copies the sources, makes all
-edits in the copy, each behind a switch, and builds it once. With the switch off
-the tests must pass. With it on, one of the mutant's tests or fuse-fuzz must
-fail; if none does, a test is missing and the script fails.
+edits in the copy, each with a switch, and builds it once. With all switches off
+the tests must pass. With a switch on, one of the mutant's tests or fuse-fuzz
+must fail. If none does, a test is missing and the script fails.
 """
 
 import argparse
@@ -44,7 +44,7 @@ inline bool isMutant(std::string_view name) {
 
 
 class EditError(Exception):
-    """An edit does not apply to the sources."""
+    """An edit that does not apply to the sources."""
 
 
 def load_mutants():
@@ -53,7 +53,7 @@ def load_mutants():
 
 
 def mutate_sources(mutants):
-    """The texts of the files that mutants edit, by name, with all edits."""
+    """The texts of all edited files, by name, with all edits applied."""
     texts = {}
     for mutant in mutants:
         switch = f'fuse::isMutant("{mutant["name"]}")'
@@ -91,8 +91,7 @@ def mutate_sources(mutants):
 def write_tree(tree, texts):
     """Copies all sources to `tree`, with `texts` in place of their files.
 
-    Files that have not changed keep their time, so that a second run builds
-    what is new.
+    Unchanged files keep their time, so that a second run only builds changes.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -137,7 +136,7 @@ def build_tree(tree):
 
 
 def run_test(build, test, mutant):
-    """Whether tests passed, and the names of some that did not."""
+    """Return whether a test passed, and the names of some failed tests."""
     env = {
         key: value for key, value in os.environ.items() if key != "FUSE_MUTANT"
     }
@@ -168,7 +167,7 @@ def run_test(build, test, mutant):
 
 
 def run_fuzz(build, count, mutant, *options):
-    """The check of fuse-fuzz that failed, or nothing."""
+    """The name of the failed check of fuse-fuzz, or None."""
     done = subprocess.run(
         [build / "bin/fuse-fuzz", f"--count={count}", *options],
         env=dict(os.environ, FUSE_MUTANT=mutant),
@@ -183,7 +182,7 @@ def run_fuzz(build, count, mutant, *options):
 
 
 def find_failing(build, mutants):
-    """The first test that fails without a mutant, or nothing."""
+    """The first test that fails without a mutant, or None."""
     tests = sorted({mutant["tests"] for mutant in mutants})
     lit = "|".join(test for test in tests if ":" not in test)
     for test in [test for test in tests if ":" in test] + [lit] * bool(lit):

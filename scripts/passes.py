@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-# ===- passes.py - Run passes on what is not made for them ----------------===#
+# ===- passes.py - Run passes on unexpected input -------------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------===#
-"""Run passes of fuse on modules that have come any part of another way.
+"""Run passes of fuse on modules from any stage of other pipelines.
 
     scripts/passes.py --seed 1 --count 1000
 
-Each case takes an input of the tests, with some types, sizes and numbers
-exchanged for others throughout, also absurd ones, the first passes of a
-pipeline, and then one to three passes of fuse in any order. Passes may refuse
-what they find, and mostly do; they may not crash, hang or fail without an
-error. What does is printed with its seed and passes; `--seed SEED --count 1
---print` prints the input.
+Each case changes some types, sizes and numbers in an input of the tests, also
+to absurd values. It runs the first passes of a pipeline, and then one to three
+passes of fuse in any order. Passes may refuse their input, and mostly do. They
+must not crash, hang or fail without an error. Cases that do are printed with
+their seed and passes; `--seed SEED --count 1 --print` prints the input.
 """
 
 import argparse
@@ -43,7 +42,7 @@ OURS = re.compile(
 )
 
 
-# What stands for what in types, and whole numbers that sizes become.
+# Replacements for element types, and for sizes in types.
 TYPES = (
     "f32",
     "bf16",
@@ -67,7 +66,7 @@ SIZES = (
     "281474976710656",
     "9223372036854775807",
 )
-# What stands for a number in ops of fuse, whole or not.
+# Replacements for numbers in ops of fuse: integers and floats.
 WHOLE = (
     "0",
     "1",
@@ -99,7 +98,7 @@ class Case(NamedTuple):
 
 
 def exchange(text: str, draw: random.Random) -> str:
-    """Replace a type, and a size in tensors, wherever they stand."""
+    """Replace all occurrences of a type and of a size in tensors."""
     if draw.random() < 0.5:
         old, new = draw.sample(TYPES, 2)
         text = re.sub(rf"(?<![A-Za-z_])(\d*x?){old}\b", rf"\g<1>{new}", text)
@@ -138,7 +137,7 @@ def exchange_number(text: str, draw: random.Random) -> str:
 
 
 class Generator:
-    """Draws cases, each from its seed alone."""
+    """Draws cases, each of which depends only on its seed."""
 
     def __init__(self, tool: str, inputs: pathlib.Path) -> None:
         """Ask `tool` for its passes and list the modules below `inputs`."""
@@ -160,7 +159,7 @@ class Generator:
         ]
 
     def run(self, *arguments: str) -> str:
-        """What the tool says to arguments, on an empty module."""
+        """Return the output of the tool for arguments, on an empty module."""
         result = subprocess.run(
             [self.tool, *arguments],
             capture_output=True,
@@ -171,7 +170,7 @@ class Generator:
         return result.stdout + result.stderr
 
     def dump(self, name: str) -> list[str]:
-        """The passes of a pipeline, each with the ops that it runs on."""
+        """The passes of a pipeline, each nested in its ops."""
         text = self.run(f"--{name}", "--dump-pass-pipeline")
         text = text[text.index("builtin.module(") + 15 : text.index("\n)")]
         parts, depth = [""], 0
@@ -184,7 +183,7 @@ class Generator:
         return [" ".join(part.split()) for part in parts]
 
     def draw(self, seed: int) -> Case:
-        """The case of a seed."""
+        """Draw the case of a seed."""
         draw = random.Random(seed)
         passes: list[str] = []
         if draw.random() < 0.7:
@@ -199,10 +198,10 @@ class Generator:
 
 
 def find_problem(tool: str, case: Case, timeout: float) -> str | None:
-    """Run a case; say what is wrong with it, or nothing.
+    """Run a case. Returns a description of the problem, or None.
 
-    Several modules in a file run one by one. What is refused says why in a line
-    with `error:`, and the exit status is 1.
+    Several modules in a file run one by one. A refused module causes a line
+    with `error:`, and exit status 1.
     """
     command = [
         tool,
@@ -240,7 +239,7 @@ def find_problem(tool: str, case: Case, timeout: float) -> str | None:
 
 
 def parse_args() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--fuse-opt", default=str(ROOT / "build/dev/bin/fuse-opt")
@@ -273,7 +272,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the cases; the exit status is 1 if one is wrong."""
+    """Run the cases. The exit status is 1 if one has a problem."""
     args = parse_args()
     try:
         generator = Generator(args.fuse_opt, args.inputs)
@@ -287,7 +286,7 @@ def main() -> int:
     done = wrong = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         while done < args.count and time.monotonic() < end:
-            # A few at a time: there may be very many.
+            # Submit a few at a time, since there may be very many.
             seeds = range(
                 args.seed + done,
                 args.seed + min(args.count, done + 8 * args.jobs),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-#===- quickstart.sh - The main job on a real block -------------------------===#
+#===- quickstart.sh - Fuse a block of a real model -------------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
@@ -7,11 +7,11 @@
 #
 # usage: scripts/quickstart.sh
 #
-# Sets up what is missing, builds, takes a norm and an MLP out of a Qwen3
-# decoder layer of Hugging Face transformers, fuses them into one kernel, takes
-# the fusion back, compares fused, unfused and PyTorch on the CPU, and writes
-# PTX. The last lines are the verdict and where the files are; the exit status
-# is nonzero when a claim did not hold.
+# Installs missing packages and builds. Extracts a norm and an MLP from a Qwen3
+# decoder layer of Hugging Face transformers, and fuses them into one kernel.
+# Undoes the fusion, compares fused, unfused and PyTorch on the CPU, and writes
+# PTX. The last lines are the verdict and the paths of the files; the exit
+# status is nonzero if a claim did not hold.
 #
 #===------------------------------------------------------------------------===#
 
@@ -39,14 +39,14 @@ stop() {
   exit 1
 }
 
-# Runs a step that the following ones need.
+# Runs a step that later steps need.
 step() { "$@" || stop "'$(basename "$1") ${2:-}' failed"; }
 
 fuse_python() {
   PYTHONPATH=$root/python .venv/bin/python -m fuse_mlir "$@"
 }
 
-# The IR without the weights' long names, for reading.
+# Prints the IR without the long names of the weights, for reading.
 show() {
   "$bin/fuse-opt" "$1" |
     sed -E -e 's/ \{fuse.parameter = "[^"]*"\}//g' -e '/^$/d' | indent

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- reliability.py - What random tests reached, and how long they took --===#
+# ===- reliability.py - Results and times of random tests ------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
@@ -9,15 +9,15 @@
     scripts/reliability.py run "E, H" -- fuse-fuzz --run --seed=7 --seconds=60
     scripts/reliability.py add FILE...    # runs of another machine
     scripts/reliability.py write          # the tables of docs/appendix/reliability.md
-    scripts/reliability.py check          # whether they agree, as lit does
+    scripts/reliability.py check          # check that they agree, as lit does
 
-`run` takes the time of a command, reads from its output how far it came, and
-appends both to a row of the file; with --output it writes them to a file of
-their own, which `add` appends. A command that fails is recorded as one that
-does, and its status is that of `run`.
+`run` measures the time of a command, parses the counts in its output, and
+appends both to a row of the file. With --output it writes them to a separate
+file, which `add` appends. A failing command is recorded as such, and `run`
+returns its status.
 
 `check` compares the tables with the file, and looks for every regression test
-that the file names: PATH of a test, or PATH#TEXT where TEXT stands in it.
+that the file names: PATH of a test, or PATH#TEXT if it contains TEXT.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESULTS = Path("benchmarks/results/reliability.json")
 PAGE = Path("docs/appendix/reliability.md")
 BEGIN, END = "<!-- {} of reliability.json -->", "<!-- end of {} -->"
 
-# What programs say about how far they came: units and their numbers.
+# Output of programs with counts. Groups are units with their numbers.
 PATTERNS = (
     r"seeds \d+ to \d+: (?P<functions>\d+) functions run on "
     r"(?P<input_sets>\d+) sets of inputs, (?P<values>\d+) values judged by the "
@@ -61,7 +61,7 @@ PATTERNS = (
     r"^(?P<models>\d+) models, (?P<fused_models>\d+) with fused sites, 0 wrong",
     r"^(?P<layers>\d+) layers to \d+, by rounds",
 )
-# A unit of the file and how it is printed, where these differ.
+# Printed names of units, if they differ from those in the file.
 NAMES = {
     "input_sets": "sets of inputs",
     "exact_values": "of them to the bit",
@@ -75,7 +75,8 @@ NAMES = {
     "covered": "lines run",
     "lines": "of them in all",
 }
-# These say how it is at one commit, and are added up over its commands alone.
+# Units that describe the state at one commit. They are only added up over the
+# commands of that commit.
 STATES = {
     "bugs",
     "by_fuzz",
@@ -90,7 +91,7 @@ STATES = {
 
 
 def read_reached(text: str) -> dict[str, int]:
-    """How far a command came, by what it printed; seeds first."""
+    """The counts in the output of a command; seeds come first."""
     reached: dict[str, int] = {}
     for first, last in re.findall(r"seeds (\d+) to (\d+):", text):
         reached["seeds"] = reached.get("seeds", 0) + int(last) - int(first) + 1
@@ -98,7 +99,7 @@ def read_reached(text: str) -> dict[str, int]:
         for match in re.finditer(pattern, text, re.MULTILINE):
             for unit, number in match.groupdict().items():
                 reached[unit] = reached.get(unit, 0) + int(number)
-    # A script that runs several runners says their sum last.
+    # A script with several runners prints their sum last.
     if total := re.findall(r"^(\d+) passed, \d+ failed$", text, re.MULTILINE):
         reached["tests"] = int(total[-1])
     return reached
@@ -185,7 +186,7 @@ def save(results: dict[str, Any]) -> None:
 
 
 def get_reached(runs: list[dict[str, Any]]) -> str:
-    """The sum of what runs reached."""
+    """The sum of the counts of several runs."""
     total: dict[str, int] = {}
     now = {
         entry["command"]: entry
@@ -262,7 +263,7 @@ def get_tables(results: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def place(text: str, name: str, lines: list[str]) -> str:
-    """The text of a page with a table in its place."""
+    """Replaces a table in the text of a page."""
     begin, end = BEGIN.format(name), END.format(name)
     if text.count(begin) != 1 or text.count(end) != 1:
         raise SystemExit(f"error: {PAGE} has no place for table '{name}'")
@@ -272,7 +273,7 @@ def place(text: str, name: str, lines: list[str]) -> str:
 
 
 def check(root: Path) -> Iterator[str]:
-    """What is wrong."""
+    """Yields all problems."""
     results = json.loads((root / RESULTS).read_text())
     text = (root / PAGE).read_text()
     lines = text.splitlines()

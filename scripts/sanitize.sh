@@ -12,16 +12,15 @@
 # no LLVM, and runs them:
 #   address   with AddressSanitizer and UndefinedBehaviorSanitizer
 #   thread    with ThreadSanitizer
-#   compiler  as address, for the tests of compiling in many threads, which need
-#             all of the compiler: two cores build it in ten minutes
-#   threads   as thread, for the same tests; LLVM, MLIR and what of the compiler
-#             has no threads go without instrumentation, and what they do is
-#             not looked at
-#   lit       as compiler, for the lit suite: all tools, C programs and hosts
+#   compiler  as address, for the tests of multithreaded compilation, which need
+#             the whole compiler: two cores build it in ten minutes
+#   threads   as thread, for the same tests; LLVM, MLIR and single-threaded
+#             parts of the compiler are not instrumented and not checked
+#   lit       as compiler, for the lit suite: all tools and C programs
 #   python    as compiler, for the Python tests, which load it as a library; the
-#             interpreter and PyTorch have no instrumentation
-# Without arguments it does the first two. The last line is the sum over all;
-# the exit status is nonzero when a test failed.
+#             interpreter and PyTorch are not instrumented
+# Without arguments it runs the first two. The last line is the sum over all;
+# the exit status is nonzero if a test failed.
 #
 #===------------------------------------------------------------------------===#
 
@@ -31,8 +30,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
 source scripts/counting.sh
 
-# run_gtest BINARY: adds its tests to the sum. A report of a sanitizer ends the
-# program, which leaves no counts.
+# run_gtest BINARY: adds its tests to the sum. A sanitizer report ends the
+# program, which then leaves no counts.
 run_gtest() {
   local report name=${1##*/}
   report=$(mktemp)
@@ -41,7 +40,8 @@ run_gtest() {
   rm -f "$report"
 }
 
-# run_lit: the allocator answers for what it cannot have, as others do.
+# run_lit: allocations that are too large return null, as those of other
+# allocators do.
 run_lit() {
   local report
   report=$(mktemp)
@@ -51,8 +51,8 @@ run_lit() {
   rm -f "$report"
 }
 
-# run_python: the sanitizer has to be there before the library that needs it, so
-# it is loaded into the interpreter. The tools have it in them already.
+# run_python: the sanitizer has to be loaded before the library that needs it,
+# so it is preloaded into the interpreter. The tools are linked with it.
 run_python() {
   local bin=build/asan/python tool preload report
   mkdir -p $bin
@@ -62,7 +62,8 @@ run_python() {
     chmod +x "$bin/${tool##*/}"
   done
   preload=$(clang-22 -print-file-name="libclang_rt.asan-$(uname -m).so")
-  # Without it, no exception of a library that is loaded later is known.
+  # Without libstdc++, exceptions of libraries that are loaded later are
+  # unknown.
   preload="$preload $(clang-22 -print-file-name=libstdc++.so.6)"
   report=$(mktemp)
   (cd python && LD_PRELOAD=$preload FUSE_BIN=$root/$bin \
@@ -81,13 +82,13 @@ say "Setting up"
 require scripts/setup.sh --sanitizers
 
 asan_options=detect_stack_use_after_return=1:strict_string_checks=1
-# LLVM and MLIR come without instrumentation. What their headers inline is in
-# both, so that one side poisons an arena or a vector, or defines a variable,
-# and the other does not know.
+# LLVM and MLIR are not instrumented, and both sides contain the inline code of
+# their headers. One side may thus poison an arena or a vector, or define a
+# variable, without the knowledge of the other.
 llvm_options=$asan_options:allow_user_poisoning=0:detect_container_overflow=0
 llvm_options=$llvm_options:detect_odr_violation=0
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-# A test makes threads in a process that was forked from one with threads.
+# A test creates threads in a process that was forked from one with threads.
 tsan_options=halt_on_error=1:die_after_fork=0
 [ $# -gt 0 ] || set -- address thread
 for what in "$@"; do
@@ -98,13 +99,14 @@ for what in "$@"; do
   compiler) preset=asan tests=FuseArtifactTests options=$llvm_options ;;
   threads)
     preset=tsan-compiler tests=FuseArtifactTests options=
-    # Locks of LLVM are not seen, so that what they guard looks like a race.
+    # Locks of LLVM are not instrumented, so the data that they guard would be
+    # reported as races.
     TSAN_OPTIONS=$tsan_options:ignore_noninstrumented_modules=1
     ;;
   lit) preset=asan tests=all options=$llvm_options ;;
   python)
     preset=asan tests="fuse-c fuse-rt fuse-opt fuse-run fuse-explain"
-    # Python and PyTorch keep what they have until the end.
+    # Python and PyTorch do not free their memory at the end.
     options=$llvm_options:detect_leaks=0
     ;;
   *)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-#===- setup.sh - Install what building and testing fuse needs --------------===#
+#===- setup.sh - Install the dependencies of building and testing fuse -----===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
@@ -7,11 +7,11 @@
 #
 # usage: scripts/setup.sh [--sanitizers]
 #
-# For Debian 12 and Ubuntu 24.04, as root or with sudo. Installs what is
-# missing and does nothing, quickly, when nothing is. LLVM comes from the
-# distribution, or from apt.llvm.org where the distribution does not have it.
-# Python packages go to .venv in the repository. With --sanitizers it installs
-# the runtime of clang's sanitizers as well.
+# For Debian 12 and Ubuntu 24.04, as root or with sudo. Installs missing
+# packages, and ends quickly if there are none. LLVM comes from the
+# distribution, or from apt.llvm.org if the distribution does not have it.
+# Python packages are installed in .venv in the repository. With --sanitizers it
+# installs the runtime of clang's sanitizers as well.
 #
 #===------------------------------------------------------------------------===#
 
@@ -39,8 +39,8 @@ packages=(
   python3-venv
 )
 
-# The browser that looks at report pages. Ubuntu has it as a snap alone; the
-# tests say there that they are skipped.
+# The tests look at report pages in this browser. Ubuntu only has it as a snap,
+# so the tests are skipped there.
 # shellcheck disable=SC1091
 if [ "$(. /etc/os-release && printf '%s' "${ID:-}")" = debian ]; then
   packages+=(chromium)
@@ -76,7 +76,7 @@ as_root() {
 }
 
 apt() {
-  # Waits for another apt instead of failing, as unattended upgrades run on
+  # Wait for another apt instead of failing, since unattended upgrades run on
   # fresh machines.
   as_root env DEBIAN_FRONTEND=noninteractive apt-get \
     -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -q "$@"
@@ -155,9 +155,9 @@ check_llvm() {
   say "LLVM $version"
 }
 
-# PyPI's torch for Linux brings CUDA libraries of several gigabytes. They are
-# of no use here, so where the configured index would bring them, PyTorch's
-# own index of CPU builds is asked as well.
+# PyPI's torch for Linux depends on CUDA libraries of several gigabytes, which
+# are of no use here. If the configured index would install them, PyTorch's
+# index of CPU builds is added.
 torch_index() {
   local report
   report=$("$venv/bin/pip" install --dry-run --quiet --ignore-installed \

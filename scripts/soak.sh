@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-#===- soak.sh - Random tests for as long as one likes ----------------------===#
+#===- soak.sh - Random tests for any length of time ------------------------===#
 #
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
@@ -7,13 +7,13 @@
 #
 # usage: scripts/soak.sh [MINUTES] [SEED]
 #
-# Runs what scripts/test.sh has no time for: random modules, run and not,
-# damaged text, libFuzzer on everything that reads from outside, compile and
-# destroy cycles, and the bugs that tests must notice. MINUTES (default 30) are
-# shared out; building comes on top. Random modules start at SEED (default: the
-# time), which is printed and repeats them. Those that fail become small tests
-# in build/regress. Findings of libFuzzer are in build/fuzz/findings. The last
-# line is `N steps passed, N failed`.
+# Runs tests for which scripts/test.sh has no time: random modules with and
+# without execution, damaged text, libFuzzer on all readers of external input,
+# compile and destroy cycles, and mutants that tests must notice. MINUTES
+# (default 30) are divided among the steps, and do not include the build. Random
+# modules start at SEED (default: the time), which is printed to repeat them.
+# Failing modules become small tests in build/regress. Findings of libFuzzer are
+# in build/fuzz/findings. The last line is `N steps passed, N failed`.
 #
 #===------------------------------------------------------------------------===#
 
@@ -26,7 +26,7 @@ share=$((minutes * 60 / 19))
 passed=0
 failed=0
 
-# step NAME COMMAND...: runs it and counts the outcome.
+# step NAME COMMAND...: runs the command and counts the outcome.
 step() {
   local name=$1 start=$SECONDS
   shift
@@ -40,13 +40,13 @@ step() {
   fi
 }
 
-# fuzz TARGET: a program of fuzzers/ for its share of the time.
+# fuzz TARGET: runs a program of fuzzers/ for its share of the time.
 fuzz() {
   local corpus=build/fuzz/corpus/$1 words=()
   [ ! -f "fuzzers/$1.dict" ] || words=("-dict=fuzzers/$1.dict")
   mkdir -p "$corpus" build/fuzz/findings
-  # LLVM's arenas are marked by code of ours and not by the libraries of LLVM,
-  # which have no sanitizer.
+  # Code of fuse poisons LLVM's arenas, and the libraries of LLVM, which have no
+  # sanitizer, do not.
   local asan=detect_odr_violation=0:allow_user_poisoning=0
   ASAN_OPTIONS=$asan:allocator_may_return_null=1 \
     "build/fuzz/bin/fuzz-$1" -max_total_time="$share" -timeout=5 \
@@ -78,7 +78,7 @@ step "passes on what is not made for them" scripts/passes.py --seed="$seed" \
   --seconds="$share" --count=$many
 step "random PyTorch models" env PYTHONPATH=python .venv/bin/python \
   -m tests.random_models --seed "$seed" --seconds "$share" --count $many
-# 10,000 in half an hour; the check of growth begins at 100.
+# 10,000 cycles in half an hour. The check of growth begins at 100.
 step "cycles" fuse-c-cycles-test $((100 + minutes * 330))
 step "compile time per layer" env PYTHONPATH=benchmarks \
   python3 -m fuse_bench.suites.module_scaling \

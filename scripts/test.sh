@@ -7,10 +7,10 @@
 #
 # usage: scripts/test.sh
 #
-# Sets up what is missing, builds the dev preset, and runs the lit suite, the
-# check of the types of the Python code, the site, the Python tests, the tests
-# of the benchmarks, and the C++ unit tests. The last line is the sum over all
-# of them; the exit status is nonzero when a test failed or a step did not run.
+# Installs missing packages and builds the dev preset. Runs the lit suite, the
+# type checks of the Python code, the site, the Python tests, the tests of the
+# benchmarks, and the C++ unit tests. The last line is the sum over all of them;
+# the exit status is nonzero if a test failed or a step did not run.
 #
 #===------------------------------------------------------------------------===#
 
@@ -29,8 +29,9 @@ run_lit() {
   count_report lit $? "$report"
 }
 
-# The same tests once more, fuse-opt comparing its input with what it prints
-# and parses. They have been counted, so only failures add to the sum.
+# Runs the same tests once more, with fuse-opt comparing its input with the
+# printed and parsed one. They have been counted already, so only failures add
+# to the sum.
 run_roundtrip() {
   local report=$results/roundtrip.json before=$passed
   rm -f "$report"
@@ -40,7 +41,7 @@ run_roundtrip() {
   passed=$before
 }
 
-# One test, whatever number of errors there is.
+# Type checks count as one test, whatever the number of errors.
 run_types() {
   if .venv/bin/mypy --cache-dir "$build/mypy"; then
     count types 1 0
@@ -49,7 +50,7 @@ run_types() {
   fi
 }
 
-# One test: format and lint of the Python code, spelling of all text.
+# Format and lint of the Python code and spelling of all text count as one test.
 run_style() {
   if .venv/bin/ruff format --check --quiet . && .venv/bin/ruff check . &&
     .venv/bin/codespell; then
@@ -59,7 +60,7 @@ run_style() {
   fi
 }
 
-# One test: the site, with references made of what was built. The Python tests
+# The site with its generated references counts as one test. The Python tests
 # look at its pages.
 run_site() {
   if FUSE_BIN="$root/$build/bin" NO_MKDOCS_2_WARNING=1 \

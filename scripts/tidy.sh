@@ -7,11 +7,11 @@
 #
 # usage: scripts/tidy.sh [-c] [REVISION]
 #
-# Runs the checks of .clang-tidy over the C++ files that differ from REVISION,
-# over all of them when none is given, with the compile commands of the dev
-# preset. Fixes what it can; with -c changes nothing. Fails when something is
-# left to fix. A whole run takes some 10 minutes on 2 cores, which is why it is
-# not part of scripts/test.sh.
+# Runs the checks of .clang-tidy on the C++ files that differ from REVISION
+# (default: all files), with the compile commands of the dev preset. Fixes
+# findings if possible; with -c changes nothing. Fails if findings remain. A
+# whole run takes about 10 minutes on 2 cores, so it is not part of
+# scripts/test.sh.
 #
 #===------------------------------------------------------------------------===#
 
@@ -49,7 +49,7 @@ if ((${#files[@]} == 0)); then
   echo "no C++ file differs from $1"
   exit 0
 fi
-# The runner takes regular expressions of absolute paths.
+# The runner expects regular expressions of absolute paths.
 patterns=()
 for file in "${files[@]}"; do
   patterns+=("/${file//./\\.}\$")

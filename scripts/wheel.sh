@@ -8,10 +8,10 @@
 # usage: scripts/wheel.sh [DIR]
 #
 # Compiles the libraries of the Python package from a source distribution, as
-# pip does where nothing is prebuilt, installs the wheel into a fresh
-# environment, and fuses a model there. This takes the time of a build, so the
-# tests check the same package around the libraries that they built
-# (python/tests/test_package.py), and this script is for a release.
+# pip does if nothing is prebuilt. Installs the wheel in a fresh environment and
+# fuses a model there. This takes the time of a build, so the script is for
+# releases. The tests check the same package with libraries that are already
+# built (python/tests/test_package.py).
 #
 # DIR, build/wheel by default, gets the wheel, the build and the environment.
 # PyTorch is that of .venv.

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <functional>
 
-/// The milliseconds that `body` takes on the clock.
+/// Wall-clock time of `body` in milliseconds.
 inline double measureMs(const std::function<void()> &body) {
   auto begin = std::chrono::steady_clock::now();
   body();

@@ -1,4 +1,4 @@
-//===- compile.cpp - How long until the first kernel ----------------------===//
+//===- compile.cpp - Time until the first kernel --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,11 +7,11 @@
 //   compile file.mlir [trace.json [target]]
 //
 // Prints one JSON object per target with the milliseconds of each step in this
-// process: the first time, when the libraries have just been loaded, and the
-// median of the ten after it; of processor time, and as `_wall_ms` of time.
-// With a second argument, unless that is empty, the first compilation is
-// traced, for Perfetto. With a third one only that target is measured, so that
-// its first time is the first of the process as well.
+// process. There is a first time, when the libraries have just been loaded, and
+// the median of the ten runs after it. Fields have processor time, those ending
+// in `_wall_ms` wall-clock time. A nonempty second argument names a file for a
+// Perfetto trace of the first compilation. A third one selects a single target,
+// so that its first time is also the first of the process.
 //   context  making a context with all dialects
 //   parse    text to IR
 //   form     recognizing layers and forming kernels
@@ -21,8 +21,8 @@
 //            for ranges: scheduled kernels to PTX, and what the driver does
 //   call     the first launch, on the CPU
 //   rest     not part of the sum: kernels for all other ranges, on all threads
-// Steps behind `compile` of code for a GPU need a driver; the stand-in of the
-// tests will do, which takes no time to load PTX.
+// For GPU code, the steps after `compile` need a driver. The fake driver of the
+// tests works too and loads PTX in no time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,20 +52,19 @@ struct Target {
   const char *cpu;
   const char *chip;
   int32_t portable, assemble;
-  /// Most tokens of scheduled kernels, 0 for the default: kernels for ranges
-  /// of any number.
+  /// Largest number of tokens of scheduled kernels, or 0 for the default:
+  /// kernels for ranges that cover any number.
   int32_t tokens;
 };
 
-/// Times of a step: of processors, which is the same on a machine that does
-/// other things as well, and on the clock.
+/// Times of a step: processor time, which does not depend on other load of the
+/// machine, and wall-clock time.
 struct Step {
   std::string name;
   double processor, wall;
 };
 
-/// Takes the time between marks, that of processors of this process and its
-/// children.
+/// Measures the time between marks. Processor time includes child processes.
 struct Clock {
   void mark(const char *name) {
     double processor = getProcessor(), wall = getWall();
@@ -95,7 +94,7 @@ struct Clock {
 
 } // namespace
 
-/// An instance of the first function, with random weights.
+/// An instance of the first function with random weights.
 struct Session {
   explicit Session(Program &program)
       : signature(program.getSignature(0)), instance(program, signature.name) {
@@ -125,7 +124,7 @@ struct Session {
   std::vector<std::unique_ptr<Tensor>> tensors;
 };
 
-/// The device, or nothing where there is no driver.
+/// The device, or nothing if there is no driver.
 static std::optional<Device> openGPU() {
   try {
     return Device::cuda(0);

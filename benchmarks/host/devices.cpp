@@ -6,16 +6,16 @@
 //
 //   devices file.fuse most-tokens device...
 //
-// Loads one artifact on every device, each in a thread of its own. Kernels are
-// loaded for 8 tokens first and for all later, while another thread launches.
-// Then batches of all sizes run on two streams of each device at the same time;
-// every result is compared with the CPU, which the artifact has code for as
-// well. Prints one JSON object per device and one for all:
+// Loads one artifact on every device, each in its own thread. Kernels are
+// loaded for 8 tokens first, and for all numbers later while another thread
+// launches. Then batches of all sizes run on two streams of each device at the
+// same time. Every result is compared with the CPU, for which the artifact also
+// has code. Prints one JSON object per device and one for all:
 //   few_ms      preparing an instance for up to 8 tokens: packing, code
 //   all_ms      loading the code for more
 //   launches    on all streams, with results that were compared
-//   difference  the largest from the CPU, over the largest value of a result
-//   refused     what the instance says to a tensor of another device
+//   difference  largest difference from the CPU, relative to the largest value
+//   refused     error message for a tensor of another device
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ using namespace fuse::cxx;
 static constexpr int64_t kFewTokens = 8;
 static constexpr int kStreams = 2, kRounds = 20;
 
-/// Largest difference of two results over the largest value; infinite where one
-/// is not a number.
+/// Largest difference of two results, relative to the largest value. Infinite
+/// if a value is NaN.
 static double compare(const Tensor &left, const Tensor &right) {
   double difference = 0, largest = 0;
   for (int64_t i = 0; i < left.getNumElements(); ++i) {
@@ -53,13 +53,13 @@ static double compare(const Tensor &left, const Tensor &right) {
 
 namespace {
 
-/// A batch, and what the CPU makes of it.
+/// A batch with its result on the CPU.
 struct Batch {
   int64_t tokens;
   Tensor input, expected;
 };
 
-/// The tensors of a batch on a device, and a stream for it.
+/// The tensors of a batch on a device, and their stream.
 struct Lane {
   Lane(Instance &instance, const Batch &batch, int ordinal)
       : batch(batch), input(batch.input.bytes.size()),
@@ -93,7 +93,7 @@ struct Lane {
   void *stream = nullptr;
 };
 
-/// What one device did.
+/// Results of one device.
 struct Report {
   double fewMs = 0, allMs = 0, difference = 0;
   int launches = 0;
@@ -127,7 +127,7 @@ static void serve(const Artifact &artifact, int ordinal, int other,
   instance.limitTokens(kFewTokens);
   report.fewMs = measureMs([&] { instance.prepare(); });
 
-  // Launches go on while the code for more tokens is loaded.
+  // Keep launching while the code for more tokens is loaded.
   Lane few(instance, batches.front(), ordinal);
   few.launch(instance);
   auto note = [&](Lane &lane) {
@@ -226,8 +226,8 @@ static int run(const char *path, int64_t mostTokens,
   bool good = true;
   for (size_t i = 0; i < ordinals.size(); ++i) {
     const Report &report = reports[i];
-    // Sums run in another order, which may move a value that is rounded to 8
-    // bits on the way to its neighbor.
+    // Another order of summation may change an 8-bit intermediate value by one
+    // step.
     bool ok = report.error.empty() && report.difference < 0.03 &&
               !report.refused.empty();
     good &= ok;

@@ -1,4 +1,4 @@
-//===- launch.cpp - What a launch costs -----------------------------------===//
+//===- launch.cpp - Cost of a launch --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,9 +9,9 @@
 // Prints one JSON object per number of tokens:
 //   load_ms     reading and checking the file
 //   prepare_ms  loading the code, packing and copying weights
-//   host_us     time of the host in one call of fuse_launch
-//   graph_us    time of the device per launch, in a graph of 20
-//   chain_us    the same, each allowed to start while the one before it ends
+//   host_us     host time of one call of fuse_launch
+//   graph_us    device time per launch in a graph of 20
+//   chain_us    the same, if each may start while its predecessor ends
 //   exclusive_us  the same on an exclusive device
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,7 @@ static constexpr int kGraphLaunches = 20, kReplays = 25, kHostCalls = 500;
 
 namespace {
 
-/// One function with weights on the device, on a stream of its own.
+/// One function with weights on the device, on its own stream.
 struct Bench {
   Bench(const Artifact &artifact, const Device &device)
       : program(artifact, device), instance(program, nullptr),
@@ -52,7 +52,7 @@ struct Bench {
     Driver::check(Driver::get().streamCreate(&stream, 1), "a stream");
   }
 
-  /// Median time of the device per launch in a graph.
+  /// Median device time per launch in a graph.
   double measureGraph(const std::function<void(int)> &launch) {
     const Driver &driver = Driver::get();
     void *graph = nullptr, *executable = nullptr, *begin = nullptr,
@@ -123,7 +123,8 @@ static void run(const char *path, const std::vector<int64_t> &sizes) {
     auto launch = [&](uint32_t flags) {
       bench.instance.launch(inputs, outputs, workspace, bench.stream, flags);
     };
-    // The host is ahead of the device, whose queue is shorter than this.
+    // The host runs ahead of the device. Wait after every 50 launches, since
+    // the device's queue holds fewer than kHostCalls.
     launch(0);
     device.wait(bench.stream, 10000);
     double hostMs = 0;

@@ -1,4 +1,4 @@
-//===- probe.cpp - What a CPU can read and multiply -----------------------===//
+//===- probe.cpp - Throughput of a CPU's memory and multipliers -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,9 +7,10 @@
 // usage: probe THREADS SECONDS BYTES...
 //
 // Prints the multiplications and additions per second in f32 and in bf16 (0
-// without AVX512-BF16), and for each size the bytes per second of reading as
-// many bytes again and again: the best of several runs, as all threads begin
-// and end together. benchmarks/host_cpu.py builds it for the machine at hand.
+// without AVX512-BF16). For each size, prints the bytes per second of repeated
+// reads of a buffer of this size. Each is the best of several runs, in which
+// all threads begin and end together. benchmarks/host_cpu.py builds the program
+// for the current machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ constexpr int kLanes = 4;
 #endif
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
 
-/// Sums in flight: more than units times their latency.
+/// Number of independent sums in flight: more than the number of units times
+/// their latency.
 constexpr int kSums = 12;
 
 static void keep(Vector &value) {
@@ -91,7 +93,7 @@ static double read(const char *data, size_t bytes) {
   return double(steps) * kStep;
 }
 
-/// The most per second that all threads did together in one run.
+/// Highest throughput of all threads together in one run, per second.
 static double measure(unsigned threads, double seconds,
                       const std::function<double(unsigned)> &run) {
   double best = 0;

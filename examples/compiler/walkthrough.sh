@@ -7,10 +7,10 @@
 #
 # usage: walkthrough.sh [DIR]
 #
-# Reads a model, adds a pattern of one's own, says why a place is refused,
-# checks the result in three ways, turns it into a test, and looks at the code.
-# With build/dev/bin and the directory of LLVM's tools (/usr/lib/llvm-22/bin) in
-# PATH. Files go to DIR, out/walkthrough by default.
+# Reads a model, adds a custom pattern, and explains why a site is refused.
+# Checks the result in three ways, turns it into a test, and shows the code.
+# PATH must have build/dev/bin and the directory of LLVM's tools
+# (/usr/lib/llvm-22/bin). Files are written to DIR (default: out/walkthrough).
 #
 #===------------------------------------------------------------------------===#
 
@@ -28,11 +28,12 @@ for tool in fuse-opt FileCheck; do
 done
 mkdir -p "$out"
 
-# %% A model is a tree of modules. What is where?
+# %% A model is a tree of modules. List them.
 fuse-opt "$model" --fuse-list-modules='paths=layers.*.*' -o /dev/null
 
-# %% Patterns in a file of its own: they belong to no model, and are declared in
-# each whose class matches. The second one has its members the wrong way round.
+# %% Write patterns to a separate file. They belong to no model, and are
+# declared in each model whose class matches. The second one lists its members
+# in the wrong order.
 cat >"$out/patterns.mlir" <<'PATTERNS'
 fuse.model @mine class "Decoder*" {
   fuse.fusion_pattern @norm_then_mlp [("*Norm", "**.norm"), ("*MLP", "**.mlp")]
@@ -40,32 +41,32 @@ fuse.model @mine class "Decoder*" {
 }
 PATTERNS
 
-# %% What would it do? A table of sites, with reasons and gains.
+# %% Preview the fusion: a table of sites, with reasons and gains.
 fuse-explain "$model" --libraries="$out/patterns.mlir" \
   --patterns='@norm_then_mlp->gated_mlp'
 
-# %% Why not? The reason is the first predicate that failed;
+# %% Ask for the reason of a refusal. It is the first predicate that failed;
 # docs/reference/refusals.md has a section for each.
 fuse-explain "$model" --libraries="$out/patterns.mlir" \
   --patterns='@mlp_then_norm->group'
 
-# %% Do it: match, copy the members into a function per site, form the kernels.
+# %% Fuse: match, copy the members into a function per site, form the kernels.
 fuse-opt "$model" -o "$out/fused.mlir" \
   --fuse-match-modules="libraries=$out/patterns.mlir patterns=@norm_then_mlp->gated_mlp" \
   --fuse-inline-modules --fuse-form-kernels --fuse-check-contracts
 grep 'fuse.gated_mlp ' "$out/fused.mlir"
 
-# %% Is it right? Undoing it gives the input, letter by letter; fused and
-# unfused have the same bits; kernels are near to the exact result.
+# %% Verify. Undoing the fusion gives the input, character by character; fused
+# and unfused give the same bits; kernels are close to the exact result.
 fuse-opt "$model" -o "$out/input.mlir"
 fuse-opt "$out/fused.mlir" --fuse-unfuse | diff "$out/input.mlir" -
 fuse-run "$out/fused.mlir" --verify
 
-# %% A test is a file with its command and what has to come out.
+# %% Write a test: a file with its command and the expected output.
 cat >"$out/test.mlir" <<'TEST'
 // RUN: fuse-opt %s --fuse-form-kernels | FileCheck %s
 
-// One kernel takes the norm and both linears.
+// One kernel computes the norm and both linears.
 // CHECK-LABEL: @block
 // CHECK-NEXT: fuse.mlp {{.*}} norm(rms
 // CHECK-NEXT: return
@@ -85,8 +86,8 @@ TEST
 fuse-opt "$out/test.mlir" --fuse-form-kernels | FileCheck "$out/test.mlir"
 echo "the test passes"
 
-# %% Down to a GPU, one stratum at a time: the schedule that the cost model
-# takes, the kernel in the tile dialect, and PTX.
+# %% Lower to a GPU step by step: the schedule of the cost model, the kernel in
+# the tile dialect, and PTX.
 fuse-opt "$out/test.mlir" --fuse-form-kernels -o "$out/formed.mlir"
 fuse-opt "$out/formed.mlir" --fuse-select-schedules | grep -o '#tile.schedule<[^>]*' | head -1
 fuse-opt "$out/formed.mlir" --fuse-hopper-pipeline=stage=tile >"$out/tile.mlir"

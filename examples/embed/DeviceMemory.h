@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A host that serves on a GPU has an allocator. This example has none, so it
-// asks the driver.
+// A real server on a GPU has an allocator. This example has none and uses the
+// driver instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace embed {
 
-/// The functions of the driver that the example calls itself.
+/// Driver functions that the example calls directly.
 struct Driver {
   using Ptr = unsigned long long;
 
@@ -95,7 +95,7 @@ private:
   }
 };
 
-/// Memory of the device whose context is current.
+/// Memory on the device whose context is current.
 class DeviceMemory {
 public:
   explicit DeviceMemory(size_t bytes) : bytes(bytes) {

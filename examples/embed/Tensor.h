@@ -83,7 +83,7 @@ inline void Tensor::fill(std::mt19937_64 &random, double scale) {
       std::memcpy(&word, &single, 4);
       bits = word >> 16;
     } else if (view.dtype.code == kDLFloat8_e4m3fn) {
-      // All but the two that are not a number.
+      // All values except the two NaNs.
       bits &= (bits & 0x7f) == 0x7f ? 0xbf : 0xff;
     } else {
       bits %= 8;
@@ -92,7 +92,7 @@ inline void Tensor::fill(std::mt19937_64 &random, double scale) {
   }
 }
 
-/// The shape of a tensor whose dynamic sizes are the number of tokens.
+/// The shape of a tensor whose dynamic sizes equal the number of tokens.
 inline std::vector<int64_t> getShape(const fuse_tensor_type &type,
                                      int64_t tokens) {
   std::vector<int64_t> shape(type.shape, type.shape + type.ndim);

@@ -1,4 +1,4 @@
-//===- embed.cpp - A host that serves a fused block -----------------------===//
+//===- embed.cpp - A program that serves a fused block --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,11 +9,11 @@
 //   embed block.fuse cuda host.fuse compares with the code of another file, for
 //                                   kernels that a CPU does not have
 //
-// Weights are random and bound once; then batches of different sizes are
-// served. On a GPU every batch is compared with the CPU, once launched, once
-// captured in a CUDA graph and replayed, once on four streams at a time, and
-// once on one stream where launches overlap. For tools under which kernels take
-// a thousand times as long:
+// Weights are random and bound once. Then batches of different sizes are
+// served. On a GPU every batch is compared with the CPU four times: launched,
+// captured in a CUDA graph and replayed, on four streams at a time, and on one
+// stream with overlapping launches. Options for tools that slow kernels down by
+// a factor of a thousand:
 //
 //   --tokens=N    serves only batches of N tokens
 //   --rounds=N    launches N times on each of those streams, instead of 50
@@ -42,7 +42,7 @@ using namespace embed;
 using namespace fuse::cxx;
 
 namespace {
-/// What the command line asks for.
+/// Options from the command line.
 struct Options {
   std::vector<std::string> arguments;
   std::vector<int64_t> tokens = {1, 3, 16, 200};
@@ -52,13 +52,13 @@ struct Options {
 } // namespace
 
 #ifdef EMBED_COMPILER
-/// Parses a module, fuses what can be fused, and compiles it.
+/// Parses a module, fuses all supported sites, and compiles it.
 static Artifact compile(const std::string &path, bool forGPU) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
   Context context;
-  // Every site that was fused or not, with the reason.
+  // Print every site, fused or refused, with the reason.
   context.onRemark([](const fuse_remark &remark) {
     std::printf("%s %s: %s\n", remark.kind, remark.name, remark.text);
   });
@@ -88,11 +88,11 @@ struct Server {
   Instance instance;
 };
 
-/// Largest difference of two results over the largest value.
+/// Largest difference of two results, relative to the largest value.
 static double compare(const Tensor &left, const Tensor &right) {
   double difference = 0, largest = 0;
   for (int64_t i = 0; i < left.getNumElements(); ++i) {
-    // A NaN on either side is the largest difference.
+    // A NaN on either side counts as an infinite difference.
     double delta = std::fabs(left.get(i) - right.get(i));
     difference = delta <= difference ? difference : delta;
     largest = std::max(largest, std::fabs(right.get(i)));
@@ -100,7 +100,7 @@ static double compare(const Tensor &left, const Tensor &right) {
   return largest > 0 ? difference / largest : difference;
 }
 
-/// Serves one batch from device memory and brings the result back.
+/// Serves one batch from device memory and returns the result to the host.
 static void serveOnGPU(Server &server, const Device &device,
                        const Tensor &input, Tensor &output, bool inGraph,
                        uint64_t waitMs) {
@@ -135,7 +135,8 @@ static void serveOnGPU(Server &server, const Device &device,
 }
 
 namespace {
-/// What one of several streams works on: a workspace serves one at a time.
+/// Resources of one of several streams. A workspace serves one launch at a
+/// time.
 struct Lane {
   Lane(Server &server, const Tensor &input, const Tensor &result)
       : input(input.bytes.size()), output(result.bytes.size()),
@@ -158,7 +159,7 @@ struct Lane {
 };
 } // namespace
 
-/// Serves a batch on several streams at once, many times; gives the largest
+/// Serves a batch on several streams at once, many times. Returns the largest
 /// difference from `expected`.
 static double serveOnStreams(Server &server, const Device &device,
                              const Tensor &input, const Tensor &expected,
@@ -182,8 +183,8 @@ static double serveOnStreams(Server &server, const Device &device,
   return largest;
 }
 
-/// Serves a batch many times on one stream. As nothing else runs on the GPU,
-/// each launch may begin block by block while the one before it ends.
+/// Serves a batch many times on one stream. Since nothing else runs on the GPU,
+/// each launch may begin block by block while its predecessor ends.
 static double serveOverlapping(Server &server, const Device &device,
                                const Tensor &input, const Tensor &expected,
                                const Options &options) {
@@ -215,7 +216,7 @@ static int serve(const Options &options) {
   std::optional<Device> gpu;
   if (onGPU) {
     gpu = Device::cuda(0);
-    // The context that fuse uses is the one that CUDA libraries share.
+    // fuse uses the primary context, which CUDA libraries share.
     void *context = nullptr;
     Driver::check(Driver::get().retain(&context, 0), "a context");
     Driver::check(Driver::get().setCurrent(context), "a context");
@@ -256,8 +257,8 @@ static int serve(const Options &options) {
       Tensor output(expected.view.dtype, expected.shape);
       serveOnGPU(*device, *gpu, input, output, inGraph, options.waitMs);
       double difference = compare(output, expected);
-      // Sums run in another order, which may move a value that is rounded to
-      // 8 bits on the way to its neighbor.
+      // Another order of summation may change an 8-bit intermediate value by
+      // one step.
       bool close = difference < 0.03;
       std::printf("cuda%s: %d tokens, differs by %.2g from the CPU: %s\n",
                   inGraph ? " graph" : "", int(tokens), difference,
@@ -279,7 +280,7 @@ static int serve(const Options &options) {
   return good ? 0 : 1;
 }
 
-/// False where an option is none, or its number is none above 0.
+/// Returns false for an unknown option, or for a number that is not positive.
 static bool parse(int argc, char **argv, Options &options) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];

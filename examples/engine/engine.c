@@ -23,8 +23,8 @@
 
 enum { WIDTH = 4, HIDDEN = 8, MOST = 16 };
 
-/* Two linear maps and what stands between them. Parameters have names, which
- * weights are bound by. */
+/* Two linear maps with an activation between them. Weights are bound by the
+ * names of the parameters. */
 static const char text[] =
     "func.func @block(%x: tensor<?x4xf32>,\n"
     "    %up: tensor<8x4xf32> {fuse.parameter = \"up.weight\"},\n"
@@ -38,7 +38,7 @@ static const char text[] =
     "  return %y : tensor<?x4xf32>\n"
     "}\n";
 
-/* Every function that can fail returns a status and leaves a sentence. */
+/* Every function that can fail returns a status and sets an error message. */
 static void check(fuse_status status, const char *what) {
   if (status == FUSE_OK)
     return;
@@ -52,7 +52,7 @@ static void print_remark(const fuse_remark *remark, void *user_data) {
   printf("%s %s: %s\n", remark->kind, remark->name, remark->text);
 }
 
-/* ---- 1. Compile, where the compiler is. ---- */
+/* ---- 1. Compile, on a machine with the compiler. ---- */
 
 static void write_artifact(const char *path) {
   fuse_context *context;
@@ -67,8 +67,8 @@ static void write_artifact(const char *path) {
   check(fuse_module_run(module, "builtin.module(func.func(fuse-form-kernels))"),
         "form kernels");
   fuse_compile_options_init(&options);
-  /* For every machine of this level, and for hosts without the compiler. A GPU
-   * is one more line: options.chip = "sm_90a". */
+  /* Code for every machine of this level, and for processes without the
+   * compiler. For a GPU, add one line: options.chip = "sm_90a". */
   options.cpu = "x86-64-v3";
 #ifdef __aarch64__
   options.cpu = "native";
@@ -81,7 +81,7 @@ static void write_artifact(const char *path) {
   fuse_context_destroy(context);
 }
 
-/* ---- 2. Tensors are those of DLPack, and are not copied. ---- */
+/* ---- 2. Create tensors. They are those of DLPack, and are not copied. ---- */
 
 static DLTensor view(float *data, int64_t *shape) {
   DLTensor tensor = {0};
@@ -95,7 +95,7 @@ static DLTensor view(float *data, int64_t *shape) {
   return tensor;
 }
 
-/* ---- 3. What the block computes. ---- */
+/* ---- 3. Compute the expected result. ---- */
 
 static void reference(const float *x, const float *up, const float *down,
                       float *y, int rows) {
@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
   }
   write_artifact(argv[1]);
 
-  /* ---- 4. Load. From here on nothing of the compiler is called. ---- */
+  /* ---- 4. Load. The compiler is not needed from here on. ---- */
   check(fuse_artifact_load(argv[1], &artifact), "load");
   check(fuse_device_open_cpu(&device), "device");
   check(fuse_program_load(artifact, device, &program), "program");
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
       return 1;
   }
 
-  /* ---- 7. What cannot be done is a sentence, not a crash. ---- */
+  /* ---- 7. Errors are messages, not crashes. ---- */
   int64_t narrow[] = {2, WIDTH - 1}, wide[] = {2, WIDTH};
   DLTensor in = view(x, narrow), out = view(y, wide);
   const DLTensor *inputs[] = {&in}, *outputs[] = {&out};

@@ -5,7 +5,7 @@
 Qwen3 with drawn weights.
 """
 
-# %% A model of transformers, in eval mode.
+# %% A transformers model in eval mode.
 import sys
 
 import torch
@@ -38,18 +38,18 @@ ids = torch.arange(1, 9).view(1, 8)
 with torch.inference_mode():
     before = model(ids).logits
 
-# %% What can be fused, and why the rest cannot.
+# %% List sites that can be fused, and the reasons of refusals.
 print(fuse_mlir.explain(model, only_faster=False))
 
-# %% Fuse every chain, or those that a pattern names. By default a chain of a
-# model as small as this one stays as it is, because its kernel is no faster.
+# %% Fuse every chain, or those that a pattern names. By default a chain of such
+# a small model is not fused, because its kernel is no faster.
 sites = fuse_mlir.fuse_modules(model, only_faster=False)
 print(fuse_mlir.verify(model))
 with torch.inference_mode():
     after = model(ids).logits
 print("largest difference:", float((after - before).abs().max()))
 
-# %% One site back, then all: the same modules, the same results.
+# %% Undo one site, then all: the same modules, the same results.
 fuse_mlir.unfuse_modules(model, f"{sites[0].parent}")
 fuse_mlir.unfuse_modules(model)
 with torch.inference_mode():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A quantization engineer: static FP8 MLPs, and what is wrong with scales.
+"""A quantization engineer: static FP8 MLPs, and how to find invalid scales.
 
 `python examples/pytorch/quantization.py`
 """
 
-# %% A model in bf16, and data like that it will see.
+# %% A model in bf16, and representative data.
 import torch
 import transformers
 
@@ -30,7 +30,7 @@ data = [torch.randint(1, 96, (2, 16)) for _ in range(4)]
 with torch.inference_mode():
     before = model(data[0]).logits
 
-# %% Scales from the data, and the MLPs in static FP8.
+# %% Compute scales from the data, and fuse the MLPs in static FP8.
 sites = fuse_mlir.calibrate(model, data)
 print(report_text(sites.calibration))
 print(fuse_mlir.verify(model, data[0]))
@@ -45,7 +45,7 @@ print(
     ),
 )
 
-# %% A scale that no kernel can use is named, with its linear.
+# %% A scale that no kernel supports is reported with its linear.
 fuse_mlir.unfuse_modules(model)
 scales = {path: dict(entry) for path, entry in sites.calibration.scales.items()}
 scales["model.layers.1.mlp.up_proj"]["input_scale"] = 0.0

@@ -5,13 +5,13 @@
  *===----------------------------------------------------------------------===*
  *
  * Parses fuse IR, runs passes on it, prints it and compiles it to an artifact,
- * which fuse-c/Runtime.h runs. Handles are opaque. Every
- * function that can fail returns a status; `fuse_last_error` has a sentence
- * about the last failure of the calling thread. No exception leaves a function,
- * and null handles are an error, not a crash.
+ * which fuse-c/Runtime.h runs. Handles are opaque. Every function that can fail
+ * returns a status; `fuse_last_error` returns a message about the last failure
+ * of the calling thread. No function throws an exception. Null handles are an
+ * error, not a crash.
  *
- * A context may be used by one thread at a time; different contexts are
- * independent of each other.
+ * One thread at a time may use a context. Different contexts are independent of
+ * each other.
  *
  *===----------------------------------------------------------------------===*/
 
@@ -27,11 +27,11 @@ extern "C" {
 typedef struct fuse_context fuse_context;
 typedef struct fuse_module fuse_module;
 
-/* Makes a context with all dialects and passes of fuse. It starts no threads.
+/* Creates a context with all dialects and passes of fuse. It starts no threads.
  */
 FUSE_C_EXPORT fuse_status fuse_context_create(fuse_context **context);
 
-/* Modules of a destroyed context stay valid. Null is allowed. */
+/* Destroys a context. Its modules stay valid. Null is allowed. */
 FUSE_C_EXPORT void fuse_context_destroy(fuse_context *context);
 
 typedef enum fuse_severity {
@@ -41,19 +41,19 @@ typedef enum fuse_severity {
   FUSE_REMARK = 3
 } fuse_severity;
 
-/* Called for every diagnostic: its severity, "file:line:column" or the location
- * as printed, "" where there is none, and the message. Strings are valid during
- * the call. */
+/* Called for every diagnostic with its severity, its location and its message.
+ * The location is "file:line:column", another printed form, or "" if there is
+ * none. Strings are valid during the call. */
 typedef void (*fuse_diagnostic_handler)(fuse_severity severity,
                                         const char *location,
                                         const char *message, void *user_data);
 
-/* Without a handler diagnostics only appear in fuse_last_error. A null handler
- * removes the one that is set. */
+/* Sets the handler for diagnostics. Null removes it. Without a handler,
+ * diagnostics only appear in fuse_last_error. */
 FUSE_C_EXPORT fuse_status fuse_context_set_diagnostic_handler(
     fuse_context *context, fuse_diagnostic_handler handler, void *user_data);
 
-/* One site that was fused or refused, as the passes report it.
+/* A remark of a pass about one site that was fused or refused.
  *   kind:     "Passed", "Missed", "Failure" or "Analysis"
  *   category: "fuse", "raise", "quant", ... and the pass, joined by a colon
  *   name:     id of the site, or name of the remark
@@ -69,21 +69,20 @@ typedef struct fuse_remark {
 
 typedef void (*fuse_remark_handler)(const fuse_remark *remark, void *user_data);
 
-/* Delivers the remarks of all categories. A null handler removes the one that
- * is set. */
+/* Sets the handler for remarks of all categories. Null removes it. */
 FUSE_C_EXPORT fuse_status fuse_context_set_remark_handler(
     fuse_context *context, fuse_remark_handler handler, void *user_data);
 
-/* Writes every pass and every phase of the compiler that runs in this context
- * to a file, in the trace event format that chrome://tracing and Perfetto show.
- * The file is complete when a null path is given or the context and its modules
- * are destroyed. A path, null or not, ends the trace before; when the file of
- * that one could not be written, the call fails and starts no other. */
+/* Traces every pass and every compiler phase in this context to a file, in the
+ * trace event format of chrome://tracing and Perfetto. The file is complete
+ * when the trace ends: by a call with a null path, or when the context and its
+ * modules are destroyed. Every call first ends the current trace. If its file
+ * could not be written, the call fails and starts no new trace. */
 FUSE_C_EXPORT fuse_status fuse_context_set_trace(fuse_context *context,
                                                  const char *path);
 
-/* Parses and verifies text; `text` need not end with a zero byte. Texts over
- * 64 MiB, nested over 256 brackets deep, or in bytecode are refused. */
+/* Parses and verifies text, which need not end with a zero byte. Text over 64
+ * MiB, with brackets nested more than 256 deep, or in bytecode is refused. */
 FUSE_C_EXPORT fuse_status fuse_module_parse(fuse_context *context,
                                             const char *text, size_t length,
                                             fuse_module **module);
@@ -91,87 +90,97 @@ FUSE_C_EXPORT fuse_status fuse_module_parse(fuse_context *context,
 FUSE_C_EXPORT fuse_status fuse_module_clone(const fuse_module *module,
                                             fuse_module **clone);
 
-/* Null is allowed. */
+/* Destroys a module. Null is allowed. */
 FUSE_C_EXPORT void fuse_module_destroy(fuse_module *module);
 
-/* Runs passes as `fuse-opt --pass-pipeline` names them, such as
- * "builtin.module(func.func(fuse-form-kernels{rounding=relaxed}))". When one
- * fails the module is what it was before the call. */
+/* Runs a pass pipeline in the syntax of `fuse-opt --pass-pipeline`, such as
+ * "builtin.module(func.func(fuse-form-kernels{rounding=relaxed}))". If a pass
+ * fails, the module is unchanged. */
 FUSE_C_EXPORT fuse_status fuse_module_run(fuse_module *module,
                                           const char *pipeline);
 
 /* Prints the module. `*text` ends with a zero byte, which `*length` does not
- * count (it may be null), and is given back with fuse_string_free. */
+ * count. `length` may be null. Free the text with fuse_string_free. */
 FUSE_C_EXPORT fuse_status fuse_module_print(const fuse_module *module,
                                             char **text, size_t *length);
 
-/* What to compile for. `fuse_compile_options_init` fills in what is not said.
+/* Targets and options of a compilation. `fuse_compile_options_init` sets the
+ * defaults.
  */
 typedef struct fuse_compile_options {
   /* sizeof(fuse_compile_options). */
   size_t size;
-  /* Code for the CPU: "native" (default), "x86-64-v3" or another level of the
-   * psABI to run on every machine that has it, or "" for none. */
+  /* Code for the CPU: "native" (default), or "" for none. A level of the psABI
+   * such as "x86-64-v3" runs on every machine that supports it. */
   const char *cpu;
-  /* Nonzero to link that code by ld.lld, so that processes without the compiler
-   * can load the artifact. Without, the compiler loads it in this process. */
+  /* Nonzero to link the code for the CPU with ld.lld, so that processes without
+   * the compiler can load the artifact. Otherwise the compiler in this process
+   * loads it. */
   int32_t link;
-  /* Code for a GPU, such as "sm_90a"; null or "" for none (default). */
+  /* Code for a GPU, such as "sm_90a". Null or "" for none (default). */
   const char *chip;
-  /* Nonzero to take the portable path alone (default 0). */
+  /* Nonzero to use only the portable path (default 0). */
   int32_t portable;
-  /* Most tokens that scheduled kernels of functions with a dynamic number of
-   * tokens serve, 1 to 16384 (default 16384). There are kernels for several
-   * ranges; a launch takes those for its number. */
+  /* Largest number of tokens that scheduled kernels support in functions with a
+   * dynamic number of tokens, from 1 to 16384 (default 16384). There are
+   * kernels for several ranges; a launch uses those for its number of tokens.
+   */
   int32_t tokens;
-  /* Multiprocessors that scheduled kernels are made for (default 132). */
+  /* Number of multiprocessors (SMs) for which scheduled kernels are made
+   * (default 132). */
   int32_t multiprocessors;
-  /* 0: leave PTX to the driver (default), 1: assemble it if there is a ptxas in
-   * PATH, 2: fail if there is none. */
+  /* 0: leave PTX to the driver (default). 1: assemble it if ptxas is in PATH.
+   * 2: fail if there is no ptxas. */
   int32_t assemble;
-  /* A file of fuse-tune; null or empty for none. Schedules that it has go
-   * before those of the cost model. */
+  /* File from fuse-tune; null or empty for none. Its schedules take precedence
+   * over those of the cost model. */
   const char *schedules;
-  /* Nonzero to put scheduled kernels into one plan with portable ones, where
-   * the scheduled path takes a part of a function (default 0: then all of it
-   * takes the portable path). */
+  /* Nonzero to combine scheduled and portable kernels in one plan if the
+   * scheduled path supports only a part of a function. With 0 (default), such a
+   * function uses only the portable path. */
   int32_t mixed;
 } fuse_compile_options;
 
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);
 
-/* Compiles the public functions of a module, which stays as it is, and of each
- * model its forward, as a function of its name. Options may be null. Scheduled
- * kernels are planned now and, unless PTX is assembled, compiled when an
- * instance is prepared for numbers of tokens that they serve
- * (fuse_instance_limit_tokens), or when the artifact is saved. That needs
- * neither the module nor its context. */
+/* Compiles the public functions of a module and the forward function of each
+ * model, under the model's name. The module is not changed. Options may be
+ * null.
+ *
+ * Scheduled kernels are planned now. If PTX is assembled, they are also
+ * compiled now. Otherwise they are compiled when the artifact is saved, or when
+ * an instance is prepared for their numbers of tokens
+ * (fuse_instance_limit_tokens). That requires neither the module nor its
+ * context. */
 FUSE_C_EXPORT fuse_status fuse_module_compile(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_artifact **artifact);
 
-/* A directory of artifacts, for any number of processes at the same time. */
+/* A directory of artifacts. Any number of processes may use it at the same
+ * time. */
 typedef struct fuse_cache fuse_cache;
 
-/* Opens a cache, and makes its directory if it is not there. Null stands for
- * $FUSE_CACHE_DIR, $XDG_CACHE_HOME/fuse or ~/.cache/fuse. A directory that is a
- * link, belongs to someone else, or that others can write to is refused. */
+/* Opens a cache and creates its directory if it does not exist. Null stands for
+ * $FUSE_CACHE_DIR, $XDG_CACHE_HOME/fuse or ~/.cache/fuse. The directory is
+ * refused if it is a link, belongs to another user, or is writable by others.
+ */
 FUSE_C_EXPORT fuse_status fuse_cache_open(const char *directory,
                                           fuse_cache **cache);
 
-/* Null is allowed. */
+/* Destroys the handle of a cache. Null is allowed. */
 FUSE_C_EXPORT void fuse_cache_destroy(fuse_cache *cache);
 
 typedef enum fuse_cache_result {
-  FUSE_CACHE_COMPILED = 0, /* it was not there */
-  FUSE_CACHE_FOUND = 1,    /* it was on disk */
-  FUSE_CACHE_SHARED = 2    /* another thread was compiling it */
+  FUSE_CACHE_COMPILED = 0, /* compiled now */
+  FUSE_CACHE_FOUND = 1,    /* found on disk */
+  FUSE_CACHE_SHARED = 2    /* compiled by another thread */
 } fuse_cache_result;
 
-/* As fuse_module_compile, unless the cache has what that would make. The key is
- * a digest of the module, the options, the builds of compiler and LLVM, the
- * processor where it matters, and the assembler. What is damaged is compiled
- * again; what cannot be stored is not a failure. `result` may be null. */
+/* Does the same as fuse_module_compile, but first looks for the artifact in the
+ * cache. The key is a digest of the module, the options, the assembler, and the
+ * builds of the compiler and LLVM. It includes the processor if the options say
+ * "native". Damaged entries are compiled again. Failure to store an entry is
+ * not an error. `result` may be null. */
 FUSE_C_EXPORT fuse_status fuse_module_compile_cached(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_cache *cache, fuse_artifact **artifact, fuse_cache_result *result);
@@ -180,32 +189,35 @@ typedef enum fuse_explain_format {
   /* A table. */
   FUSE_EXPLAIN_TEXT = 0,
   FUSE_EXPLAIN_JSON = 1,
-  /* One page without links to anything outside. */
+  /* A single page without external links. */
   FUSE_EXPLAIN_HTML = 2
 } fuse_explain_format;
 
-/* What to fuse. `fuse_explain_options_init` fills in what is not said. */
+/* Options of fuse_module_explain. `fuse_explain_options_init` sets the
+ * defaults. */
 typedef struct fuse_explain_options {
   /* sizeof(fuse_explain_options). */
   size_t size;
-  /* Patterns of modules, as `fuse-match-modules` takes them; without any, only
+  /* Module patterns in the syntax of `fuse-match-modules`. Without any, only
    * ops are fused. */
   const char *const *patterns;
   size_t num_patterns;
   /* Files with patterns and kernels from outside of the model. */
   const char *const *libraries;
   size_t num_libraries;
-  /* What declared kernels must run on: cpu or a chip; any when "" (default). */
+  /* Required target of declared kernels: cpu or a chip; "" for any (default).
+   */
   const char *target;
-  /* What dynamic dimensions count as, 1 (default) to 1048576. */
+  /* Size that dynamic dimensions are assumed to have, from 1 (default) to
+   * 1048576. */
   int64_t tokens;
 } fuse_explain_options;
 
 FUSE_C_EXPORT void fuse_explain_options_init(fuse_explain_options *options);
 
-/* Says of every site of a module whether it is fused or why not, and what it
- * gains. The module stays as it is. Options may be null; the text is as in
- * `fuse_module_print`. */
+/* Reports for every site of a module whether it is fused, what it gains, or why
+ * it is refused. The module is not changed. Options may be null. For the text
+ * see `fuse_module_print`. */
 FUSE_C_EXPORT fuse_status fuse_module_explain(
     const fuse_module *module, const fuse_explain_options *options,
     fuse_explain_format format, char **text, size_t *length);

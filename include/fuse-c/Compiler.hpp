@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Owners of the handles of fuse-c/Compiler.h, as fuse-c/Fuse.hpp has those of
-// the runtime:
+// Owners of the handles of fuse-c/Compiler.h, like those of the runtime in
+// fuse-c/Fuse.hpp:
 //
 //   Context context;
 //   Module module(context, text);
@@ -30,12 +30,13 @@
 
 namespace fuse::cxx {
 
-/// Options with what is not said filled in. Strings stay the caller's.
+/// Options with their defaults. The caller owns the strings.
 struct CompileOptions : fuse_compile_options {
   CompileOptions() { fuse_compile_options_init(this); }
 };
 
-/// What is compiled in a process, in one thread at a time for each context.
+/// The state of the compiler in a process. One thread at a time may use a
+/// context.
 class Context : public Handle<fuse_context, fuse_context_destroy> {
 public:
   using RemarkHandler = std::function<void(const fuse_remark &)>;
@@ -44,23 +45,24 @@ public:
 
   Context() : Handle(create(fuse_context_create)) {}
 
-  /// Calls `handler` for every site that is fused or refused, and no handler
-  /// when it is empty. It may not throw. Modules call it as long as the context
-  /// is there.
+  /// Calls `handler` for every site that is fused or refused. An empty handler
+  /// removes the current one. The handler must not throw. Modules call it while
+  /// the context exists.
   void onRemark(RemarkHandler handler) {
     auto owned = std::make_unique<RemarkHandler>(std::move(handler));
     check(fuse_context_set_remark_handler(
         get(), *owned ? callRemark : nullptr, owned.get()));
     remark = std::move(owned);
   }
-  /// The same for every diagnostic.
+  /// Does the same for every diagnostic.
   void onDiagnostic(DiagnosticHandler handler) {
     auto owned = std::make_unique<DiagnosticHandler>(std::move(handler));
     check(fuse_context_set_diagnostic_handler(
         get(), *owned ? callDiagnostic : nullptr, owned.get()));
     diagnostic = std::move(owned);
   }
-  /// Writes passes and phases to a file for Perfetto; an empty path ends it.
+  /// Traces passes and phases to a file for Perfetto. An empty path ends the
+  /// trace.
   void trace(const std::string &path) {
     check(fuse_context_set_trace(get(), path.empty() ? nullptr : path.c_str()));
   }
@@ -73,7 +75,7 @@ public:
     diagnostic.swap(taken.diagnostic);
     return *this;
   }
-  /// Modules may outlive the context, but not what they would call.
+  /// Removes the handlers, since modules may outlive the context.
   ~Context() {
     if (!get())
       return;
@@ -133,7 +135,7 @@ public:
       return fuse_module_compile(get(), &options, made);
     }));
   }
-  /// The same unless the cache has it. `result` may be null.
+  /// Looks for the artifact in the cache first. `result` may be null.
   Artifact compile(const CompileOptions &options, const Cache &cache,
                    fuse_cache_result *result = nullptr) const {
     return Artifact(Artifact::create([&](fuse_artifact **made) {

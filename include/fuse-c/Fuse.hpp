@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Owners of the handles of fuse-c, and failures as exceptions. Everything is
-// inline on top of the C interface, so that it needs no library of its own and
-// works with any C++17 compiler. Functions that are not wrapped here are called
-// with `get()`.
+// Owners of the handles of fuse-c, with exceptions for failures. Everything is
+// inline on top of the C interface, so it needs no additional library and works
+// with any C++17 compiler. Pass `get()` to functions that have no wrapper here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@
 
 namespace fuse::cxx {
 
-/// A call that failed: its status, and the sentence as `what()`.
+/// A call that failed: its status, and its message as `what()`.
 class Error : public std::runtime_error {
 public:
   Error(fuse_status status, const std::string &message)
@@ -50,7 +49,7 @@ public:
   T *get() const { return handle.get(); }
   explicit operator bool() const { return bool(handle); }
 
-  /// What `make` writes through the pointer that it gets.
+  /// The value that `make` writes through its pointer argument.
   template <typename Make>
   static T *create(Make make) {
     T *made = nullptr;
@@ -90,13 +89,14 @@ public:
   void wait(void *stream, uint64_t timeoutMs) const {
     check(fuse_device_wait(get(), stream, timeoutMs));
   }
-  /// No two kernels whose blocks wait for each other run at the same time.
+  /// Promises that no two kernels whose blocks wait for each other run at the
+  /// same time; see fuse_device_set_exclusive.
   void setExclusive(bool isExclusive) const {
     check(fuse_device_set_exclusive(get(), isExclusive));
   }
 };
 
-/// Threads of launches on the CPU, 0 for as many as at first.
+/// Sets the number of threads of CPU launches. 0 restores the default.
 inline void setNumThreads(uint32_t count) {
   check(fuse_set_num_threads(count));
 }
@@ -122,7 +122,7 @@ public:
 
 using Tensors = std::vector<const DLTensor *>;
 
-/// Packed weights that instances of one device share.
+/// Packed weights that the instances on one device share.
 class SharedWeights
     : public Handle<fuse_shared_weights, fuse_shared_weights_destroy> {
 public:
@@ -131,7 +131,7 @@ public:
 
 class Instance : public Handle<fuse_instance, fuse_instance_destroy> {
 public:
-  /// `function` may be null if there is one only.
+  /// `function` may be null if there is only one.
   Instance(const Program &program, const char *function)
       : Handle(create([&](fuse_instance **made) {
           return fuse_instance_create(program.get(), function, made);

@@ -1,4 +1,4 @@
-/*===- fuse-c/Status.h - What functions of fuse return ------------*- C -*-===*
+/*===- fuse-c/Status.h - Status codes of fuse functions -----------*- C -*-===*
  *
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
@@ -32,13 +32,13 @@ typedef enum fuse_status {
   FUSE_OK = 0,
   /* A null handle or pointer, or an option that does not exist. */
   FUSE_ERROR_INVALID_ARGUMENT = 1,
-  /* Text that is not fuse IR, or more than the reader takes. */
+  /* Text that is not fuse IR, or that exceeds a limit of the reader. */
   FUSE_ERROR_PARSE = 2,
-  /* A pass failed; the module is as it was before. */
+  /* A pass failed; the module is unchanged. */
   FUSE_ERROR_PASS = 3,
-  /* Memory of the host ran out. */
+  /* The host ran out of memory. */
   FUSE_ERROR_OUT_OF_MEMORY = 4,
-  /* Something that should not happen; please report it. */
+  /* An internal error; please report it. */
   FUSE_ERROR_INTERNAL = 5,
   /* The operating system refused to read or write a file. */
   FUSE_ERROR_IO = 6,
@@ -50,20 +50,19 @@ typedef enum fuse_status {
   FUSE_ERROR_TARGET = 9,
   /* A tensor that does not fit the signature, or breaks a rule of DLPack. */
   FUSE_ERROR_TENSOR = 10,
-  /* A call that comes too early, such as a launch before all weights are
-   * bound. */
+  /* A call that is too early, such as a launch before all weights are bound. */
   FUSE_ERROR_STATE = 11,
-  /* Something that this build or this code cannot do. */
+  /* This build or this code does not support the operation. */
   FUSE_ERROR_UNSUPPORTED = 12,
   /* There is no CUDA driver, or it has no device. */
   FUSE_ERROR_NO_DRIVER = 13,
   /* The CUDA driver is older than the code. */
   FUSE_ERROR_DRIVER_TOO_OLD = 14,
-  /* Memory of the device ran out. */
+  /* The device ran out of memory. */
   FUSE_ERROR_DEVICE_MEMORY = 15,
-  /* The device is in a state that only a new process can leave. */
+  /* Only a new process can use the device again. */
   FUSE_ERROR_DEVICE_LOST = 16,
-  /* The device did not finish in time. Its handle is unusable after this. */
+  /* The device did not finish in time. Its handle is unusable now. */
   FUSE_ERROR_TIMEOUT = 17,
   /* Any other error of the device or its driver. */
   FUSE_ERROR_DEVICE = 18
@@ -72,17 +71,17 @@ typedef enum fuse_status {
 /* Name of a status, such as "FUSE_ERROR_PARSE"; never null. */
 FUSE_C_EXPORT const char *fuse_status_name(fuse_status status);
 
-/* A sentence about the last failure in this thread, empty when there was none.
- * Valid until the next call of this thread that fails. */
+/* Message of the last failure in this thread, or "" if there was none. Valid
+ * until the next call of this thread that fails. */
 FUSE_C_EXPORT const char *fuse_last_error(void);
 
-/* Sets that sentence and returns `status`, for libraries built on this one; a
- * status that does not exist is FUSE_ERROR_INTERNAL. A null message leaves the
- * sentence empty. */
+/* Sets the message of the last failure and returns `status`, for libraries
+ * built on this one. An unknown status becomes FUSE_ERROR_INTERNAL. A null
+ * message is stored as "". */
 FUSE_C_EXPORT fuse_status fuse_set_last_error(fuse_status status,
                                               const char *message);
 
-/* Gives back a string that a function handed out. Null is allowed. */
+/* Frees a string that a function has returned. Null is allowed. */
 FUSE_C_EXPORT void fuse_string_free(char *text);
 
 #ifdef __cplusplus

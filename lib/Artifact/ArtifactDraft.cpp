@@ -17,8 +17,8 @@ using llvm::createStringError;
 using llvm::Expected;
 namespace json = llvm::json;
 
-/// The same value with text of its own: much of it is a reference to names in a
-/// context.
+/// A deep copy. Much of the text in `value` refers to names that a context
+/// owns.
 static json::Value detach(const json::Value &value) {
   if (std::optional<StringRef> text = value.getAsString())
     return text->str();
@@ -49,8 +49,7 @@ void ArtifactDraft::detach() {
     ::detach(function.cuda);
 }
 
-/// What the manifest says about a module of kernels, whose code becomes
-/// sections.
+/// The manifest entry of a module of kernels. Its code is added as sections.
 static Expected<json::Object>
 describeModule(ArtifactDraft &draft, DeviceModule &code, size_t number) {
   json::Object entry;
@@ -121,7 +120,7 @@ Expected<StringRef> DeferredArtifact::getModule(size_t number) {
   DeviceModule &code = draft.device.modules[number];
   std::lock_guard<std::mutex> lock(mutexes[number]);
   if (code.ptx.empty()) {
-    // The registry is read by several threads, and changed by none.
+    // Several threads read the registry, and none changes it.
     auto ptx = compileKernel(code.kernel, dialects, options.observe);
     if (!ptx)
       return ptx.takeError();
@@ -140,7 +139,7 @@ Expected<StringRef> DeferredArtifact::getFile() {
   });
   if (error)
     return std::move(error);
-  // Others may still be reading the PTX of this one.
+  // Copy the draft, because other threads may still read its PTX.
   Expected<std::string> bytes = writeArtifact(draft);
   if (!bytes)
     return bytes.takeError();

@@ -18,7 +18,7 @@ namespace json = llvm::json;
 
 namespace {
 
-/// What ptxas says about a kernel.
+/// Resources of a kernel that ptxas reports.
 struct Resources {
   int64_t registers = 0;
   int64_t spilledBytes = 0;
@@ -26,8 +26,8 @@ struct Resources {
 
 } // namespace
 
-/// Reads what `ptxas -v` prints: the name of a kernel, what it spills, and the
-/// registers it uses, in this order.
+/// Parses the output of `ptxas -v`, which has for each kernel the name, the
+/// spills and the registers, in this order.
 static llvm::StringMap<Resources> parseLog(StringRef log) {
   llvm::StringMap<Resources> all;
   StringRef kernel;

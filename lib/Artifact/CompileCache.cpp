@@ -35,7 +35,7 @@ using llvm::Expected;
 
 runtime::Digest CacheIngredients::getKey() const {
   runtime::Sha256 sha;
-  // Each with its length, so that nothing can move from one into the next.
+  // Hash each text with its length, so that different splits differ.
   for (const std::string &text :
        {ir, options, build, version, std::to_string(format), host, assembler}) {
     sha.update(std::to_string(text.size()) + ":");
@@ -65,7 +65,8 @@ static StringRef getBuildId(const dl_phdr_info &object) {
   return "";
 }
 
-/// Build ids of the objects that compile: this one, LLVM's and MLIR's.
+/// Build ids of the objects that contain the compiler: this one, LLVM's and
+/// MLIR's.
 static const std::string &getBuild() {
   static const std::string build = [] {
     std::string ids;
@@ -103,13 +104,13 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
                     int(options.assemble))
           .str();
   if (!options.schedules.empty()) {
-    // What is in the file counts, not its name.
+    // The file's content counts, not its name.
     auto table = llvm::MemoryBuffer::getFile(options.schedules);
     ingredients.options +=
         ";" + (table ? runtime::toHex(runtime::getDigest((*table)->getBuffer()))
                      : options.schedules);
   }
-  // Kernels of files are in the artifact, and only their names in the module.
+  // The artifact contains the kernels of files, the module only their names.
   module.walk([&](BoundKernelOp kernel) {
     auto code = dyn_cast_or_null<GPUCodeAttr>(kernel.getCodeAttr());
     if (!code)
@@ -153,7 +154,7 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
 
 namespace {
 
-/// A compilation that is under way, and then what it made.
+/// A compilation in flight, and then its result.
 struct InFlight {
   std::mutex mutex;
   std::condition_variable done;
@@ -165,7 +166,7 @@ struct InFlight {
 /// Compilations of this process by directory and key.
 class InFlightTable {
 public:
-  /// The entry of a key, and whether the caller is the one to compile.
+  /// The entry of a key, and whether the caller has to compile it.
   std::pair<std::shared_ptr<InFlight>, bool> enter(const std::string &name) {
     std::lock_guard<std::mutex> lock(mutex);
     std::shared_ptr<InFlight> &entry = entries[name];
@@ -186,7 +187,7 @@ private:
 
 } // namespace
 
-/// What the cache has, unless it is not an artifact.
+/// The cache entry, unless it is not an artifact.
 static std::optional<std::string> findArtifact(const runtime::Cache &cache,
                                                const runtime::Digest &key) {
   std::optional<std::string> content = cache.find(key);
@@ -224,7 +225,7 @@ Expected<std::string> fuse::compileCached(const runtime::Cache &cache,
     Expected<std::string> made = compileToArtifact(module, options);
     if (made) {
       content = std::move(*made);
-      // Who comes later finds it, unless the disk is full.
+      // Later callers find it there, unless the disk is full.
       (void)cache.store(key, *content);
     } else {
       error = llvm::toString(made.takeError());

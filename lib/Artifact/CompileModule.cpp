@@ -48,7 +48,7 @@ Expected<std::string> fuse::getLayersDigest(ModuleOp module) {
 
 namespace {
 
-/// Sections and manifest in the making, without the code of scheduled kernels.
+/// Builds sections and manifest, without the code of scheduled kernels.
 class ArtifactBuilder {
 public:
   ArtifactBuilder(ModuleOp given, const CompileOptions &options)
@@ -73,12 +73,13 @@ private:
   LowerSlotsPassOptions getSlotOptions() const;
 
   ModuleOp given;
-  /// What is compiled: a copy without models, or what was given.
+  /// The compiled module: a copy with functions in place of models, or the
+  /// given module.
   ModuleOp module;
   OwningOpRef<ModuleOp> flat;
   const CompileOptions &options;
   SmallVector<func::FuncOp> functions;
-  /// The module for a CPU, after phase `linalg`.
+  /// The module for the CPU, after phase `linalg`.
   OwningOpRef<ModuleOp> lowered;
   ArtifactDraft draft;
   std::vector<json::Object> &descriptions = draft.descriptions;
@@ -87,8 +88,8 @@ private:
 
 } // namespace
 
-/// For the CPU, if there is code for one: slots may be bound to kernels of a
-/// GPU that a CPU does not have.
+/// Lowers slots for the CPU if there is code for it. Slots may be bound to GPU
+/// kernels that have no version for the CPU.
 LowerSlotsPassOptions ArtifactBuilder::getSlotOptions() const {
   LowerSlotsPassOptions slots;
   if (options.cpu.empty() && !options.chip.empty()) {
@@ -98,8 +99,8 @@ LowerSlotsPassOptions ArtifactBuilder::getSlotOptions() const {
   return slots;
 }
 
-/// Makes a function of each model, since only functions run. The slots of a
-/// model are lowered with it.
+/// Makes a function of each model, since only functions can be called. The
+/// slots of a model are lowered with it.
 llvm::Error ArtifactBuilder::flattenModels() {
   if (module.getOps<ModelOp>().empty())
     return llvm::Error::success();
@@ -119,7 +120,7 @@ llvm::Error ArtifactBuilder::findFunctions() {
       functions.push_back(function);
   if (functions.empty())
     return createStringError("the module has no public function");
-  // An artifact has all of its code in itself.
+  // An artifact contains all of its code.
   llvm::Error error = llvm::Error::success();
   given.walk([&](BoundKernelOp kernel) {
     auto code = dyn_cast_or_null<CPUCodeAttr>(kernel.getCodeAttr());
@@ -131,12 +132,12 @@ llvm::Error ArtifactBuilder::findFunctions() {
   return error;
 }
 
-/// The table of slots: what calls of them are bound to.
+/// Adds the table of slots: the kernels to which their calls are bound.
 void ArtifactBuilder::addSlots() {
   SlotReport report = reportSlots(given, KernelRegistry(given.getContext()));
   if (report.calls.empty())
     return;
-  // Only those who bind have a registry to compare with.
+  // Only the binding process has a registry to compare with.
   report.withoutKernels.clear();
   std::string table;
   llvm::raw_string_ostream os(table);
@@ -144,7 +145,7 @@ void ArtifactBuilder::addSlots() {
   manifest["slots"] = addSection(FUSE_SECTION_SLOTS, table);
 }
 
-/// Runs the phases of the CPU pipeline from `first` on, up to and with `last`.
+/// Runs the phases of the CPU pipeline from `first` to `last`, inclusive.
 static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
   bool running = false;
   CPUPipelineOptions options;
@@ -192,9 +193,9 @@ static json::Object &getOrMakeObject(json::Object &parent, StringRef key) {
   return *value.getAsObject();
 }
 
-/// The plan of a function in the form of the manifest, and the entries of its
-/// phases. Clears `isBound` when a packed weight is not a parameter, so that it
-/// may come with a launch.
+/// The plan of a function in the form of the manifest. Adds the entry points of
+/// its phases to `entries`. Clears `isBound` if a packed weight is not a
+/// parameter and may thus be passed to a launch.
 static json::Object writeCPUPlan(DictionaryAttr plan, func::FuncOp function,
                                  std::vector<CPUEntry> &entries,
                                  bool &isBound) {
@@ -249,8 +250,9 @@ static json::Object writeCPUPlan(DictionaryAttr plan, func::FuncOp function,
                       {"phases", std::move(phases)}};
 }
 
-/// Writes kernels for the functions that the scheduled path takes, and their
-/// plans. `lowered` keeps a function only where weights may come with a launch.
+/// Writes kernels and plans for the functions that the scheduled path supports.
+/// `lowered` keeps such a function only if its weights may be passed to a
+/// launch.
 llvm::Error ArtifactBuilder::scheduleForCPU(std::vector<CPUEntry> &entries,
                                             OwningOpRef<ModuleOp> &kernels) {
   Expected<CPUFeatures> features = getCPUFeatures(options.cpu);
@@ -262,8 +264,8 @@ llvm::Error ArtifactBuilder::scheduleForCPU(std::vector<CPUEntry> &entries,
   pipeline.registers = features->registers;
   pipeline.fma = features->fma;
   pipeline.dot = features->dot;
-  // The system has to grant the registers, to this process and to those that
-  // load the file.
+  // The operating system has to grant the tile registers, both to this process
+  // and to those that load the file.
   pipeline.tiles = features->tiles && runtime::hasTiles();
   PassManager pm(module.getContext());
   buildCPUKernelsPipeline(pm, pipeline);
@@ -359,7 +361,7 @@ llvm::Error ArtifactBuilder::compileForGPU() {
   return llvm::Error::success();
 }
 
-/// What was fused where, and with which scales.
+/// The fused sites of a function, with their scales.
 json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
   json::Array sites;
   auto print = [](Attribute attribute) {
@@ -392,7 +394,7 @@ Expected<ArtifactDraft> ArtifactBuilder::build() {
     return std::move(error);
   std::string text;
   llvm::raw_string_ostream os(text);
-  // With locations: undoing a fusion restores those of its members.
+  // Keep locations: undoing a fusion restores those of the members.
   module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
   int64_t ir = addSection(FUSE_SECTION_IR, text);
   addSlots();

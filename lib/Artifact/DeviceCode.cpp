@@ -38,13 +38,13 @@ static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
 
 namespace {
 
-/// The launches for a range of tokens, or with no bound for all.
+/// The launches for a range of tokens. Without a bound, they serve all numbers.
 struct LaunchRange {
   std::optional<int64_t> upTo;
   SmallVector<tile::LaunchOp> launches;
 };
 
-/// Code in the making.
+/// Compiles the GPU code of a module.
 class DeviceCompiler {
 public:
   DeviceCompiler(ModuleOp module, ArrayRef<func::FuncOp> functions,
@@ -71,16 +71,16 @@ private:
   ArrayRef<json::Object> descriptions;
   const CompileOptions &options;
   DeviceProgram program;
-  /// What the portable path compiles: the module, or where scheduled kernels
-  /// take a part of a function, that function with their launches in it.
+  /// The module that the portable path compiles. If scheduled kernels implement
+  /// a part of a function, it contains that function with their launches.
   OwningOpRef<ModuleOp> portable;
-  /// Functions that the scheduled path takes as a whole.
+  /// Functions that the scheduled path implements completely.
   llvm::StringSet<> done;
   /// The scheduled ops in `portable`.
   SmallVector<HybridOp> mixedOps;
-  /// Modules by the names of their binaries; generated code has none.
+  /// Modules by the names of their binaries; generated code has no name.
   llvm::StringMap<size_t> moduleIndices;
-  /// Modules by their only kernel, of the scheduled path.
+  /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
 };
 
@@ -91,8 +91,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// The launches in a block if they are those of one fused op on arguments of
-/// the function, whose results the terminator has as they are; nothing
-/// otherwise. All launches of an op see one workspace.
+/// the function whose results the terminator returns unchanged; otherwise
+/// nothing. All launches of an op share one workspace.
 static SmallVector<tile::LaunchOp> getLaunches(Block &block) {
   SmallVector<tile::LaunchOp> launches;
   for (Operation &op : block.without_terminator()) {
@@ -111,7 +111,7 @@ static SmallVector<tile::LaunchOp> getLaunches(Block &block) {
   return launches;
 }
 
-/// The ranges of a function that is one fused op; none otherwise.
+/// The ranges of a function that is a single fused op; otherwise nothing.
 static SmallVector<LaunchRange> getRanges(func::FuncOp function) {
   if (!function.getBody().hasOneBlock())
     return {};
@@ -135,8 +135,8 @@ static SmallVector<LaunchRange> getRanges(func::FuncOp function) {
   return ranges;
 }
 
-/// The number of tokens of an argument, which has one in each row: a product of
-/// symbols, one for each dimension but the last, whose places are added.
+/// The number of tokens of an argument that has one token per row: the product
+/// of all dimensions but the last. Adds a symbol for each of them to `symbols`.
 static json::Value countTokens(BlockArgument input, json::Array &symbols) {
   int64_t rank = cast<RankedTensorType>(input.getType()).getRank();
   json::Value tokens = 1;
@@ -152,7 +152,7 @@ static json::Value countTokens(BlockArgument input, json::Array &symbols) {
 llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
                                            ArrayRef<LaunchRange> ranges) {
   json::Array packed, alternatives, symbols;
-  // The first operand has a row for each token.
+  // The first operand has one row per token.
   tile::LaunchOp any = ranges[0].launches.back();
   json::Value tokens =
       countTokens(cast<BlockArgument>(any.getInputs()[0]), symbols);
@@ -160,7 +160,7 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
   std::vector<size_t> modules;
   int64_t maxTokens = 0, zeroed = 0;
   for (const LaunchRange &range : ranges) {
-    // What launches have in common is in each plan.
+    // The plan of every launch has the common fields.
     tile::LaunchOp last = range.launches.back();
     WorkspaceParts parts(last.getPlanAttr(), zeroed);
     json::Array sizes = parts.getSizes(tokens);
@@ -174,7 +174,7 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
         places.tensors.push_back(json::Object{{"tensor", number}});
       }
       places.numOperands = places.tensors.size();
-      // All launches of an op may write what the last one gives.
+      // All launches of an op may write the results of the last one.
       for (int64_t i = 0, e = function.getNumResults(); i < e; ++i)
         places.tensors.push_back(
             json::Object{{"tensor", function.getNumArguments() + i}});
@@ -203,7 +203,7 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
                     {"max_tokens", maxTokens}, {"tokens", json::Array{tokens}},
                     {"zeroed_bytes", zeroed},  {"packed", std::move(packed)}};
   if (ranges[0].upTo) {
-    // All have the buffer of zeros, whose size is known only now.
+    // All alternatives have the buffer of zeros, whose size is known only now.
     for (json::Value &plan : alternatives) {
       json::Array &sizes = *plan.getAsObject()->getArray("workspace");
       sizes.insert(sizes.begin(), zeroed);
@@ -220,9 +220,9 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
   return llvm::Error::success();
 }
 
-/// The number in `modules` of the module with the kernel of a launch. Each has
-/// one: hosts compile and load those of the numbers of tokens that they have,
-/// and several at the same time.
+/// The number in `modules` of the module with a launch's kernel. Each kernel
+/// has its own module. The runtime loads only those for the numbers of tokens
+/// in use, and several at the same time.
 size_t DeviceCompiler::useKernel(tile::LaunchOp launch,
                                  std::vector<size_t> &modules) {
   StringRef name = launch.getKernel().getLeafReference().getValue();
@@ -238,8 +238,8 @@ size_t DeviceCompiler::useKernel(tile::LaunchOp launch,
   return place - modules.begin();
 }
 
-/// Puts functions with launches of tile kernels into the module for the
-/// portable path.
+/// Moves functions that mix tile kernels with other ops into the portable
+/// module.
 void DeviceCompiler::takeMixed(ModuleOp planned) {
   MLIRContext *context = module.getContext();
   context
@@ -265,11 +265,11 @@ void DeviceCompiler::takeMixed(ModuleOp planned) {
   }
   if (mixedOps.empty())
     return;
-  // Slots have been lowered, and the functions launch kernels of files.
+  // Slots have been lowered, so functions launch kernels of registered files.
   for (auto binary : planned.getOps<gpu::BinaryOp>())
     builder.clone(*binary)->setAttr(kExternalAttrName, builder.getUnitAttr());
-  // Scheduled kernels are modules of their own, and for a launch to name one
-  // there has to be something.
+  // Scheduled kernels are modules of their own. Their launches need a symbol to
+  // refer to, so add an empty binary.
   for (auto kernels : planned.getOps<gpu::GPUModuleOp>()) {
     auto target = NVVM::NVVMTargetAttr::get(context, /*optLevel=*/3,
                                             "nvptx64-nvidia-cuda", "sm_90a");
@@ -315,7 +315,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
 // The portable path
 //===----------------------------------------------------------------------===//
 
-/// The first of the places in arguments that have the same size as one in an
+/// The first dimension of an argument that equals the given dimension of an
 /// argument or a result.
 static json::Array getFirstPlace(json::Array place,
                                  const json::Object &description) {
@@ -354,8 +354,8 @@ static void renameSymbols(json::Value &expression,
   }
 }
 
-/// Gives sizes that are the same, as the runtime checks before a launch, one
-/// symbol, and those of results the symbols of arguments.
+/// Gives equal sizes one symbol; the runtime checks before a launch that they
+/// are equal. Sizes of results get the symbols of arguments.
 static void unifySymbols(json::Object &plan, const json::Object &description) {
   json::Array places;
   std::vector<std::string> names;
@@ -378,14 +378,14 @@ static void unifySymbols(json::Object &plan, const json::Object &description) {
   }
 }
 
-/// An argument of a kernel in the form of the manifest.
+/// Converts an argument of a kernel to the form of the manifest.
 static void convertArgument(json::Value &value) {
   json::Object &argument = *value.getAsObject();
   if (std::optional<int64_t> index = argument.getInteger("arg"))
     value = json::Object{{"tensor", *index}};
 }
 
-/// A module of a file that a user registered.
+/// Adds a module from a file that a user registered.
 Expected<size_t> DeviceCompiler::addExternal(StringRef name,
                                              const json::Object &code) {
   auto [it, isNew] = moduleIndices.try_emplace(name, program.modules.size());
@@ -465,7 +465,7 @@ llvm::Error DeviceCompiler::compilePortable() {
     return error;
   if (llvm::Error error = run(pm, *portable, "portable path"))
     return error;
-  // Functions on tensors without elements launch nothing.
+  // Functions on tensors without elements launch no kernels.
   bool hasLaunch =
       portable->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
@@ -536,7 +536,7 @@ fuse::compileForDevice(ModuleOp module, ArrayRef<func::FuncOp> functions,
   return DeviceCompiler(module, functions, descriptions, options).compile();
 }
 
-/// The launches of the kernels of a module.
+/// The launches that use kernels of a module.
 static SmallVector<json::Object *> findLaunches(DeviceProgram &program,
                                                 size_t index) {
   SmallVector<json::Object *> launches;

@@ -1,4 +1,4 @@
-//===- HybridLaunchPlan.cpp - Scheduled kernels among portable ones -------===//
+//===- HybridLaunchPlan.cpp - Plans with both kinds of kernels ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,20 +29,20 @@ namespace json = llvm::json;
 
 namespace {
 
-/// A scheduled op in the IR: launches in a row, or a dispatch.
+/// A scheduled op in the IR: consecutive launches, or a dispatch.
 struct TileOp {
-  /// With the most tokens of each range.
+  /// Each range has the largest number of tokens and the launches.
   SmallVector<std::pair<int64_t, SmallVector<tile::LaunchOp>>> ranges;
-  /// What all launches together read. The first has a row for each token.
+  /// Union of the launches' operands. The first one has one row per token.
   SetVector<Value> operands;
-  /// A dispatch, or the launches.
+  /// The replaced ops: a dispatch, or the launches.
   SmallVector<Operation *> replaced;
 };
 
 } // namespace
 
-/// Whether packed weights of a launch are arguments of its function: they are
-/// packed before the first launch.
+/// Whether the packed weights of a launch are arguments of its function. This
+/// is required because they are packed before the first launch.
 static bool packsArguments(tile::LaunchOp launch) {
   auto list = launch.getPlanAttr().getAs<ArrayAttr>("arguments");
   for (Attribute attr : list ? list.getValue() : ArrayRef<Attribute>()) {
@@ -60,14 +60,15 @@ static bool packsArguments(tile::LaunchOp launch) {
   return true;
 }
 
-/// Adds a launch to the last range of `op`, unless it cannot be there.
+/// Adds a launch to the last range of `op`, or fails if it is not supported
+/// there.
 static LogicalResult addLaunch(tile::LaunchOp launch, TileOp &op,
                                Block &entry) {
   auto &launches = op.ranges.back().second;
   if (!launch.getPlan() || launch.getInputs().empty() ||
       sharesWorkspace(launch) == launches.empty() || !packsArguments(launch))
     return failure();
-  // Only the last one has results, which the others may write as well.
+  // Only the last launch may have results; the others may write them as well.
   if (!launches.empty() && launches.back()->getNumResults() > 0)
     return failure();
   for (Value input : launch.getInputs()) {
@@ -99,8 +100,8 @@ static LogicalResult addDispatch(tile::DispatchOp dispatch, TileOp &op,
   return success();
 }
 
-/// The scheduled ops of a function; nothing if one of them cannot stand among
-/// portable launches.
+/// The scheduled ops of a function. Returns nothing if one of them cannot be
+/// placed among portable launches.
 static std::optional<std::vector<TileOp>> getTileOps(func::FuncOp function) {
   std::vector<TileOp> ops;
   if (!function.getBody().hasOneBlock())
@@ -166,7 +167,8 @@ static MemRefType getBufferType(Value value) {
   return MemRefType::get(type.getShape(), type.getElementType());
 }
 
-/// The buffer for a result. Its rows are those of the first operand.
+/// Creates the buffer for a result, which has as many rows as the first
+/// operand.
 static Value createResult(OpBuilder &builder, OpResult result, Value rows) {
   MemRefType type = getBufferType(result);
   SmallVector<Value> sizes;
@@ -177,7 +179,7 @@ static Value createResult(OpBuilder &builder, OpResult result, Value rows) {
   return memref::AllocOp::create(builder, result.getLoc(), type, sizes);
 }
 
-/// The number of tokens, of which each row has one.
+/// The number of tokens, with one token per row.
 static Value countTokens(OpBuilder &builder, Location loc, Value rows) {
   Value tokens;
   int64_t rank = cast<MemRefType>(rows.getType()).getRank();
@@ -190,8 +192,8 @@ static Value countTokens(OpBuilder &builder, Location loc, Value rows) {
   return tokens;
 }
 
-/// Puts one launch in the place of an op. What ops made before is in `made` by
-/// the results that they had.
+/// Replaces an op by one launch. `made` maps results of replaced ops to their
+/// new values.
 static void lower(const TileOp &op, int64_t index, IRMapping &made) {
   Operation *last = op.replaced.back();
   Location loc = last->getLoc();
@@ -202,9 +204,9 @@ static void lower(const TileOp &op, int64_t index, IRMapping &made) {
     Value input = made.lookupOrDefault(operand);
     auto buffer = bufferization::ToBufferOp::create(
         builder, loc, getBufferType(input), input, /*read_only=*/true);
-    // Bufferization takes this for the place of the read. The same value of an
-    // earlier launch must not stand for it: the buffer could be written in
-    // between.
+    // Bufferization considers this the location of the read. The attribute
+    // prevents CSE with the same value of an earlier launch, since the buffer
+    // could be written in between.
     buffer->setAttr("fuse.launch", number);
     operands.push_back(buffer);
   }
@@ -214,14 +216,14 @@ static void lower(const TileOp &op, int64_t index, IRMapping &made) {
   llvm::append_range(operands, results);
   operands.push_back(countTokens(builder, loc, rows));
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  // Any kernel stands for all.
+  // The placeholder may name any kernel of the op.
   tile::LaunchOp any = op.ranges.back().second.back();
   auto lowered = gpu::LaunchFuncOp::create(
       builder, loc, any.getKernel(), gpu::KernelDim3{one, one, one},
       gpu::KernelDim3{one, one, one}, Value(), operands);
   lowered->setAttr(kTilePlanAttrName, number);
-  // Not writable: a launch that reads this is given the buffer itself, which
-  // no analysis sees as a read.
+  // Not writable, since a launch that reads this tensor accesses the buffer
+  // itself, and no analysis sees that read.
   for (auto [result, buffer] : llvm::zip(last->getResults(), results)) {
     Value tensor = bufferization::ToTensorOp::create(
         builder, loc, result.getType(), buffer, /*restrict=*/true,
@@ -238,7 +240,7 @@ bool fuse::lowerHybridOps(func::FuncOp function,
   std::optional<std::vector<TileOp>> found = getTileOps(function);
   if (!found || found->empty())
     return false;
-  // All of them before any is replaced: they read each other's results.
+  // Describe all ops before any is replaced: they read each other's results.
   int64_t index = ops.size();
   for (const TileOp &op : *found)
     ops.push_back(describe(op));
@@ -263,14 +265,15 @@ public:
   Expected<json::Object> write();
 
 private:
-  /// A launch of the portable path, or in `op` what it stands for.
+  /// A launch of the portable path, or the placeholder of the scheduled op
+  /// `op`.
   struct Entry {
     json::Object launch;
     const HybridOp *op = nullptr;
     /// Operands and results of the op, and its number of tokens.
     SmallVector<json::Object> tensors;
     json::Value tokens = nullptr;
-    /// Of each range of the op.
+    /// One workspace layout per range of the op.
     SmallVector<WorkspaceParts> parts;
   };
 
@@ -288,31 +291,33 @@ private:
   json::Array packed;
   TilePlanWriter writer;
   std::vector<Entry> entries;
-  /// The number of tokens that alternatives are by, or null for none.
+  /// The number of tokens that selects an alternative, or null if there is one.
   json::Value dispatched = nullptr;
-  /// Numbers of tokens that have a limit; that one is the first.
+  /// Numbers of tokens that have a limit. The dispatched one comes first.
   json::Array limited;
   std::set<int64_t> bounds;
-  /// Where the words of kernels with a plan begin, and the end of all.
+  /// Offset of the semaphores for each pair of kernels and plan, and the end of
+  /// all.
   std::map<std::pair<std::string, const void *>, int64_t> zeroedAt;
   int64_t zeroed = 0;
 };
 
 } // namespace
 
-/// The buffer with words for launches to meet on comes before those of the
-/// portable path.
+/// Renumbers a buffer of the portable path: the buffer with the semaphores
+/// comes first.
 static void moveBuffer(json::Object &argument) {
   if (std::optional<int64_t> buffer = argument.getInteger("workspace"))
     argument["workspace"] = *buffer + 1;
 }
 
-/// Kernels leave words as launches of the same kernels want to find them.
+/// Launches of the same kernels with the same plan share semaphores, since each
+/// launch leaves them in the state that the next one expects.
 WorkspaceParts HybridPlanWriter::getParts(const HybridRange &range) {
   std::string kernels;
   for (const MixedLaunch &launch : range.launches)
     kernels += launch.kernel + " ";
-  // What launches have in common is in each plan.
+  // The plan of every launch has the common fields.
   DictionaryAttr last = range.launches.back().plan;
   auto [it, isNew] =
       zeroedAt.try_emplace({kernels, last.getAsOpaquePointer()}, zeroed);
@@ -333,7 +338,7 @@ void HybridPlanWriter::readLaunches() {
       for (json::Value &argument : *entry.launch.getArray("args"))
         entry.tensors.push_back(std::move(*argument.getAsObject()));
       json::Object tokens = entry.tensors.pop_back_val();
-      // A number of tokens that is known is a value, others are sizes.
+      // A known number of tokens is a value, an unknown one a size.
       const json::Value *size = tokens.get("size");
       entry.tokens = size ? *size : *tokens.get("value");
       for (const HybridRange &range : entry.op->ranges)
@@ -343,8 +348,9 @@ void HybridPlanWriter::readLaunches() {
   }
 }
 
-/// Alternatives are by one number of tokens. Where others have ranges of their
-/// own, which a function seldom has, the last of them serves all.
+/// Determines the bounds of the alternatives, which one number of tokens
+/// selects. An op with another number of tokens always uses its last range; few
+/// functions have one.
 void HybridPlanWriter::findBounds() {
   int64_t most = INT64_MAX;
   for (const Entry &entry : entries) {
@@ -387,9 +393,8 @@ size_t HybridPlanWriter::getRange(const Entry &entry, int64_t tokens) const {
          ranges.begin();
 }
 
-/// Where the parts of the workspace of an op are. Ops run one after the other
-/// and leave nothing there, so that those with the same sizes have the same
-/// buffers.
+/// The buffers that hold the workspace of an op. Ops run one after the other
+/// and keep no data there, so ops share buffers of equal size.
 SmallVector<int64_t>
 HybridPlanWriter::addBuffers(const Entry &entry, size_t range,
                              json::Array &workspace) const {
@@ -432,7 +437,7 @@ json::Object HybridPlanWriter::writeAlternative(int64_t upTo) {
         places.tensors.push_back(result);
       json::Object written = writer.write(launch.kernel, launch.plan, places);
       written["module"] = getModule(launch.kernel);
-      // A kernel overlaps with one of the same op, not with any other.
+      // A kernel may overlap only with kernels of the same op.
       if (isFirst)
         written["dependent"] = false;
       isFirst = false;

@@ -1,5 +1,4 @@
-//===- HybridLaunchPlan.h - Scheduled kernels among portable ones --*- C++
-//-*-===//
+//===- HybridLaunchPlan.h - Plans with both kinds of kernels ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,7 +26,7 @@ namespace fuse {
 struct MixedLaunch {
   std::string kernel;
   mlir::DictionaryAttr plan;
-  /// Its operands, as operands of the op.
+  /// The launch's operands, as indices of the op's operands.
   llvm::SmallVector<unsigned> operands;
 };
 
@@ -37,25 +36,27 @@ struct HybridRange {
   llvm::SmallVector<MixedLaunch> launches;
 };
 
-/// A scheduled op. The first operand has a row for each token.
+/// A scheduled op. The first operand has one row per token.
 struct HybridOp {
   mlir::Location loc;
   size_t numOperands;
   llvm::SmallVector<HybridRange> ranges;
 };
 
-/// Replaces tile launches and dispatches in a function on tensors by launches
-/// on buffers, one for each op. Its attribute `fuse.tile_plan` is the index in
-/// `ops`, to which the op is added; its operands are those of the op, results,
-/// and the number of tokens. False, and nothing is changed, where launches can
-/// not stand among others: packed weights have to be arguments.
+/// Replaces tile launches and dispatches in a function on tensors by one launch
+/// on buffers per op. Its attribute `fuse.tile_plan` is the index in `ops`, to
+/// which the op is added. Its operands are those of the op, the results, and
+/// the number of tokens. Returns false and changes nothing if the launches
+/// cannot be placed among others, for example if packed weights are not
+/// arguments.
 bool lowerHybridOps(mlir::func::FuncOp function,
                     llvm::SmallVectorImpl<HybridOp> &ops);
 
-/// A plan in the form of the manifest in which the launches of `plan` that have
-/// an index `tile` have been replaced. Its buffers and launches come in one
-/// alternative for each range, or directly where there is one. `getModule`
-/// gives the number of the module that has a scheduled kernel.
+/// Replaces the launches of `plan` that have an index `tile`, and returns the
+/// plan in the form of the manifest. Its buffers and launches are in one
+/// alternative per range, or directly in the plan if there is one range.
+/// `getModule` returns the number of the module that contains a scheduled
+/// kernel.
 llvm::Expected<llvm::json::Object>
 writeHybridPlan(const llvm::json::Object &plan, llvm::ArrayRef<HybridOp> ops,
                 llvm::function_ref<size_t(llvm::StringRef)> getModule);

@@ -24,13 +24,14 @@ std::string fuse::serializeKernel(tile::KernelOp kernel) {
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   auto kernels =
       gpu::GPUModuleOp::create(builder, from.getLoc(), from.getSymName());
-  // It goes there and comes back: a copy would take half as long as writing.
+  // Move the kernel there and back: cloning it would take half as long as
+  // writing.
   Block *home = kernel->getBlock();
   Operation *next = kernel->getNextNode();
   kernel->moveBefore(kernels.getBody(), kernels.getBody()->begin());
   std::string bytecode;
   llvm::raw_string_ostream os(bytecode);
-  // Bytecode of the newest version can always be written.
+  // Writing fails only for old bytecode versions.
   (void)writeBytecodeToFile(*module, os);
   kernel->moveBefore(home, next ? next->getIterator() : home->end());
   return bytecode;

@@ -14,7 +14,7 @@ namespace json = llvm::json;
 // Workspaces of ranges
 //===----------------------------------------------------------------------===//
 
-/// The number `name` of a plan that a conversion wrote, or 0.
+/// The number `name` of a plan from a conversion, or 0.
 static int64_t getNumber(DictionaryAttr plan, StringRef name) {
   auto value = plan.getAs<IntegerAttr>(name);
   return value ? value.getInt() : 0;
@@ -30,7 +30,7 @@ WorkspaceParts::WorkspaceParts(DictionaryAttr plan, int64_t zeroedAt)
     matrices.push_back({getNumber(entry, "offset"),
                         getNumber(entry, "row_bytes"),
                         getNumber(entry, "multiple")});
-  // They are the end of the workspace.
+  // The matrices are at the end of the workspace.
   if (!matrices.empty())
     fixed = matrices.front().offset - zeroed;
 }
@@ -174,7 +174,7 @@ json::Object TilePlanWriter::write(StringRef kernel, DictionaryAttr plan,
                       {"cooperative", !cooperative || cooperative.getValue()},
                       {"dependent", dependent && dependent.getValue()},
                       {"args", std::move(arguments)}};
-  // The kernel asks for its clusters itself; a host has to know of them.
+  // The kernel itself requests its clusters, but the runtime has to know them.
   if (plan.contains("cluster"))
     launch["cluster"] = json::Array{getInt(plan, "cluster"), 1, 1};
   if (plan.contains("carveout"))

@@ -14,34 +14,35 @@
 
 namespace fuse {
 
-/// Where a launch finds what its plan speaks of, in the form of the manifest.
+/// Arguments of a launch to which its plan refers, in the form of the manifest.
 struct TilePlaces {
-  /// Operands, and behind them results.
+  /// Operands, followed by results.
   llvm::SmallVector<llvm::json::Object> tensors;
   size_t numOperands = 0;
-  /// How the workspace is cut into buffers, and which they are: the one with
-  /// zeros, and one for each of `getSizes`. Without, it is the first buffer.
+  /// Layout of the workspace and the numbers of its buffers: the zeroed buffer,
+  /// and one for each of `getSizes`. Without a layout, the workspace is buffer
+  /// 0.
   const class WorkspaceParts *parts = nullptr;
   llvm::SmallVector<int64_t> buffers;
   /// The number of tokens over the symbols of the function.
   llvm::json::Value tokens = nullptr;
 };
 
-/// The workspace of an op among others, or of the launches for one of several
-/// ranges of tokens. What is zeroed lies in a buffer for all, because
-/// semaphores must not move, behind what those before have there. Another
-/// buffer has what does not depend on the tokens, and each matrix with rows for
-/// tokens has one of its own.
+/// Splits a workspace into buffers, for an op among others or for one of
+/// several ranges of tokens. Zeroed bytes are in one buffer for all, after
+/// those of earlier parts, because semaphores must not move. A second buffer
+/// has the bytes that do not depend on the tokens. Each matrix with rows for
+/// tokens has its own buffer.
 class WorkspaceParts {
 public:
   WorkspaceParts(mlir::DictionaryAttr plan, int64_t zeroedAt);
 
-  /// Bytes of all buffers but the first, over the number of tokens.
+  /// Bytes of all buffers but the zeroed one, over the number of tokens.
   llvm::json::Array getSizes(const llvm::json::Value &tokens) const;
-  /// Where a place in the workspace of the plan is.
+  /// The buffer and offset for an offset in the plan's workspace.
   llvm::json::Object getPlace(int64_t offset,
                               llvm::ArrayRef<int64_t> buffers) const;
-  /// Where what the next range zeroes begins.
+  /// Offset at which the zeroed bytes of the next part begin.
   int64_t getZeroedEnd() const { return zeroedAt + llvm::alignTo(zeroed, 256); }
 
 private:
@@ -55,7 +56,7 @@ private:
 /// Writes plans of tile kernels in the form of the manifest.
 class TilePlanWriter {
 public:
-  /// Weights that kernels take packed are added to `packed`.
+  /// Appends packed weights of kernels to `packed`.
   explicit TilePlanWriter(llvm::json::Array &packed) : packed(packed) {}
 
   llvm::json::Object write(llvm::StringRef kernel, mlir::DictionaryAttr plan,
@@ -76,7 +77,7 @@ private:
   std::string problem;
 };
 
-/// Whether a launch shares the workspace of the one before it.
+/// Whether a launch shares the workspace of the preceding launch.
 bool sharesWorkspace(tile::LaunchOp launch);
 
 } // namespace fuse

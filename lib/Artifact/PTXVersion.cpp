@@ -25,7 +25,7 @@ Expected<int64_t> fuse::getPTXVersion(StringRef ptx) {
   return 10 * majorNumber + minorNumber;
 }
 
-// Instructions of PTX 7.0, which every driver for sm_80 has.
+// Instructions of PTX 7.0, which every driver for sm_80 supports.
 static constexpr StringLiteral kOld[] = {
     "abs",   "add",      "addc",   "and",   "atom",  "bar",      "barrier",
     "bfe",   "bfi",      "bfind",  "bra",   "brev",  "call",     "clz",
@@ -40,14 +40,14 @@ static constexpr StringLiteral kOld[] = {
     "trap",  "vote",     "xor"};
 
 namespace {
-/// A word in an instruction, and the version that brought it.
+/// A word in an instruction, and ten times the PTX version that introduced it.
 struct Feature {
   StringLiteral word;
   int64_t version;
 };
 } // namespace
 
-// Words in the rest of an instruction, behind its first part.
+// Words in the qualifiers of an instruction.
 static constexpr Feature kQualifiers[] = {
     {".e4m3", 81},        {".e5m2", 81},           {".e2m1", 86},
     {".e3m2", 86},        {".e2m3", 86},           {".ue8m0", 86},
@@ -59,7 +59,7 @@ static constexpr Feature kQualifiers[] = {
     {".v8", 88},          {".acc::", 86},          {".relu", 70},
     {".mxf", 87},         {".proxy", 80},          {".noftz", 78}};
 
-// Instructions with a newer name.
+// Instructions with a name that a later version introduced.
 static constexpr Feature kNew[] = {
     {"wgmma", 80},          {"setmaxnreg", 80},   {"elect", 80},
     {"griddepcontrol", 78}, {"mapa", 78},         {"getctarank", 78},
@@ -67,11 +67,11 @@ static constexpr Feature kNew[] = {
     {"activemask", 62},     {"redux", 70},        {"dp4a", 50},
     {"dp2a", 50},           {"applypriority", 74}};
 
-/// The version for a chip; 0 for one that is not known.
+/// Ten times the PTX version that a chip requires; 0 if the chip is unknown.
 static int64_t getChipVersion(StringRef name) {
   for (const Chip &chip : getChips())
     if (chip.name == name)
-      // Conversions of 8-bit floats are found by their types.
+      // Conversions of 8-bit floats are recognized by their types.
       return name == "sm_89" ? 78 : chip.ptxVersion;
   return 0;
 }
@@ -79,7 +79,8 @@ static int64_t getChipVersion(StringRef name) {
 int64_t fuse::getMinimalPTXVersion(StringRef ptx, int64_t version) {
   int64_t lowest = 0;
   SmallVector<StringRef> statements;
-  // Comments may hold anything; blocks and labels end statements as well.
+  // Drop comments, which may have any content. Blocks and labels end statements
+  // too.
   std::string plain;
   for (StringRef rest = ptx; !rest.empty();) {
     StringRef line;
@@ -92,7 +93,7 @@ int64_t fuse::getMinimalPTXVersion(StringRef ptx, int64_t version) {
   StringRef text = plain;
   while (!text.empty()) {
     size_t end = text.find_first_of(";{}:\n");
-    // Two colons are inside an instruction.
+    // A double colon is part of an instruction.
     while (end != StringRef::npos && text.substr(end).starts_with("::"))
       end = text.find_first_of(";{}:\n", end + 2);
     statements.push_back(text.take_front(end).trim());
@@ -107,7 +108,7 @@ int64_t fuse::getMinimalPTXVersion(StringRef ptx, int64_t version) {
       lowest = std::max(lowest, needed);
       continue;
     }
-    // Guards such as `@!%p1`.
+    // Skip guards such as `@!%p1`.
     if (statement.starts_with("@"))
       statement =
           statement.drop_until([](char c) { return isspace(c); }).trim();
@@ -121,7 +122,7 @@ int64_t fuse::getMinimalPTXVersion(StringRef ptx, int64_t version) {
         kNew, [&](const Feature &feature) { return feature.word == name; });
     if (newer != std::end(kNew))
       lowest = std::max(lowest, newer->version);
-    // A label, or an operand on a line of its own.
+    // Skip labels, and operands on separate lines.
     else if (!llvm::is_contained(kOld, name)) {
       if (statement.size() == name.size())
         continue;

@@ -1,4 +1,4 @@
-//===- Signature.cpp - What callers have to know of a function ------------===//
+//===- Signature.cpp - Signatures of functions in the manifest ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -42,9 +42,9 @@ static Expected<json::Object> describeTensor(Type type, const Twine &what) {
 
 namespace {
 
-/// Sizes of arguments that have to be the same. Code takes a size from one
-/// argument and uses it for another, where their distance from the last
-/// dimension is the same.
+/// Sizes of arguments that have to be equal. Code reads a size from one
+/// argument and uses it for another if both have the same distance from the
+/// last dimension.
 struct SizeClass {
   size_t fromEnd;
   SmallVector<std::pair<unsigned, unsigned>> places;
@@ -72,7 +72,7 @@ static SmallVector<SizeClass> getSizeClasses(func::FuncOp function) {
   return classes;
 }
 
-/// Sizes that the types leave open and the function does not.
+/// Finds sizes that the types leave open but the function requires.
 static llvm::Error addRequiredSizes(func::FuncOp lowered,
                                     SmallVectorImpl<SizeClass> &classes) {
   std::string problem;
@@ -103,7 +103,8 @@ static llvm::Error addRequiredSizes(func::FuncOp lowered,
   return llvm::Error::success();
 }
 
-/// A size of a result over the classes, or nothing when only the code knows.
+/// A size of a result over the classes, or nothing if only the code can
+/// determine it.
 static std::optional<AffineExpr> getResultSize(Value result, int64_t dim,
                                                ArrayRef<SizeClass> classes) {
   AffineMap map;

@@ -19,7 +19,7 @@ struct fuse_cache {
   runtime::Cache cache;
 };
 
-/// As `guard`, also for what the host library throws.
+/// Like `guard`, but also handles exceptions of the runtime library.
 template <typename Body>
 static fuse_status guardCallback(Body body) {
   return guard([&] {
@@ -39,7 +39,7 @@ static std::string getDefaultDirectory() {
   };
   if (std::string directory = get("FUSE_CACHE_DIR"); !directory.empty())
     return directory;
-  // One that is not an absolute path is to be ignored, as if it were not set.
+  // The XDG specification requires relative paths to be ignored.
   if (std::string base = get("XDG_CACHE_HOME"); base.rfind('/', 0) == 0)
     return base + "/fuse";
   if (std::string home = get("HOME"); !home.empty())

@@ -43,7 +43,7 @@ static void unlinkObject(void *handle) {
 
 namespace {
 
-/// Tells the runtime of LLVM's linker for as long as this library is loaded.
+/// Registers LLVM's linker with the runtime when this library is loaded.
 struct LinkerRegistration {
   LinkerRegistration() { fuse_set_object_linker(&linker); }
   ~LinkerRegistration() { fuse_set_object_linker(nullptr); }
@@ -68,10 +68,10 @@ void fuse_compile_options_init(fuse_compile_options *options) {
   options->multiprocessors = CompileOptions().multiprocessors;
 }
 
-/// Checks options, which may be null or of an earlier version.
+/// Checks options, which may be null or from an earlier version.
 static fuse_status readCompileOptions(const fuse_compile_options *options,
                                       CompileOptions &chosen) {
-  // Callers that were built with an earlier header have fewer fields.
+  // Callers built with an earlier header have fewer fields.
   fuse_compile_options complete;
   fuse_compile_options_init(&complete);
   if (options) {
@@ -98,8 +98,8 @@ static fuse_status readCompileOptions(const fuse_compile_options *options,
   return FUSE_OK;
 }
 
-/// Compiles by `compile`, which sets the artifact. What the passes said is part
-/// of the error.
+/// Runs `compile`, which sets the artifact. Diagnostics become part of the
+/// error.
 static fuse_status
 runCompiler(const fuse_module &module, const fuse_compile_options *options,
             llvm::function_ref<llvm::Error(const CompileOptions &)> compile) {
@@ -159,7 +159,7 @@ static fuse_status completeFile(void *data, const void **bytes, size_t *size) {
   });
 }
 
-/// An artifact whose scheduled kernels are compiled later.
+/// Makes an artifact whose scheduled kernels are compiled later.
 static fuse_status defer(ArtifactDraft draft, const fuse_module &module,
                          const CompileOptions &options,
                          fuse_artifact **artifact) {
@@ -197,7 +197,7 @@ fuse_status fuse_module_compile(const fuse_module *module,
     std::string bytes;
     auto run = [&](const CompileOptions &chosen) -> llvm::Error {
       used = chosen;
-      // What ptxas says about kernels is in the manifest.
+      // The manifest contains the resource usage that ptxas reports.
       if (chosen.assemble != Assemble::Never)
         return compileToArtifact(*module->module, chosen).moveInto(bytes);
       return draftArtifact(*module->module, chosen).moveInto(draft);

@@ -12,8 +12,8 @@
 
 namespace fuse {
 
-/// Compiles `module` by `compile`, which gives the bytes of an artifact, and
-/// loads them. What the passes said is part of the error.
+/// Runs `compile` on `module`, which returns the bytes of an artifact, and
+/// loads them. Diagnostics become part of the error.
 fuse_status compileWith(
     const fuse_module &module, const fuse_compile_options *options,
     llvm::function_ref<llvm::Expected<std::string>(const CompileOptions &)>

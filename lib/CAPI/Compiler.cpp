@@ -35,9 +35,9 @@ using namespace fuse;
 //===----------------------------------------------------------------------===//
 
 static std::string printLocation(Location loc) {
-  // The location of a kernel has those of all its members; the first will do.
+  // A kernel has the locations of all of its members. Use the first one.
   if (auto file = loc->findInstanceOf<FileLineColLoc>()) {
-    // The whole of a text, which has no name here, is in no place.
+    // Line 0 denotes the whole text, which has no name here.
     if (!file.getLine())
       return "";
     return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
@@ -66,7 +66,8 @@ static fuse_severity getSeverity(DiagnosticSeverity severity) {
 }
 
 static DialectRegistry &getRegistry() {
-  // Built once: registering everything takes longer than making a context.
+  // Built once, since registering everything takes longer than creating a
+  // context.
   static DialectRegistry &registry = []() -> DialectRegistry & {
     static DialectRegistry registry;
     mlir::registerAllDialects(registry);
@@ -103,7 +104,7 @@ void ContextState::handle(Diagnostic &diagnostic) {
 
 namespace {
 
-/// Hands remarks to a C function.
+/// Forwards remarks to a C function.
 class RemarkForwarder : public remark::detail::MLIRRemarkStreamerBase {
 public:
   RemarkForwarder(fuse_remark_handler handler, void *data)
@@ -162,7 +163,7 @@ fuse_status fuse_context_set_remark_handler(fuse_context *context,
       return FUSE_OK;
     }
     remark::RemarkCategories categories;
-    // `all` alone enables nothing.
+    // `all` alone does not enable any category.
     categories.passed = categories.missed = categories.analysis =
         categories.failed = ".*";
     if (failed(remark::enableOptimizationRemarks(
@@ -183,7 +184,7 @@ fuse_status fuse::parseText(ContextState &state, StringRef text,
   state.errors.clear();
   if (llvm::Error error = checkTextLimits(text))
     return fail(FUSE_ERROR_PARSE, llvm::toString(std::move(error)));
-  // The parser wants a zero byte behind the text.
+  // The parser requires a zero byte after the text.
   std::string copy = text.str();
   runPhase(&state.context, "parse",
            [&] { module = parseSourceString<ModuleOp>(copy, &state.context); });
@@ -224,7 +225,7 @@ fuse_status fuse_module_run(fuse_module *module, const char *pipeline) {
   return guard([&] {
     ContextState &state = *module->state;
     state.errors.clear();
-    // The parser of pipelines calls itself for each level.
+    // The parser of pipelines is recursive.
     if (llvm::Error error = checkForParser(pipeline))
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
                   "pipeline: " + llvm::toString(std::move(error)));
@@ -241,7 +242,7 @@ fuse_status fuse_module_run(fuse_module *module, const char *pipeline) {
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
                   "pipeline '" + Twine(pipeline) + "' runs on '" +
                       manager.getOpAnchorName() + "', not on builtin.module");
-    // Passes change a copy: a failure leaves the caller's module alone.
+    // Run passes on a copy, so that a failure does not change the module.
     OwningOpRef<ModuleOp> copy(module->module->clone());
     if (failed(manager.run(*copy)))
       return fail(FUSE_ERROR_PASS, state.takeErrors("a pass failed"));

@@ -1,4 +1,4 @@
-//===- Context.h - What the C interface shares ------------------*- C++ -*-===//
+//===- Context.h - Shared state of the C interface --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,16 +40,16 @@ fuse_status guard(Body body) {
 
 class Trace;
 
-/// What a context and its modules share. It goes with the last of them.
+/// State that a context and its modules share. The last owner destroys it.
 struct ContextState {
   ContextState();
   ~ContextState();
 
   void handle(mlir::Diagnostic &diagnostic);
-  /// Traces other contexts as this one; null where it is not traced.
+  /// Adds other contexts to this context's trace. Null if it is not traced.
   ContextObserver getObserver() const;
 
-  /// What went wrong since the last call, for `fuse_last_error`.
+  /// Errors since the last call, for `fuse_last_error`.
   std::string takeErrors(llvm::StringRef otherwise) {
     std::string text = errors.empty() ? otherwise.str() : std::move(errors);
     errors.clear();
@@ -63,7 +63,7 @@ struct ContextState {
   std::shared_ptr<Trace> trace;
 };
 
-/// Parses text of a program. Fails with what the parser said, or `otherwise`.
+/// Parses IR. Fails with the errors of the parser, or with `otherwise`.
 fuse_status parseText(ContextState &state, llvm::StringRef text,
                       llvm::StringRef otherwise,
                       mlir::OwningOpRef<mlir::ModuleOp> &module);

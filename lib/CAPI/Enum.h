@@ -12,8 +12,8 @@
 
 namespace fuse {
 
-/// The number that a C program has passed as an enumeration. It may be any, and
-/// C++ must not read it as one of a type that lacks it.
+/// The number of an enumerator that a C program has passed. It may have any
+/// value, and reading it as an enumerator that does not exist is undefined.
 template <typename Enum>
 long long getNumber(const Enum &value) {
   std::underlying_type_t<Enum> number;

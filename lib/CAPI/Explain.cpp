@@ -26,7 +26,7 @@ void fuse_explain_options_init(fuse_explain_options *options) {
   options->tokens = 1;
 }
 
-/// Copies a list of strings, or says what is wrong with it.
+/// Copies a list of strings, or reports an invalid list.
 static fuse_status copyList(const char *const *list, size_t count,
                             const char *name, std::vector<std::string> &copy) {
   if (count && !list)

@@ -20,7 +20,7 @@ using namespace fuse::runtime;
 
 struct fuse_artifact {
   std::shared_ptr<const Artifact> value;
-  /// With the code that `value` lacks, once a caller has asked for it.
+  /// The artifact with the code that `value` lacks, once it has been requested.
   mutable std::shared_ptr<const Artifact> whole = nullptr;
   mutable std::mutex mutex = {};
 };
@@ -31,7 +31,7 @@ struct fuse_device {
 
 struct fuse_program {
   std::shared_ptr<Program> value;
-  /// What signatures point to.
+  /// Storage that signatures point to.
   std::vector<std::vector<fuse_tensor_type>> arguments, results;
 };
 
@@ -103,7 +103,7 @@ fuse_status fuse_set_last_error(fuse_status status, const char *message) {
 
 void fuse_string_free(char *text) { std::free(text); }
 
-/// Runs `body` and turns what it throws into a status.
+/// Runs `body` and converts exceptions to a status.
 template <typename Body>
 static fuse_status guard(Body body) {
   fuse::FloatEnvironment environment;
@@ -122,7 +122,7 @@ static fuse_status guard(Body body) {
   }
 }
 
-/// Throws unless no pointer is null.
+/// Throws if a pointer is null.
 template <typename... Pointers>
 static void requireAll(const char *names, Pointers... pointers) {
   if (((pointers == nullptr) || ...))
@@ -182,12 +182,12 @@ fuse_status fuse_artifact_save(const fuse_artifact *artifact,
 
 void fuse_artifact_destroy(fuse_artifact *artifact) { delete artifact; }
 
-/// Code of a caller that is made when it is needed.
+/// A code source that a caller has passed.
 namespace {
 class ForeignSource : public CodeSource {
 public:
   explicit ForeignSource(const fuse_code_source &source) : source(source) {}
-  /// From now on the data goes with this.
+  /// Takes ownership of the data.
   void takeOver(void (*destroy)(void *)) { source.destroy = destroy; }
   ~ForeignSource() override {
     if (source.destroy)
@@ -210,7 +210,7 @@ public:
   }
 
 private:
-  /// The sentence may belong to a thread that the caller does not know.
+  /// Copies the message into this library's own last error before it throws.
   static void checkStatus(fuse_status status) {
     if (fuse::getNumber(status) == FUSE_OK)
       return;
@@ -228,7 +228,7 @@ fuse_status fuse_artifact_from_source(const void *bytes, size_t size,
   return guard([&] {
     requireAll("bytes, source, artifact", bytes, source, artifact);
     requireAll("compile, complete", source->compile, source->complete);
-    // On failure the source stays the caller's.
+    // Without `destroy`, the caller keeps the source if the next call throws.
     auto owner = std::make_shared<ForeignSource>(fuse_code_source{
         source->compile, source->complete, nullptr, source->data});
     *artifact = new fuse_artifact{std::make_shared<Artifact>(
@@ -442,7 +442,7 @@ fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
     const Function &function = instance->value->getFunction();
     bool found = false;
     std::string names;
-    // One parameter may belong to several arguments.
+    // One parameter may bind to several arguments.
     for (size_t i = 0; i < function.arguments.size(); ++i) {
       const std::string &name = function.arguments[i].parameter;
       if (name.empty())

@@ -1,4 +1,4 @@
-//===- Trace.cpp - Where the time of a context goes -----------------------===//
+//===- Trace.cpp - Compile-time traces of a context -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -43,7 +43,7 @@ void Trace::attach(MLIRContext &context) {
 
 Trace::~Trace() {
   profiler.reset();
-  // A full disk is not a reason to end the process, which the stream would do.
+  // Clear the error: the stream's destructor would abort on a full disk.
   os.flush();
   outcome->error = os.error().value();
   os.clear_error();
@@ -54,8 +54,8 @@ ContextState::~ContextState() { context.registerActionHandler(nullptr); }
 ContextObserver ContextState::getObserver() const {
   if (!trace)
     return nullptr;
-  // The file is complete when the trace ends, even if kernels are compiled
-  // after that.
+  // Hold the trace weakly, so that the file is complete when the trace ends,
+  // even if kernels are compiled later.
   return [weak = std::weak_ptr<Trace>(trace)](MLIRContext &other) {
     std::shared_ptr<Trace> trace = weak.lock();
     if (trace)
@@ -64,7 +64,7 @@ ContextObserver ContextState::getObserver() const {
   };
 }
 
-/// Ends the trace of a context; fails if its file is not what was traced.
+/// Ends the trace of a context. Fails if the file could not be written.
 static fuse_status endTrace(ContextState &state) {
   state.context.registerActionHandler(nullptr);
   if (!state.trace)

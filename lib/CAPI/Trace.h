@@ -1,4 +1,4 @@
-//===- Trace.h - Where the time of a context goes ---------------*- C++ -*-===//
+//===- Trace.h - Compile-time traces of a context ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,12 +19,12 @@
 
 namespace fuse {
 
-/// Writes the passes and phases of contexts to a file while it lives.
+/// Writes the passes and phases of contexts to a file while the object exists.
 class Trace {
 public:
-  /// Outcome of writing the file, once the trace is destroyed. Kernels that are
-  /// compiled on other threads may keep the trace a little longer than its
-  /// context.
+  /// Result of writing the file, valid once the trace is destroyed. Kernels
+  /// that are compiled on other threads may keep the trace alive a little
+  /// longer than its context.
   struct Outcome {
     explicit Outcome(llvm::StringRef path) : path(path) {}
     std::string path;
@@ -34,13 +34,13 @@ public:
   Trace(llvm::StringRef path, std::error_code &error);
   ~Trace();
 
-  /// Traces a context, which must not outlive this unless it is detached.
+  /// Traces a context, which must be detached or destroyed before this object.
   void attach(mlir::MLIRContext &context);
 
   std::shared_ptr<const Outcome> getOutcome() const { return outcome; }
 
 private:
-  /// Leaves out the single patterns that passes apply.
+  /// Omits the individual patterns that passes apply.
   struct Profiler : mlir::tracing::ActionProfiler {
     using ActionProfiler::ActionProfiler;
     void beforeExecute(const mlir::tracing::ActionActiveStack *action,
@@ -51,7 +51,7 @@ private:
 
   std::shared_ptr<Outcome> outcome;
   llvm::raw_fd_ostream os;
-  /// Ends the list in the file when it goes.
+  /// Its destructor completes the list in the file.
   std::optional<Profiler> profiler;
   mlir::tracing::ExecutionContext execution;
 };

@@ -58,8 +58,8 @@ Expected<std::string> GpuProgram::getDeviceName() {
 
 Expected<std::vector<HostTensor>> GpuProgram::run(ArrayRef<HostTensor> inputs,
                                                   uint64_t order) const {
-  // Far longer than any kernel takes on a GPU; the emulator finds out by itself
-  // what never ends.
+  // Far longer than any kernel runs on a GPU. The emulator itself detects
+  // kernels that never end.
   constexpr uint64_t timeoutMs = 60000;
   measure::ArgumentStore store;
   std::vector<measure::Argument> arguments;

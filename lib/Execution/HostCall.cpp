@@ -12,8 +12,8 @@
 using namespace llvm;
 using namespace fuse;
 
-/// A memref descriptor: allocated pointer, aligned pointer, offset, sizes and
-/// strides, each of 8 bytes.
+/// Number of 8-byte words in a memref descriptor: allocated pointer, aligned
+/// pointer, offset, sizes and strides.
 static size_t getDescriptorSize(size_t rank) { return 3 + 2 * rank; }
 
 static SmallVector<int64_t> getDescriptor(const HostTensor &tensor) {
@@ -41,8 +41,8 @@ fuse::callHostFunction(PackedFunction function, ArrayRef<HostTensor> inputs,
   for (const HostTensor &input : inputs)
     descriptors.push_back(getDescriptor(input));
 
-  // The packed form takes the address of every argument, and the arguments are
-  // pointers themselves.
+  // The packed interface expects the address of every argument, and the
+  // arguments are pointers themselves.
   SmallVector<void *> pointers;
   if (!results.empty())
     pointers.push_back(resultWords.data());

@@ -1,4 +1,4 @@
-//===- Inputs.cpp - What a function is run on -----------------------------===//
+//===- Inputs.cpp - Inputs for running a function -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,7 @@ using llvm::Expected;
 
 namespace {
 
-/// Sizes given on the command line for dynamic dimensions.
+/// Sizes of dynamic dimensions from the command line.
 struct DynamicSizes {
   std::optional<int64_t> tokens, batch;
   llvm::DenseMap<unsigned, SmallVector<int64_t>> shapes;
@@ -83,7 +83,7 @@ static Expected<DynamicSizes> parseSizes(const InputOptions &options,
   return sizes;
 }
 
-/// Whether `shape` is one that `spec` allows.
+/// Whether `spec` allows `shape`.
 static bool isCompatible(ArrayRef<int64_t> shape, const TensorSpec &spec) {
   if (shape.size() != spec.shape.size())
     return false;
@@ -93,7 +93,7 @@ static bool isCompatible(ArrayRef<int64_t> shape, const TensorSpec &spec) {
   return true;
 }
 
-/// The shape of a random argument.
+/// Chooses the shape of a random argument.
 static Expected<SmallVector<int64_t>> chooseShape(unsigned argument,
                                                   const TensorSpec &spec,
                                                   const DynamicSizes &sizes) {
@@ -118,8 +118,8 @@ static Expected<SmallVector<int64_t>> chooseShape(unsigned argument,
   return shape;
 }
 
-/// Sizes that the function takes for granted where a type leaves them open,
-/// by their place counted from the last dimension.
+/// Sizes that the function assumes although its types leave them open, with
+/// their distance from the last dimension.
 static Expected<SmallVector<std::pair<size_t, int64_t>>>
 getRequiredSizes(func::FuncOp function) {
   auto lowered = lowerForCPU(function, /*reference=*/false, "linalg");
@@ -138,7 +138,7 @@ getRequiredSizes(func::FuncOp function) {
   return required;
 }
 
-/// Compiled code takes a size from one argument and uses it for another.
+/// Compiled code reads a size from one argument and uses it for another.
 static llvm::Error checkAgreement(func::FuncOp function,
                                   ArrayRef<HostTensor> inputs,
                                   const Signature &signature) {
@@ -177,16 +177,16 @@ static llvm::Error checkAgreement(func::FuncOp function,
 
 namespace {
 
-/// What an argument is for its users.
+/// Role of an argument in the ops that use it.
 struct Role {
   enum Kind { Activation, Weight, Norm, OffsetNorm, Bias, Scale } kind;
-  /// Features a weight takes, for a sum of variance 1.
+  /// Number of input features of a weight, which scales sums to variance 1.
   int64_t features = 1;
 };
 
 } // namespace
 
-/// Roles of the arguments, read off the layer ops of the unfused function.
+/// Roles of the arguments, derived from the layer ops of the unfused function.
 static SmallVector<Role> getRoles(func::FuncOp function) {
   SmallVector<Role> roles(function.getNumArguments(), {Role::Activation, 1});
   OwningOpRef<ModuleOp> copy = isolate(function);
@@ -197,11 +197,11 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
     if (candidate.getSymName() == function.getSymName())
       unfused = candidate;
   auto assign = [&](Value value, Role role) {
-    // A weight may be dequantized first.
+    // A weight may be dequantized before its use.
     if (auto dequantize =
             value ? value.getDefiningOp<DequantizeOp>() : DequantizeOp())
       value = dequantize.getQ();
-    // Or be a part of what is stored.
+    // A weight may be a part of the stored tensor.
     if (auto view = value ? value.getDefiningOp<tensor::ExtractSliceOp>()
                           : tensor::ExtractSliceOp())
       value = view.getSource();
@@ -231,21 +231,21 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
   return roles;
 }
 
-/// Standard deviation of random stored values: they use the range of the type,
-/// and few of them its end.
+/// Standard deviation of random stored values. They cover the range of the
+/// type, and few of them saturate.
 static double getStoredDeviation(ElementType type) {
   return type == ElementType::F8E5M2 || type == ElementType::F8E4M3FN ? 64.0
                                                                       : 32.0;
 }
 
-/// Rounding is slow and large weights have few distinct values, so elements are
-/// drawn from a pool.
+/// Number of elements in a pool. Elements are drawn from a pool because
+/// rounding is slow and large weights have few distinct values.
 static constexpr int64_t kPoolSize = 1 << 14;
 
 static HostTensor createPool(ElementType type, int64_t size, Role role,
                              std::mt19937_64 &random) {
-  // The same everywhere, unlike the distributions of the standard library: a
-  // sum of twelve uniform values is as good as normal here.
+  // Distributions of the standard library differ between platforms. A sum of
+  // twelve uniform values is close enough to a normal distribution.
   auto uniform = [&] { return double(random() >> 11) * 0x1p-53; };
   auto normal = [&] {
     double sum = -6.0;
@@ -299,7 +299,8 @@ static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
 }
 
 static std::mt19937_64 getRandom(uint64_t seed, size_t argument) {
-  // One stream per argument, so that a size changes no other argument.
+  // Each argument has its own random stream, so a size affects no other
+  // argument.
   std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32),
                          uint32_t(argument)};
   return std::mt19937_64(sequence);

@@ -1,4 +1,4 @@
-//===- Program.cpp - A function to run ------------------------------------===//
+//===- Program.cpp - A compiled function for the CPU ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -46,7 +46,7 @@ Expected<func::FuncOp> fuse::findFunction(ModuleOp module, StringRef name) {
   return found;
 }
 
-/// The tensor that stands for a scalar, or null where that is none.
+/// The tensor type that replaces a scalar, or null for other types.
 static RankedTensorType getLifted(Type type) {
   if (!type.isIntOrIndexOrFloat())
     return nullptr;
@@ -66,7 +66,7 @@ llvm::Error fuse::liftScalars(func::FuncOp function) {
     return createStringError("@" + function.getSymName() +
                              " has scalars and is called in the module; run a "
                              "function that calls it");
-  // The module may have no tensors of its own.
+  // The module may have no tensors, so load the dialect.
   function.getContext()
       ->loadDialect<arith::ArithDialect, tensor::TensorDialect>();
   ImplicitLocOpBuilder b(function.getLoc(), function.getContext());
@@ -206,17 +206,17 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
     return module.takeError();
   Program program;
   program.signature = std::move(*signature);
-  // Functions of users that slots are bound to.
+  // User functions to which slots are bound.
   SmallVector<LibraryFunction> functions;
   function->getParentOfType<ModuleOp>().walk([&](Operation *op) {
     if (auto kernel = dyn_cast<BoundKernelOp>(op))
       if (auto code = dyn_cast_or_null<CPUCodeAttr>(kernel.getCodeAttr()))
         functions.push_back({code.getLibrary(), code.getSymbol()});
-    // What fuse-lower-slots leaves of it.
+    // Attribute that fuse-lower-slots leaves in place of the kernel.
     if (auto library = op->getAttrOfType<StringAttr>(kLibraryAttrName))
       functions.push_back({library, SymbolTable::getSymbolName(op).getValue()});
   });
-  // Loops of the reference stay as they were written.
+  // The reference is not optimized, so that its loops stay as written.
   auto jit = CPUJIT::create(**module, reference ? 1 : 3, functions);
   if (!jit)
     return jit.takeError();

@@ -113,7 +113,7 @@ static std::string describe(const Difference &difference) {
 // GPUs
 //===----------------------------------------------------------------------===//
 
-/// Whether it takes too long to compute every value from the contract: a
+/// Whether it takes too long to compute every value from the contract. Each
 /// product of a sum takes some tens of nanoseconds.
 static bool isTooLarge(ArrayRef<HostTensor> inputs,
                        ArrayRef<HostTensor> results) {
@@ -128,11 +128,11 @@ static bool isTooLarge(ArrayRef<HostTensor> inputs,
   return tokens > maxProducts / weights;
 }
 
-/// What values may be by the contract, or nothing where that is not known.
+/// Values that the contract allows, or nothing if the contract is unknown.
 static std::optional<std::vector<Tensor>>
 getContract(func::FuncOp function, ArrayRef<HostTensor> inputs,
             bool isScheduled) {
-  // Tensor cores sum products of 8-bit floats in a way of their own.
+  // Tensor cores sum products of 8-bit floats differently.
   bool isAligned =
       isScheduled && llvm::any_of(inputs, [](const HostTensor &input) {
         return input.getType() == ElementType::F8E4M3FN;
@@ -143,12 +143,13 @@ getContract(func::FuncOp function, ArrayRef<HostTensor> inputs,
   auto contract = interpreter.run(function, inputs);
   if (contract)
     return std::move(*contract);
-  // Not every op has a meaning there.
+  // The interpreter does not support every op.
   llvm::consumeError(contract.takeError());
   return std::nullopt;
 }
 
-/// The first value that the contract does not allow, or an empty text.
+/// Describes the first value that the contract does not allow, or returns an
+/// empty string.
 static std::string findOutside(ArrayRef<Tensor> contract,
                                ArrayRef<HostTensor> results) {
   for (auto [index, range, result] : llvm::enumerate(contract, results))
@@ -161,7 +162,7 @@ static std::string findOutside(ArrayRef<Tensor> contract,
 
 namespace {
 
-/// Checks of what is compiled for a GPU.
+/// Checks of the code for a GPU.
 class GpuChecks {
 public:
   static Expected<GpuChecks> create(func::FuncOp function,
@@ -176,7 +177,7 @@ public:
                      std::move(*device));
   }
 
-  /// Runs it; `reference` is what the reference lowering gives.
+  /// Runs the program. `reference` is the result of the reference lowering.
   void check(ArrayRef<HostTensor> inputs, ArrayRef<HostTensor> reference);
   void print(Table &table) const;
 
@@ -190,10 +191,10 @@ private:
   const GpuOptions &options;
   GpuProgram program;
   std::string device;
-  /// The first thing that is wrong.
+  /// The first error.
   std::string failure;
   Difference worst;
-  /// Values that were compared with the contract, each once.
+  /// Number of values that were compared with the contract.
   int64_t numContracts = 0;
 };
 
@@ -264,7 +265,7 @@ Expected<bool> fuse::verify(func::FuncOp function,
   Table table(os);
   StringRef name = function.getSymName();
 
-  // The unfused function is the input, or what its fused ops stand for.
+  // The unfused function is the input, or the decomposition of its fused ops.
   OwningOpRef<ModuleOp> base = isolate(function);
   bool given = hasFusedOps(*base);
   if (given && failed(unfuse(*base, {})))
@@ -294,7 +295,7 @@ Expected<bool> fuse::verify(func::FuncOp function,
                               ", refused sites: " + Twine(numRefused) + ")"
                         : Twine("different"));
 
-  // A function with fused ops is checked as it is.
+  // A function that already has fused ops is checked unchanged.
   func::FuncOp fused = given ? function : *formedFunction;
   auto fusedProgram = Program::compile(fused, /*reference=*/false);
   if (!fusedProgram)

@@ -83,7 +83,7 @@ Expected<HostTensor> HostTensor::create(ElementType type,
                                " does not fit into memory");
   }
   tensor.numElements = empty ? 0 : bytes / getSize(type);
-  // Vector loads of the longest kind stay within one cache line.
+  // In bytes. The longest vector loads stay within one cache line.
   constexpr size_t alignment = 64;
   size_t reserved =
       alignTo(std::max<size_t>(tensor.getNumBytes(), 1), alignment);

@@ -123,7 +123,7 @@ Expected<Header> HeaderParser::parse() {
   return header;
 }
 
-/// The tensor in a file, in the type that the file says.
+/// Reads the tensor in the type that the file states.
 static Expected<HostTensor> parseNpy(StringRef bytes, ElementType wanted) {
   StringRef rest = bytes;
   if (!rest.consume_front("\x93NUMPY") || rest.size() < 4)
@@ -211,7 +211,7 @@ Error fuse::writeNpy(StringRef path, const HostTensor &tensor) {
   for (int64_t size : tensor.getShape())
     os << size << ", ";
   os << "), }";
-  // Magic, version, length and header together are a multiple of 64 bytes.
+  // Magic, version, length and header together have a multiple of 64 bytes.
   size_t total = alignTo(10 + header.size() + 1, 64);
   header.append(total - 10 - header.size() - 1, ' ');
   header.push_back('\n');

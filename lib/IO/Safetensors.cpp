@@ -16,8 +16,8 @@
 using namespace llvm;
 using namespace fuse;
 
-/// Limits the nesting, which llvm::json recurses on, and counts the keys, of
-/// which llvm::json silently drops duplicates.
+/// Limits the nesting, because llvm::json recurses on it, and counts the keys,
+/// because llvm::json silently drops duplicates.
 static Expected<size_t> scanJSON(StringRef text) {
   constexpr unsigned maxDepth = 8;
   unsigned depth = 0;
@@ -73,7 +73,7 @@ Expected<json::Value> fuse::parseShallowJSON(StringRef text) {
   return parsed;
 }
 
-/// Bits of an element, or 0 for a type that the format does not have.
+/// Bits of an element, or 0 for a type that is not in the format.
 static unsigned getBits(StringRef dtype) {
   return StringSwitch<unsigned>(dtype)
       .Cases({"F64", "I64", "U64", "C64"}, 64)
@@ -123,7 +123,8 @@ StringRef fuse::getSafetensorsType(ElementType type) {
   llvm_unreachable("unknown element type");
 }
 
-/// What the header says of the tensor called `name`, and its bytes in `data`.
+/// Reads the header's entry for the tensor called `name`. `data` has the data
+/// of all tensors.
 static Expected<SafetensorsFile::Entry>
 parseEntry(StringRef name, const json::Object &fields, StringRef data) {
   auto fail = [&](const Twine &why) {
@@ -209,7 +210,7 @@ Error SafetensorsFile::parse(StringRef bytes) {
     ranges.emplace_back(begin, begin + entry->data.size());
     entries.try_emplace(name, std::move(*entry));
   }
-  // Bytes that belong to no tensor, or to two, hide something.
+  // Refuse bytes that belong to no tensor or to two: they could hide data.
   llvm::sort(ranges);
   uint64_t covered = 0;
   for (auto [begin, end] : ranges) {

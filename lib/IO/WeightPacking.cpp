@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One tensor at a time is in memory; the files are mapped.
+// Files are mapped, and one tensor at a time is in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static StringRef getKindName(WeightRecipe::Kind kind) {
   llvm_unreachable("all kinds have a name");
 }
 
-/// What converting back needs. Recipes that round keep their sources.
+/// Data for the conversion back. Recipes that round keep their sources.
 static json::Value toJSON(const WeightRecipe &recipe) {
   return json::Object{{"name", recipe.name},
                       {"kind", getKindName(recipe.kind)},
@@ -102,7 +102,7 @@ static Expected<std::vector<WeightRecipe>> parseRecipes(StringRef text) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// Type, shape and place of a tensor, as a header has them.
+/// Type, shape and offsets of a tensor in the form of the header.
 static json::Value describe(StringRef dtype, ArrayRef<int64_t> shape,
                             uint64_t begin, uint64_t end) {
   return json::Object{
@@ -124,11 +124,11 @@ static int64_t getRows(const Entry &entry) {
 
 namespace {
 
-/// A recipe with the tensors that it takes.
+/// A recipe with its source tensors.
 struct Step {
   const WeightRecipe *recipe;
   std::vector<const Entry *> sources;
-  /// Of the result.
+  /// Type of the result.
   std::string dtype;
   SmallVector<int64_t> shape;
   uint64_t bytes = 0;
@@ -136,7 +136,7 @@ struct Step {
 
 } // namespace
 
-/// Finds type and shape of what a recipe makes.
+/// Computes type and shape of a recipe's result.
 static Error inferResult(Step &step) {
   const WeightRecipe &recipe = *step.recipe;
   const Entry &first = *step.sources.front();
@@ -189,7 +189,7 @@ static Error inferResult(Step &step) {
   llvm_unreachable("all kinds have a result");
 }
 
-/// Rows of the sources in turn, `block` at a time.
+/// Writes `block` rows of each source in turn.
 static void writeInterleaved(const Step &step, raw_ostream &os) {
   int64_t rows = getRows(*step.sources.front());
   for (int64_t row = 0; row < rows; row += step.recipe->block)
@@ -207,8 +207,8 @@ static Expected<HostTensor> load(const Entry &entry) {
   return tensor;
 }
 
-/// A matrix with every column times a number. Products are exact in f64 and
-/// rounded once.
+/// Writes a matrix with every column scaled by a number. Products are exact in
+/// f64 and rounded once.
 static Error writeFolded(const Step &step, raw_ostream &os) {
   Expected<HostTensor> matrix = load(*step.sources[0]);
   if (!matrix)
@@ -224,7 +224,7 @@ static Error writeFolded(const Step &step, raw_ostream &os) {
   return Error::success();
 }
 
-/// Range of a type that weights are stored in.
+/// Smallest and largest finite value of a type in which weights are stored.
 static std::pair<double, double> getRange(ElementType type) {
   if (type == ElementType::F8E4M3FN)
     return {-448.0, 448.0};
@@ -233,7 +233,7 @@ static std::pair<double, double> getRange(ElementType type) {
   return {-128.0, 127.0};
 }
 
-/// As `fuse.quantize` does it, by the reciprocal in f32.
+/// Multiplies by the f32 reciprocal of the scale, as `fuse.quantize` does.
 static Error writeQuantized(const Step &step, raw_ostream &os) {
   Expected<HostTensor> real = load(*step.sources[0]);
   if (!real)
@@ -305,7 +305,7 @@ Error fuse::packWeights(const SafetensorsFile &checkpoint,
     recorded.push_back(toJSON(recipe));
   }
 
-  // What stays keeps its order.
+  // Tensors that stay keep their order.
   std::vector<StringRef> names;
   for (StringRef name : checkpoint.getNames())
     if (!packed.contains(name) || kept.contains(name))
@@ -335,7 +335,7 @@ Error fuse::packWeights(const SafetensorsFile &checkpoint,
     for (const Step &step : steps)
       add(step.recipe->name, step.dtype, step.shape, step.bytes);
   });
-  // Data begins at a multiple of 8 bytes.
+  // Data begin at a multiple of 8 bytes.
   text.append((8 - text.size() % 8) % 8, ' ');
   writeHeader(text, os);
   for (StringRef name : names)
@@ -352,7 +352,7 @@ Error fuse::packWeights(const SafetensorsFile &checkpoint,
 
 namespace {
 
-/// A tensor of the checkpoint, before its data is there.
+/// A tensor of the checkpoint to restore.
 struct Wanted {
   std::string name, dtype;
   SmallVector<int64_t> shape;
@@ -363,7 +363,7 @@ struct Wanted {
 
 } // namespace
 
-/// Reads the header of a checkpoint, ordered by place.
+/// Parses the header of a checkpoint. The result is ordered by offset.
 static Expected<std::vector<Wanted>> parseHeader(StringRef text) {
   Expected<json::Value> parsed = parseShallowJSON(text.rtrim(' '));
   if (!parsed)
@@ -412,7 +412,7 @@ static Expected<std::vector<Wanted>> parseHeader(StringRef text) {
   return list;
 }
 
-/// Writes what a recipe took from source `index`.
+/// Restores source `index` of a recipe.
 static Error writeSource(const WeightRecipe &recipe, unsigned index,
                          const Wanted &wanted, const Entry &stored,
                          const StringMap<const Wanted *> &byName,

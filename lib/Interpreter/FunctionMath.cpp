@@ -11,10 +11,10 @@
 using namespace mlir;
 using namespace fuse;
 
-/// No function turns there.
+/// For functions that increase everywhere.
 static constexpr double kNowhere = -std::numeric_limits<double>::infinity();
-/// What approximations of functions may be off by, of their value and where
-/// that is next to nothing.
+/// Errors of function approximations: relative, and absolute for results close
+/// to zero.
 static constexpr double kFunction = 16 * kUnit, kTiny = 1e-36;
 
 static Interval negate(Interval value) {
@@ -33,7 +33,7 @@ static Interval getLoss(llvm::ArrayRef<Interval> row, int64_t label) {
   Sum exponentials;
   for (Interval value : row) {
     Interval below = add(value, negate(largest));
-    // However far apart the ends are, nothing is above the largest.
+    // By definition no value is above the largest.
     if (below.isFinite())
       below = Interval(std::min(below.lo, 0.0), std::min(below.hi, 0.0));
     exponentials.add(mapUnimodal(
@@ -41,7 +41,7 @@ static Interval getLoss(llvm::ArrayRef<Interval> row, int64_t label) {
         kTiny));
   }
   Interval sum = exponentials.get();
-  // One of them is that of zero.
+  // The exponential of the largest value is 1, so the sum cannot be near zero.
   if (sum.isFinite())
     sum = Interval(std::max(sum.lo, 0.5), std::max(sum.hi, 0.5));
   Interval logarithm = mapUnimodal(
@@ -88,7 +88,7 @@ Tensor fuse::getCrossEntropy(const Tensor &logits, const Tensor &labels,
 // Experts
 //===----------------------------------------------------------------------===//
 
-/// A part of the values of a tensor as a matrix.
+/// Copies a part of the values of a tensor into a matrix.
 static Tensor getMatrix(const Tensor &x, int64_t first, int64_t rows,
                         int64_t columns) {
   Tensor matrix;
@@ -110,7 +110,7 @@ Tensor fuse::runExperts(const Tensor &x, const Routing &routing,
     std::vector<Sum> sums(features);
     for (int64_t place = 0; place < places; ++place) {
       int64_t expert = int64_t(routing.index[token * places + place].lo);
-      // One that is elsewhere.
+      // The expert is on another device.
       if (expert < 0 || expert >= numExperts)
         continue;
       int64_t first = 2 * expert * hidden * features;

@@ -137,7 +137,7 @@ bool Interpreter::runLayerOp(Operation *op) {
 // Fused ops
 //===----------------------------------------------------------------------===//
 
-/// What `rounding(...)` says of one op.
+/// Interprets one fused op under its `rounding(...)` contract.
 namespace fuse {
 template <typename OpTy>
 class FusedOpInterpreter {
@@ -148,7 +148,8 @@ public:
 
   Tensor get(Value value) const { return parent.get(value); }
 
-  /// The rounding at a point, which `relaxed` may name as skipped.
+  /// The rounding at a point, which is optional if `relaxed` lists it as
+  /// skipped.
   Rounding at(StringRef point) const {
     Rounding rounding{contract.getTypeOf(point, inputType)};
     rounding.isOptional =
@@ -159,7 +160,7 @@ public:
     return rounding;
   }
 
-  /// `[residual_add] [norm]`. What is returned of it is always rounded.
+  /// `[residual_add] [norm]`. Values that the op returns are always rounded.
   Tensor head() {
     Tensor x = get(op.getX());
     streamType = inputType;
@@ -195,7 +196,7 @@ public:
     return cast<FloatAttr>(scales.lookup(name.str())).getValueAsDouble();
   }
 
-  /// What a linear is given: stored values, or real ones.
+  /// Input of a linear: stored or real values.
   Tensor quantizeInput(const Tensor &x, StringRef name) {
     if (!scales || isForm(QuantForm::WeightOnly))
       return x;
@@ -396,8 +397,8 @@ llvm::Error Interpreter::runOp(Operation *op) {
         getRounding(op->getResult(0))(get(op->getOperand(0))));
     return llvm::Error::success();
   }
-  // What a transpose is given to write to says its shape only, and sizes are
-  // those of tensors.
+  // The output operand of a transpose only defines the shape, and sizes come
+  // from the tensors.
   if (isa<tensor::EmptyOp, tensor::DimOp>(op))
     return llvm::Error::success();
   if (auto view = dyn_cast<tensor::ExtractSliceOp>(op)) {

@@ -1,4 +1,4 @@
-//===- Interval.cpp - What a value may be by the contracts ----------------===//
+//===- Interval.cpp - Intervals of values that contracts allow ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ static double convert(double value, const llvm::fltSemantics &semantics) {
   APFloat number(value);
   bool inexact;
   number.convert(semantics, kNearest, &inexact);
-  // Formats without infinities have NaN beyond their largest value.
+  // Formats without infinities convert to NaN beyond their largest value.
   number.convert(APFloat::IEEEdouble(), kNearest, &inexact);
   return number.convertToDouble();
 }
@@ -61,7 +61,7 @@ static double saturate(double value, Type type) {
 }
 
 Interval fuse::saturateTo(Interval value, Type type) {
-  // An integer is some integer whatever it is made of.
+  // An integer is finite, so any value gives the full range of the type.
   if (value.isAnything)
     return isa<FloatType>(type)
                ? value
@@ -85,7 +85,7 @@ static APFloat single(double value) {
   return number;
 }
 
-/// The hull of a function that is monotone in each operand.
+/// Hull of a function that is monotone in each operand.
 static Interval
 mapCorners(Interval lhs, Interval rhs,
            llvm::function_ref<double(double, double)> function) {
@@ -94,7 +94,7 @@ mapCorners(Interval lhs, Interval rhs,
   double first = function(lhs.lo, rhs.lo);
   if (lhs.isPoint() && rhs.isPoint())
     return first;
-  // Products of infinities with what may be 0, and their differences.
+  // Infinity times 0 and infinity minus infinity may occur.
   if (!lhs.isFinite() || !rhs.isFinite())
     return lhs.isNaN() || rhs.isNaN() ? Interval(std::nan(""))
                                       : Interval::anything();
@@ -163,7 +163,7 @@ Interval fuse::mapUnimodal(Interval value,
   return f32(result.widen(relative * result.getMagnitude() + absolute));
 }
 
-/// The exponent of the lowest bit that is set.
+/// The exponent of the lowest set bit.
 static int getLowestBit(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -175,7 +175,8 @@ static int getLowestBit(double value) {
   return exponent - 1075 + __builtin_ctzll(mantissa);
 }
 
-/// The exponent of a zero or denormal f8E4M3FN is that of the least normal one.
+/// The hardware treats zero and denormals of f8E4M3FN as having the exponent of
+/// the smallest normal number.
 static double getNominal(Interval value) {
   return std::max(value.getMagnitude(), 0x1p-6);
 }
@@ -226,7 +227,8 @@ Interval Sum::get() const {
   if (isNaN || (hasPlus && hasMinus))
     return std::nan("");
   if (hasPlus || hasMinus) {
-    // A finite part that is too large could be the opposite infinity.
+    // A finite partial sum that is too large could become the opposite
+    // infinity.
     if (magnitude >= kLargestF32)
       return Interval::anything();
     return hasPlus ? std::numeric_limits<double>::infinity()
@@ -234,7 +236,7 @@ Interval Sum::get() const {
   }
   if (magnitude >= kLargestF32)
     return Interval::anything();
-  // Multiples of one power of two that never need more than 24 bits.
+  // No order rounds multiples of one power of two that fit in 24 bits.
   if (isPoint && lowest >= -149 && magnitude <= std::ldexp(1.0, lowest + 24))
     return isAligned ? align(lo) : Interval(lo);
   double room = magnitude * kUnit * double(count) * 1.01 +
@@ -245,7 +247,7 @@ Interval Sum::get() const {
 
 Interval Sum::getOfParts() const {
   Interval sum = get();
-  // Nothing is lost where any part has 8 bits at most.
+  // No rounding to bf16 occurs if every partial sum fits in 8 bits.
   if (!sum.isFinite() ||
       (isPoint && lowest >= -133 && magnitude <= std::ldexp(1.0, lowest + 8)))
     return sum;
@@ -253,24 +255,24 @@ Interval Sum::getOfParts() const {
   return f32(Interval(sum.lo - room, sum.hi + room));
 }
 
-/// What is lost is lost towards zero: of a product all of it, or less than the
-/// last bit that is kept at the largest exponent there may be, and of the sum
-/// as much twice for 32 products, once when it is aligned and once behind.
-/// Where products change places, how they are put together does, but no bound.
+/// Truncation is towards zero. A product loses at most its whole value, and
+/// less than the last kept bit at the largest possible exponent. The sum loses
+/// as much twice per 32 products: when it is aligned, and after the addition.
+/// Another order of the products changes the groups of 32, but not the bounds.
 Interval Sum::align(Interval sum) const {
   double positive = 0.0, negative = 0.0;
   for (Interval product : products) {
     positive += std::max(product.hi, 0.0);
     negative -= std::min(product.lo, 0.0);
   }
-  // No part of the sum is larger than the products of one sign, but for what
-  // was cut off parts of the other sign.
+  // No partial sum exceeds the sum of all products of one sign, apart from bits
+  // that were cut off products of the other sign.
   double cuts = 2.0 * std::ceil(double(count) / 32.0) + 2.0;
   double most = std::max({positive, negative, largest});
   if (cuts >= 0x1p12)
     return Interval::anything();
   most /= 1.0 - cuts * 0x1p-13;
-  // Nothing is cut off where all bits lie above the last that is kept.
+  // Nothing is truncated if all bits are above the last kept one.
   if (isPoint && most <= std::ldexp(1.0, lowest + 13))
     return sum;
   double last = most * 0x1p-13;

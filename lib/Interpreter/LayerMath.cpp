@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// What approximations of functions may be off by, of their value.
+/// Relative error of function approximations.
 static constexpr double kFunction = 16 * kUnit;
 
 Interval Rounding::operator()(Interval value) const {
@@ -17,7 +17,7 @@ Interval Rounding::operator()(Interval value) const {
   return isOptional ? rounded.hull(value) : rounded;
 }
 
-/// A tensor of the same shape, each value made of the one in its place.
+/// Applies a function to the index of each value.
 static Tensor map(const Tensor &x,
                   llvm::function_ref<Interval(int64_t)> element) {
   Tensor result;
@@ -36,12 +36,12 @@ Tensor Rounding::operator()(const Tensor &tensor) const {
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// `value` widened by `ulps` f32 roundings of its magnitude.
+/// `value` widened by `units` f32 roundings of its magnitude.
 static Interval withUnits(Interval value, double units) {
   return value.widen(units * kUnit * value.getMagnitude() + 0x1p-149);
 }
 
-/// A product of f32 numbers in any order, each product rounded.
+/// A product of f32 numbers in any order, with each product rounded.
 static Interval product(std::initializer_list<Interval> factors) {
   Interval result = *factors.begin();
   bool isExact = true;
@@ -51,13 +51,13 @@ static Interval product(std::initializer_list<Interval> factors) {
     isExact &= next.isPoint() && !next.isFinite();
     result = next;
   }
-  // One rounding is the same in any order.
+  // A single rounding is the same in any order.
   if (factors.size() == 2 || isExact)
     return result;
   return withUnits(result, 2.0 * double(factors.size()));
 }
 
-/// `1 / sqrt(sum / count + eps)` of a sum that is not negative.
+/// `1 / sqrt(sum / count + eps)` of a nonnegative sum.
 static Interval reciprocalRoot(Interval sum, int64_t count, double eps) {
   if (sum.isAnything || sum.isNaN())
     return sum;
@@ -96,7 +96,7 @@ static Interval normalizeLayer(Interval centered, Interval root,
                        : mul(centered, root);
   if (!parts.bias)
     return value;
-  // The last product may be fused with the sum.
+  // The last product and the sum may be contracted to an FMA.
   return withUnits(add(withUnits(value, 1.0), (*parts.bias)[feature]), 2.0);
 }
 
@@ -125,7 +125,7 @@ Tensor fuse::normalize(const Tensor &x, const NormParts &parts,
     }
     Sum squares;
     for (Interval value : centered) {
-      // A square is not negative, whatever the product of an interval is.
+      // A square is nonnegative, which interval multiplication does not know.
       if (value.isFinite() && !value.isPoint()) {
         double least = value.lo <= 0.0 && value.hi >= 0.0
                            ? 0.0
@@ -204,10 +204,11 @@ static double swish(double x, double slope) {
 }
 
 static Interval activate(Activation kind, Interval x) {
-  // Where f32 loses a small result beside a large number.
+  // Absolute error at which f32 loses a small result next to a large number.
   constexpr double tiny = 1e-36;
   double cancelled = 3e-7 * (x.isFinite() ? x.getMagnitude() : 0.0) + tiny;
-  // The places of the minima, which need not be exact: the functions are flat.
+  // Positions of the minima. They need not be exact, since the functions are
+  // flat there.
   switch (kind) {
   case Activation::SiLU:
     return mapUnimodal(
@@ -320,7 +321,8 @@ Tensor fuse::rotate(const Tensor &x, const Tensor &cos, const Tensor &sin,
     int64_t feature = i % size;
     if (feature >= turned)
       return rounding(x[i]);
-    // The position without the dimension of heads; sizes of 1 are shared.
+    // Position without the dimension of heads. Dimensions of size 1 are
+    // broadcast.
     llvm::SmallVector<int64_t> place(x.shape.size());
     int64_t rest = i;
     for (int64_t dim = x.shape.size() - 1; dim >= 0; --dim) {
@@ -344,7 +346,7 @@ Tensor fuse::rotate(const Tensor &x, const Tensor &cos, const Tensor &sin,
     if (isFirst)
       crossed = negate(crossed);
     Interval sum = add(straight, crossed);
-    // Products that stay in f32 may be fused with their sum.
+    // Products in f32 and their sum may be contracted to an FMA.
     if (productType.isF32())
       sum =
           sum.hull(mulAdd(x[i], at(cos), crossed))

@@ -1,4 +1,4 @@
-//===- Child.cpp - Work in a process that may be lost ---------------------===//
+//===- Child.cpp - Work in a child process that may fail ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -39,7 +39,8 @@ static void sendLine(int pipe, const json &message) {
   }
 }
 
-/// Reads what a child says until it ends. False when it was silent too long.
+/// Reads a child's messages until it ends. Returns false if it was silent too
+/// long.
 static bool listen(int pipe, int silenceMs,
                    const std::function<void(const json &)> &receive) {
   std::string buffer;

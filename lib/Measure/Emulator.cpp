@@ -43,7 +43,7 @@ void measure::chooseOrder(uint64_t index) {
   uint64_t seed = 0;
   const char *end = first.data() + first.size();
   auto [last, error] = std::from_chars(first.data(), end, seed);
-  // The emulator complains about what is not a number.
+  // The emulator reports an invalid number.
   if (error == std::errc() && last == end)
     ::setenv(kSeedVariable, std::to_string(seed + index).c_str(),
              /*overwrite=*/1);

@@ -18,8 +18,8 @@ using namespace fuse::runtime;
 using namespace fuse::runtime::cuda;
 using namespace fuse::measure;
 
-/// Functions of the driver that only programs that measure call, and the
-/// versions they are asked for.
+/// Driver functions that only measuring programs call, with the requested
+/// versions.
 #define FUSE_DRIVER_FUNCTIONS(F)                                               \
   F(cuDeviceGetName, 2000, (char *, int, int))                                 \
   F(cuMemsetD8Async, 3020, (DevicePtr, unsigned char, size_t, Stream))         \
@@ -40,7 +40,7 @@ struct Gpu::Functions {
 #undef FUSE_DRIVER_MEMBER
 };
 
-/// The device under its own type, which `openCuda` hides.
+/// The CUDA device behind the interface that `openCuda` returns.
 static const CudaDevice &getCuda(const Gpu &gpu) {
   return static_cast<const CudaDevice &>(gpu.getDevice());
 }
@@ -72,7 +72,7 @@ GpuBuffer::~GpuBuffer() {
     CurrentContext current(device);
     (void)device.getDriver().cuMemFree(address);
   } catch (const Failure &) {
-    // Without its context the memory is gone as well.
+    // The memory is gone together with its context.
   }
 }
 
@@ -191,7 +191,7 @@ GpuGraph Gpu::capture(void *stream, const std::function<void()> &body) const {
   try {
     body();
   } catch (const Failure &) {
-    // The stream has to leave the capture, even after an error.
+    // End the capture even after an error.
     (void)functions->cuStreamEndCapture(static_cast<Stream>(stream), &graph);
     throw;
   }
@@ -204,7 +204,7 @@ GpuGraph Gpu::capture(void *stream, const std::function<void()> &body) const {
 
 namespace {
 
-/// An event that has a time.
+/// An event that records time.
 class TimedEvent {
 public:
   explicit TimedEvent(const CudaDevice &device) : device(device) {
@@ -244,12 +244,12 @@ Gpu::time(const std::vector<const GpuGraph *> &graphs, int rounds,
     begins.emplace_back(getCuda(*this));
     ends.emplace_back(getCuda(*this));
   }
-  // What ran before a graph has set the clock that it finds, so that who comes
-  // after whom changes from round to round.
+  // The preceding graph affects the clock of the next, so each round uses
+  // another order.
   std::vector<size_t> order(graphs.size());
   std::iota(order.begin(), order.end(), 0);
   std::minstd_rand random;
-  // Turns that are not counted bring clocks and caches of code up.
+  // Rounds that are not counted and warm up clocks and instruction caches.
   constexpr int warmUp = 2;
   for (int round = 0; round < rounds + warmUp; ++round) {
     std::shuffle(order.begin(), order.end(), random);

@@ -30,7 +30,7 @@ bool measure::readNumber(std::string_view text, const std::string &name,
   return true;
 }
 
-/// The exit status 1 and a message when what was printed is lost.
+/// Flushes stdout. Returns 1 after a message if output was lost, otherwise 0.
 static int finishOutput(const char *tool) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))
     return 0;

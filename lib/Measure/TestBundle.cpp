@@ -1,4 +1,4 @@
-//===- DeviceTest.cpp - Artifacts with inputs to run them on --------------===//
+//===- TestBundle.cpp - Artifacts with inputs to run them on --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ using namespace fuse::runtime;
 using namespace fuse::measure;
 using nlohmann::json;
 
-/// Largest tensor that a test may have, in elements.
+/// Largest size of a tensor in a test, in elements.
 static constexpr size_t kMaxElements = size_t(1) << 34;
 
 [[noreturn]] static void invalid(const std::string &why) {
@@ -162,7 +162,7 @@ void Call::prepare(const std::vector<Argument> &arguments, ArgumentStore &store,
                       std::to_string(function->arguments.size()) +
                       " arguments, got " + std::to_string(arguments.size()));
   instance = program->instantiate(*function);
-  // Views point into the shapes.
+  // Reserve, since views point into the shapes.
   shapes.reserve(arguments.size() + function->results.size());
   DLDevice onDevice = {kDLCUDA, gpu->getOrdinal()};
   auto makeView = [&](const std::string &element, std::vector<int64_t> shape,
@@ -190,7 +190,7 @@ void Call::prepare(const std::vector<Argument> &arguments, ArgumentStore &store,
     inputs.push_back(makeView(argument.element, argument.shape,
                               buffers.back().get(), onDevice));
   }
-  // This waits for the copies of inputs as well.
+  // This also waits for the copies of inputs.
   instance->prepare(shared);
   std::vector<const DLTensor *> pointers = getPointers(inputs);
   firstResult = buffers.size();
@@ -220,7 +220,7 @@ void Call::launch(void *stream, uint32_t flags) const {
 }
 
 void Call::poison(void *stream) const {
-  // Not a number in every type that has one.
+  // Bytes of 0xff are NaN in every type that has one.
   for (size_t i = firstResult; i < buffers.size(); ++i)
     buffers[i].set(0xff, stream);
 }

@@ -1,4 +1,4 @@
-//===- Values.cpp - Random tensors and comparisons of them ----------------===//
+//===- Values.cpp - Random tensors and their comparison -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -30,8 +30,8 @@ namespace {
 struct SmallFloat {
   std::string_view element;
   int exponentBits, mantissaBits;
-  /// Whether the largest exponent has finite values, and only the last code is
-  /// no number.
+  /// Whether the largest exponent has finite values, with NaN as the last code
+  /// only.
   bool finiteOnly;
 };
 
@@ -98,12 +98,12 @@ void measure::fillFromPool(char *data, size_t count, size_t elementBytes,
                                std::to_string(elementBytes));
   uint64_t state = seed;
   for (size_t i = 0; i < count; ++i) {
-    // Numbers in order pass through splitmix64's mixing.
+    // splitmix64: consecutive numbers pass through a mixing function.
     uint64_t z = (state += 0x9E3779B97F4A7C15ull);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
     size_t index = (z ^ (z >> 31)) % size;
-    // Sizes that the compiler knows are not worth a call.
+    // Special-case common sizes to avoid a call of memcpy.
     const char *source = pool.data() + index * elementBytes;
     if (elementBytes == 1)
       data[i] = *source;
@@ -114,8 +114,8 @@ void measure::fillFromPool(char *data, size_t count, size_t elementBytes,
   }
 }
 
-/// The place of an element among all values of its type, as far as they are
-/// finite: neighbors differ by one, and both zeros have one place.
+/// Rank of an element among all finite values of its type. Neighbors differ by
+/// one, and both zeros have the same rank.
 static int64_t getRank(std::string_view element, const char *data,
                        size_t bytes) {
   uint64_t bits = 0;
@@ -158,7 +158,7 @@ Comparison measure::compare(std::string_view element, const std::string &actual,
     }
     int64_t from = getRank(element, &actual[i * bytes], bytes);
     int64_t to = getRank(element, &expected[i * bytes], bytes);
-    // Of 64 bits the distance may not fit; it is then just far.
+    // The distance between 64-bit ranks may overflow; it then counts as large.
     uint64_t distance = uint64_t(std::max(from, to)) - std::min(from, to);
     size_t bin = 0;
     while (distance >> bin != 0 && bin + 1 < result.ulps.size())

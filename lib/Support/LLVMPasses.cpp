@@ -20,9 +20,9 @@ static bool isCast(const llvm::Instruction &inst,
          (inst.getType()->getScalarType()->*to)();
 }
 
-/// LLVM 22 computes `half(float(a) * float(b))` of two bfloats in half, because
-/// bfloat has the shorter mantissa; its exponents do not fit. Where a function
-/// has both types, bfloats are extended as the integers that they are.
+/// LLVM 22 narrows `half(float(a) * float(b))` of two bfloats to half, because
+/// bfloat has fewer mantissa bits. Its exponents do not fit, though. In
+/// functions with both types, bfloats are therefore extended as integers.
 static void protectBFloats(llvm::Function &function) {
   using llvm::Type;
   bool hasHalf = llvm::any_of(llvm::instructions(function),

@@ -1,4 +1,4 @@
-//===- OutputFile.cpp - Write a file at once ------------------------------===//
+//===- OutputFile.cpp - Write a file atomically ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ using llvm::createStringError;
 using llvm::Error;
 namespace fs = llvm::sys::fs;
 
-/// Runs `body` and reports what the stream could not write.
+/// Runs `body` and reports write errors of the stream.
 static Error writeStream(llvm::StringRef path, llvm::raw_fd_ostream &os,
                          llvm::function_ref<Error(llvm::raw_ostream &)> body) {
   Error error = body(os);

@@ -1,4 +1,4 @@
-//===- ReadModule.cpp - Modules in files ----------------------------------===//
+//===- ReadModule.cpp - Read modules from files ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- TemporaryDirectory.cpp - A place for the files of a step -----------===//
+//===- TemporaryDirectory.cpp - Directory for temporary files -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ TemporaryDirectory::create(llvm::StringRef prefix) {
   llvm::SmallString<128> path(parent);
   llvm::sys::path::append(path, prefix + "-XXXXXX");
   std::string name(path);
-  // LLVM's function lets the group in.
+  // Not LLVM's function, which gives access to the group.
   if (!::mkdtemp(name.data())) {
     std::error_code code(errno, std::generic_category());
     return llvm::createStringError(code, "no temporary directory in '" +

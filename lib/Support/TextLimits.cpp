@@ -1,4 +1,4 @@
-//===- TextLimits.cpp - What is read from outside -------------------------===//
+//===- TextLimits.cpp - Limits of untrusted text --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,7 @@
 
 using llvm::createStringError;
 
-/// What a file with bytecode begins with.
+/// First bytes of MLIR bytecode.
 static constexpr llvm::StringLiteral kBytecodeStart = "ML\xefR";
 
 llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
@@ -27,7 +27,7 @@ static bool isWord(char c) {
   return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.';
 }
 
-/// Whether `text` begins with `array<index`, whatever space is in between.
+/// Whether `text` begins with `array<index`, with any white space in between.
 static bool isArrayOfIndex(llvm::StringRef text) {
   for (llvm::StringRef token : {"array", "<", "index"}) {
     if (!text.consume_front(token))
@@ -39,7 +39,8 @@ static bool isArrayOfIndex(llvm::StringRef text) {
 }
 
 llvm::Error fuse::checkForParser(llvm::StringRef text) {
-  // Angle brackets are counted apart, since arrows and comparisons use them.
+  // Angle brackets are counted separately, since arrows and comparisons use
+  // them.
   unsigned brackets = 0, angles = 0, line = 1;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];

@@ -1,6 +1,6 @@
-// A host with an allocator of its own: what its operator new gives, only its
-// operator delete takes. libfuse-rt has a C++ library of its own, and nothing
-// of it may be the host's, also not the templates that both have.
+// A program with its own allocator: its operator delete only accepts memory of
+// its operator new. libfuse-rt has its own C++ library, and must use no code of
+// the program, not even templates that both instantiate.
 
 #include "fuse-c/Runtime.h"
 
@@ -26,7 +26,7 @@ void operator delete(void *memory) noexcept {
 void operator delete(void *memory, size_t) noexcept { operator delete(memory); }
 
 int main() {
-  // What the runtime makes its sentences with.
+  // Templates that the runtime uses to build its messages.
   std::string name = "nowhere/" + std::to_string(123456789) + ".fuse";
   std::string longer = name + " is the name of a file that is not there";
   fuse_artifact *artifact = nullptr;

@@ -1,6 +1,6 @@
 // RUN: fuse-c-compiler-test 2>&1 | FileCheck %s
-// The compiler as a C program uses it: everything is checked through statuses
-// and callbacks, and every misuse has a sentence.
+// A C program that uses the compiler. Everything is checked through statuses
+// and callbacks, and every misuse gives an error message.
 
 #include "fuse-c/Compiler.h"
 
@@ -84,7 +84,7 @@ int main(void) {
                                        "R\x0",
                                        5, &module));
 
-  // A text that would overflow the stack of the parser.
+  // Text that would overflow the stack of the parser.
   char *bomb = malloc(100000);
   memset(bomb, '[', 100000);
   // CHECK: bomb: FUSE_ERROR_PARSE: brackets are nested more than 256 deep
@@ -104,7 +104,7 @@ int main(void) {
 
   fuse_context_set_remark_handler(context, onRemark, &remarks);
   fuse_module_clone(module, &copy);
-  // The copy is fused, and a remark says so.
+  // The copy is fused, and a remark reports it.
   // CHECK: remark Passed f#0 [fuse:fuse-form-kernels] at -:3:8:
   // CHECK-SAME: Family=mlp; Members=up, act, down
   // CHECK: run: FUSE_OK
@@ -113,8 +113,7 @@ int main(void) {
   // CHECK: fuse.mlp
   // CHECK: (1)
   print(copy);
-  // What is fused to explain the module is not fused in it, and no remark says
-  // so.
+  // Explaining fuses a copy of the module and emits no remark.
   // CHECK-NOT: remark
   // CHECK: explain: FUSE_OK
   // CHECK: f#0{{ +}}ops{{ +}}fused{{ +}}mlp
@@ -122,7 +121,7 @@ int main(void) {
   explain(module, NULL, FUSE_EXPLAIN_TEXT);
   fuse_context_set_remark_handler(context, NULL, NULL);
 
-  // A pass that fails after another one changed the module changes nothing.
+  // If a pass fails after another one changed the module, nothing changes.
   // CHECK: failed pass: FUSE_ERROR_PASS: {{.*}}no fused op has site 'f#7'
   // CHECK-NOT: remark
   // CHECK: fuse.linear
@@ -132,7 +131,7 @@ int main(void) {
                                  "fuse-unfuse{sites=f#7})"));
   print(module);
 
-  // The sites of a module, as a table, JSON or a page; the module stays.
+  // The sites of a module, as a table, JSON or a page. The module is unchanged.
   // CHECK: explain: FUSE_OK
   // CHECK: site{{ +}}level{{ +}}state
   // CHECK-NEXT: f#0{{ +}}ops{{ +}}fused{{ +}}mlp

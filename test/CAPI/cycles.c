@@ -2,9 +2,9 @@
 // CHECK: 4 cycles, {{[0-9]+}} KiB at the start, {{[0-9]+}} KiB at the end
 // CHECK-NEXT: {{[0-9]+}} open files at the start, {{[0-9]+}} at the end
 //
-// Compiles, loads, runs and destroys again and again. From 100 cycles on the
-// memory may not grow by more than 1 % after the first tenth, nor the number of
-// open files at all; scripts/soak.sh runs thousands.
+// Compiles, loads, runs and destroys repeatedly. From 100 cycles on, memory may
+// grow by at most 1 % after the first tenth, and the number of open files must
+// not grow at all. scripts/soak.sh runs thousands of cycles.
 
 #include "Linear.h"
 
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
   }
   for (long i = 0; i < count; ++i) {
     cycle();
-    // Allocators and the compiler's tables have their size by then.
+    // Allocators and the compiler's tables have reached their size by then.
     if (i == count / 10) {
       first = getMemory();
       files = countFiles();

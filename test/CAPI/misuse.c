@@ -2,8 +2,8 @@
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda PATH=%t \
 // RUN:   FAKE_CUDA_SCRIPT=/dev/null \
 // RUN:   %fuse_obj_root/bin/fuse-c-misuse-test 2>&1 | FileCheck %s
-// What a host should not do, and what it is told: on the CPU, and on the
-// stand-in for a GPU. Each line is one mistake; nothing crashes.
+// Errors of a caller and their messages, on the CPU and on the fake GPU. Each
+// line is one error; nothing crashes.
 
 #define _DEFAULT_SOURCE
 
@@ -45,7 +45,7 @@ static void compileWrongly(void) {
   // CHECK: bad text: FUSE_ERROR_PARSE
   report("bad text", fuse_module_parse(context, "func", 4, &module));
   expect(fuse_module_parse(context, mlp, strlen(mlp), &module));
-  // The file of a trace is written when the trace ends.
+  // The trace file is written when the trace ends.
   expect(fuse_context_set_trace(context, "/dev/full"));
   // CHECK: full trace: FUSE_ERROR_IO: /dev/full: No space left on device
   report("full trace", fuse_context_set_trace(context, "/dev/null"));
@@ -101,7 +101,7 @@ static void compileWrongly(void) {
   fuse_context_destroy(context);
 }
 
-/* A disk on which there is no room for a byte. */
+/* A disk without space for a single byte. */
 static void compileOnFullDisk(void) {
   fuse_context *context = NULL;
   fuse_module *module = NULL;
@@ -159,7 +159,7 @@ static void loadWrongly(const fuse_artifact *artifact) {
   report("no such device", fuse_device_open_cuda(-1, &device));
 }
 
-/* Tensors begin where vectors may. */
+/* Tensors with the alignment of vectors. */
 static union {
   char bytes[64 * 64 * 2];
   long double vector;
@@ -308,7 +308,7 @@ static void launchWrongly(const fuse_artifact *artifact) {
   report("old header", fuse_launch(instance, &args));
   args.size = sizeof(args);
 
-  // Everything goes while its launch may still be on the device.
+  // Destroys everything while the launch may still be running on the device.
   expect(fuse_launch(instance, &args));
   fuse_program_destroy(program);
   fuse_instance_destroy(instance);

@@ -1,9 +1,8 @@
 // RUN: fuse-c-plugin-test %fuse_obj_root/lib/libfuse.so.0 | FileCheck %s
 //
-// A host that knows fuse as a plugin: dlopen without a place in the global
-// scope, so that nothing of libm is there but what fuse has itself; handles
-// destroyed before those that were made of them; a fork between two launches;
-// dlclose, and once more from the start.
+// A program that loads fuse as a plugin. It calls dlopen with local scope, so
+// that fuse has to bring libm itself. It destroys handles before the handles
+// made from them, forks between two launches, calls dlclose, and starts again.
 
 // CHECK: round 0: other thread same, child 0, dlclose 0
 // CHECK: round 1: other thread same, child 0, dlclose 0
@@ -19,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Whose kernel calls expf: a function of a library that is not C's.
+// Its kernel calls expf, which is in libm and not in libc.
 static const char text[] =
     "func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {\n"
     "  %y = fuse.activation silu %x : tensor<?x8xf32> -> tensor<?x8xf32>\n"
@@ -106,7 +105,7 @@ static void *launchOther(void *instance) {
   return NULL;
 }
 
-// Launches code of the parent, and code of its own.
+// Launches code of the parent, and its own code.
 static int runChild(fuse_instance *instance) {
   pid_t child = fork();
   int status = 1;

@@ -1,6 +1,6 @@
 // RUN: fuse-c-runtime-test %t.fuse 2>&1 | FileCheck %s
-// Compiling, saving, loading and running as a C program does it: 3 tokens, a
-// linear layer with SiLU, weights bound once.
+// A C program that compiles, saves, loads and runs a linear layer with SiLU on
+// 3 tokens, with weights that are bound once.
 
 #include "Linear.h"
 
@@ -10,7 +10,7 @@ static void onDelete(struct DLManagedTensorVersioned *tensor) { ++deleted; }
 
 static void onDeleteLegacy(DLManagedTensor *tensor) { deleted += 10; }
 
-// What a tensor of DLPack 1.x may be used for.
+// Uses of a tensor of DLPack 1.x.
 static void view(struct DLManagedTensorVersioned *tensor) {
   const DLTensor *found = NULL;
   report("view", fuse_tensor_view(tensor, /*writable=*/1, &found));
@@ -77,13 +77,13 @@ static void run(const fuse_artifact *artifact) {
   args.num_inputs = 0;
   report("no input", fuse_launch(instance, &args));
 
-  // What an instance was made from may go before it.
+  // An instance keeps the objects that it was made from alive.
   fuse_device_destroy(device);
   fuse_program_destroy(program);
   args.num_inputs = 1;
   report("launch again", fuse_launch(instance, &args));
 
-  // Another weight in the place of the first one, which its owner gets back.
+  // Another weight replaces the first one, which is released.
   report("no argument", fuse_instance_bind_legacy(instance, 7, &legacy));
   report("bind legacy", fuse_instance_bind_legacy(instance, 1, &legacy));
   printf("%d deleted\n", deleted);
@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
   run(artifact);
   fuse_artifact_destroy(artifact);
 
-  // The same from a file, with code that the system loads.
+  // The same from a file, with code that the operating system loads.
   fuse_compile_options_init(&options);
   options.link = 1;
   artifact = compile(source, &options);

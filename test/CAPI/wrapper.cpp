@@ -1,5 +1,6 @@
-// The interface for C++ on top of the one in C: owners that move, handlers that
-// end with their context and not with its modules, failures as exceptions.
+// The C++ interface on top of the C interface: owners that can be moved,
+// handlers that end with their context and not with its modules, failures as
+// exceptions.
 
 #include "fuse-c/Compiler.hpp"
 

@@ -1,4 +1,4 @@
-//===- FakeCuda.cpp - A scripted stand-in for the CUDA driver -------------===//
+//===- FakeCuda.cpp - A scripted fake of the CUDA driver ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,20 +23,21 @@ using namespace fuse::runtime::cuda;
 
 namespace {
 
-/// Of functions that only programs which measure call, as they declare them.
+/// Handles of functions that only measuring programs call, as these declare
+/// them.
 using Graph = void *;
 using GraphExec = void *;
 
-/// What launches of a certain grid do, from the file that the environment
+/// Behavior of launches with a given grid, from the file that the environment
 /// variable FAKE_CUDA_SCRIPT names. A line is `grid <blocks>` and one of
-///   us <time>       they take so long, instead of 10
-///   overlaps <time> so long where they may begin before what goes before ends
-///   joins <time>    so long where their blocks may begin one by one then
-///   warms <time>    all later launches take so much longer
-///   fails <code>    launching fails
-///   hangs           nothing after them ends
+///   us <time>       duration in microseconds (default 10)
+///   overlaps <time> duration if they may begin before their predecessor ends
+///   joins <time>    duration if their blocks may then begin one by one
+///   warms <time>    all later launches take this much longer
+///   fails <code>    launching fails with this code
+///   hangs           neither they nor any later work ends
 ///   dies            the process ends
-///   writes <index>  they change the first bytes behind a parameter
+///   writes <index>  they change the first bytes at the address in a parameter
 struct Rule {
   double us = 10, warms = 0;
   std::optional<double> overlapping, joining;
@@ -45,13 +46,13 @@ struct Rule {
   int writes = -1;
 };
 
-/// A launch that was captured, and the bytes that it changes.
+/// A captured launch, and the bytes that it changes.
 struct Captured {
   Rule rule;
   void *target = nullptr;
 };
 
-/// Rules by grid. Without a script no kernel exists that was not declared.
+/// Rules by grid. Without a script, only declared kernels exist.
 struct Script {
   bool active = false;
   std::map<unsigned, Rule> rules;
@@ -85,15 +86,15 @@ struct Script {
 
 struct State {
   Script script;
-  /// Microseconds by which launches take longer than at first.
+  /// Microseconds by which launches now take longer than at first.
   double warmth = 0;
-  /// Microseconds since the start on the one queue that there is.
+  /// Time of the only queue in microseconds since the start.
   double clock = 0;
   bool hangs = false;
   std::optional<void *> capturing;
   std::vector<Captured> captured;
   std::map<void *, std::vector<Captured>> graphs;
-  /// When events were recorded, or nothing behind what hangs.
+  /// Times at which events were recorded, or nothing for events after a hang.
   std::map<void *, double> recorded;
   int streams = 0;
   /// Whether a copy or a fill on the default stream may be pending, because no
@@ -115,7 +116,7 @@ struct State {
   /// The device of each module, and the kernels that were looked up in it.
   std::map<void *, int> moduleDevices;
   std::set<std::pair<std::string, int>> functions;
-  /// What kernels were told that they prefer.
+  /// Preferred carveouts of kernels.
   std::map<KernelFunction, int> carveouts;
   std::vector<FakeLaunch> launches;
 };
@@ -123,7 +124,8 @@ struct State {
 } // namespace
 
 static State &get() {
-  // Never destroyed: what was not given back can still be found there.
+  // Never destroyed, so that resources that were not released are still
+  // counted.
   static State &state = *new State;
   return state;
 }
@@ -137,7 +139,7 @@ static Handle makeHandle() {
   return reinterpret_cast<Handle>(++last);
 }
 
-/// Counts a call; gives the code that it fails with.
+/// Counts a call and returns the code with which it fails.
 static int enter(const char *function, bool needsContext = false) {
   State &state = get();
   std::lock_guard<std::mutex> lock(state.mutex);
@@ -150,7 +152,7 @@ static int enter(const char *function, bool needsContext = false) {
   return needsContext && contexts.empty() ? 201 : 0;
 }
 
-/// Functions of a driver fail, or do what `body` does.
+/// Runs `body` unless the function has to fail.
 template <typename Body>
 static int run(const char *function, bool needsContext, Body body) {
   if (int code = enter(function, needsContext))
@@ -264,7 +266,7 @@ static int cuModuleGetFunction(KernelFunction *function, Module module,
     // CUDA_ERROR_NOT_FOUND
     if (it == state.kernels.end())
       return 500;
-    // A kernel of each device is a function of its own.
+    // Each device has separate functions for its kernels.
     auto entry =
         state.functions.emplace(it->first, state.moduleDevices[module]).first;
     *function = reinterpret_cast<KernelFunction>(
@@ -429,7 +431,7 @@ static int cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph,
   });
 }
 
-/// What a kernel does when it runs.
+/// Executes a kernel.
 static void execute(State &state, const Captured &kernel) {
   state.clock += kernel.rule.us + state.warmth;
   state.warmth += kernel.rule.warms;
@@ -462,7 +464,7 @@ static int cuTensorMapEncodeTiled(TensorMap *map, int type, unsigned rank,
                                   const uint64_t *, const unsigned *,
                                   const unsigned *, int, int, int, int) {
   return run("cuTensorMapEncodeTiled", true, [&](State &) {
-    // The driver wants 64-byte alignment, of the map here.
+    // The driver requires maps to be aligned to 64 bytes.
     if (rank != 2 || reinterpret_cast<uintptr_t>(map) % 64 != 0)
       return 1;
     *map = {};
@@ -588,8 +590,7 @@ static const Entry entries[] = {
     ENTRY(cuLaunchKernelEx)};
 #undef ENTRY
 
-// Every function that fuse calls is here, with the parameters that it is called
-// with.
+// Checks that every function of fuse's list is here with the same parameters.
 #define CHECK(NAME, VERSION, PARAMETERS)                                       \
   static_assert(std::is_same_v<decltype(NAME), int PARAMETERS>);
 FUSE_CUDA_FUNCTIONS(CHECK)

@@ -1,4 +1,4 @@
-//===- FakeCuda.h - A scripted stand-in for the CUDA driver -----*- C++ -*-===//
+//===- FakeCuda.h - A scripted fake of the CUDA driver ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,8 +6,8 @@
 //
 // A shared object called libcuda.so.1 with the functions of the driver that
 // fuse calls. Device memory is host memory, kernels do nothing, and every call
-// can be made to fail. These functions say how; programs that cannot call them
-// have a script (see FakeCuda.cpp), which also gives launches a time.
+// can be made to fail with the functions below. Programs that cannot call these
+// use a script (see FakeCuda.cpp), which also sets the duration of launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,21 +16,21 @@
 
 #include <cstdint>
 
-/// What a launch was told.
+/// The arguments of a launch.
 struct FakeLaunch {
   char kernel[64];
   unsigned grid[3], block[3], sharedBytes;
   void *stream;
-  /// Whether it is on a stream that does not wait for a copy or a fill that may
-  /// still be under way.
+  /// Whether its stream does not wait for a copy or a fill that may still be in
+  /// flight.
   bool unsettled;
   /// The device whose context was current, and the one of the kernel's module.
   int device, moduleDevice;
   /// -1 for none.
   int cooperative, programmatic;
   int cluster[3];
-  /// The shared memory that its kernel prefers to a cache, in per cent; -1
-  /// unless a test has said so.
+  /// Shared memory that its kernel prefers, in percent of the maximum, or -1 if
+  /// none was set.
   int carveout;
   int numParameters;
   uint64_t parameters[16];
@@ -39,7 +39,7 @@ struct FakeLaunch {
 struct FakeCuda {
   /// Forgets calls, launches and scripted failures. Handles stay.
   void (*reset)();
-  /// Lets the n-th call of a function from now on fail, counted from one.
+  /// Makes the n-th call of a function from now on fail, counted from one.
   void (*fail)(const char *function, int nth, int code);
   /// "devices", "capability", "multiprocessors", "version", "blocks" per
   /// multiprocessor, "ready" (whether events complete), "cubin" (whether cubins
@@ -49,12 +49,12 @@ struct FakeCuda {
   /// Makes a function missing; null for none.
   void (*hide)(const char *function);
   int (*countCalls)(const char *function);
-  /// Contexts, modules, events, streams, graphs and blocks of memory that were
-  /// not given back.
+  /// Number of contexts, modules, events, streams, graphs and blocks of memory
+  /// that were not released.
   int (*countHandles)();
   int (*countLaunches)();
   const FakeLaunch *(*getLaunch)(int index);
-  /// Parameters of the kernel called `name`, in bytes each.
+  /// Declares a kernel called `name` with the size in bytes of each parameter.
   void (*declare)(const char *name, int numParameters, const int *bytes);
 };
 

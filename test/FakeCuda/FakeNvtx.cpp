@@ -1,11 +1,11 @@
-//===- FakeNvtx.cpp - A stand-in for the library of profiler ranges -------===//
+//===- FakeNvtx.cpp - A fake of the library of profiler ranges ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A shared object called libnvToolsExt.so.1 that remembers ranges as text:
-// each range as its name and, where it ends, a closing bracket.
+// A shared object called libnvToolsExt.so.1 that records ranges as text. Each
+// range is its name and, at its end, a closing bracket.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ EXPORT int nvtxRangePop() {
   return 0;
 }
 
-/// What this thread did since the last call.
+/// The ranges of this thread since the last call.
 EXPORT const char *takeFakeRanges() {
   static thread_local std::string taken;
   taken = std::move(getText());

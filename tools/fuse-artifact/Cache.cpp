@@ -70,7 +70,7 @@ int runCache(int argc, char **argv) {
     return 2;
   }
   try {
-    // A cache that is opened is made, which is not what these are for.
+    // Opening a cache would create it, which these commands should not do.
     if (::access(argv[2], F_OK) != 0)
       throw Failure(FUSE_ERROR_IO,
                     std::string(argv[2]) + ": " + std::strerror(errno));

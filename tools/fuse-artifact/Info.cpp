@@ -1,4 +1,4 @@
-//===- Info.cpp - Print what an artifact holds ----------------------------===//
+//===- Info.cpp - Print the contents of an artifact -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -47,7 +47,7 @@ static const char *getKindName(uint32_t kind) {
   return "unknown";
 }
 
-/// Whether this machine can run code for the CPU, or why not.
+/// States whether this machine can run the code for the CPU, or why not.
 static std::string getCPUVerdict(const Manifest &manifest) {
   try {
     checkCpu(*manifest.cpuTarget);
@@ -111,7 +111,7 @@ static void printPacked(const json &list) {
               << packed.value("bytes", uint64_t(0)) << " bytes\n";
 }
 
-/// How the CPU runs a function, where there is more than one way.
+/// Prints how the CPU runs a function if there is more than one way.
 static void printCPUPlan(const json &cpu) {
   const json &plan = cpu["scheduled"];
   std::cout << "  CPU         scheduled"
@@ -127,8 +127,8 @@ static void printCPUPlan(const json &cpu) {
               << " tokens\n";
 }
 
-/// The launches for all numbers of tokens or for a range of them, with what the
-/// assembler said about kernels.
+/// Prints the launches for all numbers of tokens or for a range of them, with
+/// the resource usage of kernels.
 static void printPlan(const json &plan, size_t numModules) {
   for (const json &bytes : plan["workspace"]) {
     std::cout << "  workspace   ";
@@ -158,7 +158,7 @@ static void printPlan(const json &plan, size_t numModules) {
   }
 }
 
-/// The code of a function for a GPU.
+/// Prints the GPU code of a function.
 static void printLaunches(const json &cuda) {
   for (const json &module : cuda["modules"]) {
     std::cout << "  CUDA        " << cuda.value("chip", "-");
@@ -190,7 +190,7 @@ static void printLaunches(const json &cuda) {
     printPacked(cuda["packed"]);
 }
 
-/// What each call of a slot is bound to.
+/// Prints the binding of each slot call.
 static void printSlots(const Artifact &artifact, const json &manifest) {
   size_t index = manifest.value("slots", size_t(0));
   if (index >= artifact.sections.size() ||

@@ -1,4 +1,4 @@
-//===- fuse-artifact.cpp - Look at artifacts and caches of them -----------===//
+//===- fuse-artifact.cpp - Inspect artifacts and their caches -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -33,7 +33,7 @@ using ProgramHandle = Handle<fuse_program, fuse_program_destroy>;
 using CacheHandle = Handle<fuse_cache, fuse_cache_destroy>;
 using InstanceHandle = Handle<fuse_instance, fuse_instance_destroy>;
 
-/// Calls `make` with a pointer to a handle, and owns what it makes.
+/// Calls `make` with a pointer to a handle, and owns the result.
 template <typename Owner, typename Make>
 llvm::Expected<Owner> own(Make make) {
   typename Owner::pointer handle = nullptr;

@@ -22,7 +22,7 @@ using llvm::Expected;
 
 namespace {
 
-/// A tensor in memory of its own.
+/// A tensor that owns its memory.
 struct Buffer {
   explicit Buffer(const runtime::TensorSpec &spec, std::vector<int64_t> sizes)
       : shape(std::move(sizes)),
@@ -48,8 +48,8 @@ struct Buffer {
 
 } // namespace
 
-/// Fills a tensor with finite values of magnitude up to two or so. The bits are
-/// drawn, not the values: rounding is of no interest here.
+/// Fills a tensor with finite values of magnitude up to about two. Draws the
+/// bits, not the values, since rounding does not matter here.
 static void fillRandom(Buffer &buffer, const runtime::TensorSpec &spec,
                        std::mt19937_64 &random) {
   size_t width = spec.dtype.bits / 8;
@@ -68,7 +68,7 @@ static void fillRandom(Buffer &buffer, const runtime::TensorSpec &spec,
       std::memcpy(&single, &value, 4);
       bits = single >> 16;
     } else if (spec.element == "f16") {
-      // Without the highest bit of the exponent: below two.
+      // Clear the highest bit of the exponent: the value is below two.
       bits &= 0xbfff;
     } else if (spec.element == "f8E4M3FN" || spec.element == "f8E5M2") {
       bits &= 0xbf;
@@ -110,7 +110,7 @@ public:
     size_t index = 0;
     for (const Buffer &buffer : inputs) {
       in.push_back(&buffer.tensor);
-      // Everything is bound, so that parameters are as well.
+      // Everything is bound, so parameters are as well.
       if (llvm::Error error = check(
               fuse_instance_bind_view(instance.get(), index++, &buffer.tensor)))
         return error;
@@ -132,7 +132,7 @@ private:
 
 } // namespace
 
-/// Tensors of a function; sizes that are open become small ones.
+/// Creates tensors for a function; dynamic sizes are small.
 static std::vector<Buffer>
 createBuffers(const runtime::Function &function,
               const std::vector<runtime::TensorSpec> &specs,
@@ -156,7 +156,7 @@ createBuffers(const runtime::Function &function,
   return buffers;
 }
 
-/// Small sizes for those that are open.
+/// Chooses small values for dynamic sizes.
 static std::vector<int64_t> chooseSymbols(const runtime::Function &function) {
   std::vector<int64_t> symbols;
   for (const runtime::Symbol &symbol : function.symbols)
@@ -174,8 +174,8 @@ static std::vector<Buffer> createInputs(const runtime::Function &function,
   return inputs;
 }
 
-/// Whether two results are the same up to the order of sums, which moves some
-/// by a step of the narrowest type among the tensors of the function.
+/// Whether two results are equal up to the order of summation, which changes
+/// some values by one step of the function's narrowest type.
 static bool isClose(const runtime::Function &function, size_t result,
                     const std::string &actual, const std::string &expected) {
   int narrowest = 32;
@@ -188,9 +188,9 @@ static bool isClose(const runtime::Function &function, size_t result,
   return difference.specials == 0 && difference.energy <= bound;
 }
 
-/// Runs one function of both artifacts on the same random tensors. Where the
-/// code has another order of sums results move by a step of their type here and
-/// there; otherwise they have to be the same.
+/// Runs one function of both artifacts on the same random tensors. If the code
+/// sums in another order, some results may differ by one step of their type;
+/// otherwise they have to be equal.
 static Expected<bool> compare(const fuse_artifact *fused,
                               const fuse_artifact *layers,
                               const runtime::Function &function) {
@@ -221,7 +221,7 @@ runOnce(const std::shared_ptr<measure::Gpu> &gpu, std::string_view artifact,
         const runtime::Function &function,
         const std::vector<measure::Argument> &arguments,
         measure::ArgumentStore &store) {
-  // The emulator finds out by itself what never ends.
+  // The emulator itself detects kernels that never end.
   constexpr uint64_t timeoutMs = 60000;
   void *stream = gpu->createStream();
   measure::Call call(gpu, artifact, function.name, arguments, store, nullptr);
@@ -232,8 +232,8 @@ runOnce(const std::shared_ptr<measure::Gpu> &gpu, std::string_view artifact,
   return call.download();
 }
 
-/// Runs the code of a function for a GPU on the emulator, in several orders of
-/// what is in none, beside its layers on the CPU. Returns what is wrong.
+/// Runs the GPU code of a function on the emulator with several interleavings,
+/// and its layers on the CPU. Returns a description of the first difference.
 static Expected<std::string> compareEmulated(std::string_view artifact,
                                              const fuse_artifact *layers,
                                              const runtime::Function &function,
@@ -258,7 +258,8 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
     store.put(arguments[i], inputs[i].getBytes(function.arguments[i]));
   }
   measure::chooseEmulator();
-  // At once, as late as possible, and at random.
+  // Seeds 0, 1 and 2: asynchronous operations complete immediately, as late as
+  // possible, and at random times.
   constexpr unsigned numOrders = 3;
   std::vector<std::string> first;
   for (unsigned order = 0; order < numOrders; ++order) {
@@ -284,7 +285,7 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
   return "";
 }
 
-/// Parses the IR of an artifact and undoes every fusion in it.
+/// Parses the IR of an artifact and undoes all of its fusions.
 static Expected<Module> getLayers(fuse_context *context, std::string_view ir) {
   auto module = own<Module>([&](fuse_module **module) {
     return fuse_module_parse(context, ir.data(), ir.size(), module);

@@ -12,13 +12,12 @@
 
 namespace fuse {
 
-/// Prints one line per check and returns whether all hold:
-/// - V0: undoing every fusion of the IR in the file gives the layers that the
-///   file was made from;
-/// - V1: the code for the CPU in the file and those layers, compiled now, give
-///   the same bits on random tensors;
-/// - V2: code for the CPU that sums in another order, and with `emulates` the
-///   code for a GPU, on the emulator, gives what these layers give otherwise.
+/// Prints one line per check and returns whether all hold.
+/// - V0: Undoing all fusions of the IR in the file gives the original layers.
+/// - V1: The code for the CPU in the file and these layers, compiled now, give
+///   the same bits on random tensors.
+/// - V2: Code for the CPU that sums in another order gives close results. With
+///   `emulates`, so does the code for a GPU on the emulator.
 llvm::Expected<bool> verifyArtifact(llvm::StringRef path, bool emulates,
                                     llvm::raw_ostream &os);
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A client of the C interface like any other.
+// An ordinary client of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ namespace cl = llvm::cl;
 
 namespace {
 
-/// As fuse_compile_options counts.
+/// Values of fuse_compile_options::assemble.
 enum class Assemble { Never = 0, Auto = 1, Always = 2 };
 
-/// The command line.
+/// Options from the command line.
 struct Options {
   cl::OptionCategory category{"fuse-compile options"};
   cl::opt<std::string> file{cl::Positional, cl::desc("<file>"), cl::Required,
@@ -103,7 +103,7 @@ struct Options {
       cl::cat(category)};
 };
 
-/// What diagnostics are about.
+/// The input that diagnostics refer to.
 struct Input {
   std::string file;
   bool reported = false;
@@ -111,8 +111,8 @@ struct Input {
 
 } // namespace
 
-/// Prints a location in the text that was read from a file, which text is
-/// called `-` where only its content is known.
+/// Prints a location. The text of a file without a name is called `-` there, so
+/// the name of the input replaces it.
 static void printLocation(llvm::StringRef location, const Input &input) {
   if (location.empty())
     return;

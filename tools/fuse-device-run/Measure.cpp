@@ -1,4 +1,4 @@
-//===- Measure.cpp - Times of the candidates of one op --------------------===//
+//===- Measure.cpp - Measure the candidates of one op ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,13 +26,14 @@ static double findMedian(std::vector<double> values) {
 
 struct Measurer::Candidate {
   size_t index;
-  /// One for each layer that has tensors of its own.
+  /// One call per layer with separate tensors.
   std::vector<std::unique_ptr<Call>> calls;
   std::optional<GpuGraph> graph;
-  /// Of all layers.
+  /// Results of all layers.
   std::vector<std::string> results;
   std::vector<double> times;
-  /// Over the model's choice in the same rounds, if it was measured again.
+  /// Median time relative to the model's choice in the same rounds, if the
+  /// candidate was measured again.
   std::optional<double> overChoice;
 
   std::vector<std::string> download() const {
@@ -50,13 +51,13 @@ Measurer::Measurer(std::shared_ptr<Gpu> device, const TestBundle &file,
                    const MeasureOptions &options)
     : gpu(std::move(device)), file(file), options(options), store(file),
       stream(gpu->createStream()), flush(gpu, options.flushBytes) {
-  // Everything is launched on this one stream.
+  // Everything is launched on this stream.
   if (kProtocols[options.protocol] == std::string_view("exclusive-chain"))
     gpu->getDevice().setExclusive(true);
 }
 
-/// Arguments of layers that have tensors of their own: as many that what is
-/// read between two launches of one layer is more than L2 holds.
+/// Arguments of layers with separate tensors. Their number is chosen so that
+/// the bytes read between two launches of one layer exceed L2.
 static std::vector<std::vector<Argument>>
 makeLayers(const std::vector<Argument> &arguments,
            const MeasureOptions &options) {
@@ -76,7 +77,7 @@ static json fail(const char *status, const std::string &detail) {
   return {{"status", status}, {"detail", detail}};
 }
 
-/// Whether the device still works after a failure.
+/// Whether the device is still usable after a failure.
 static bool isLocal(const Failure &failure) {
   return failure.getStatus() != FUSE_ERROR_DEVICE_LOST &&
          failure.getStatus() != FUSE_ERROR_TIMEOUT;
@@ -88,7 +89,7 @@ static json describe(const Failure &failure) {
               failure.getMessage());
 }
 
-/// Loads a candidate, runs each layer once and captures what is measured.
+/// Loads a candidate, runs each layer once and captures the measured launches.
 bool Measurer::load(Candidate &candidate, const json &op,
                     const std::vector<std::vector<Argument>> &layers,
                     const MeasureEvents &events) {
@@ -124,8 +125,8 @@ bool Measurer::load(Candidate &candidate, const json &op,
   }
 }
 
-/// Whether two candidates compute the same. They may add in another order,
-/// which moves a result by a rounding and a quantized value by a bin.
+/// Whether two candidates compute the same. Another order of summation may
+/// change a result by one rounding and a quantized value by one bin.
 static bool agree(const Call &call, const std::vector<std::string> &actual,
                   const std::vector<std::string> &expected,
                   std::string &detail) {
@@ -149,8 +150,8 @@ static bool agree(const Call &call, const std::vector<std::string> &actual,
   return true;
 }
 
-/// Drops candidates that disagree with the majority. The first one is no more
-/// to be trusted than the others.
+/// Drops candidates that disagree with the majority. The first candidate is not
+/// trusted more than the others.
 void Measurer::findWrong(std::vector<Candidate> &candidates,
                          const MeasureEvents &events) {
   const Candidate *reference = nullptr;
@@ -202,8 +203,9 @@ void Measurer::takeTimes(std::vector<Candidate *> chosen, int rounds,
   }
 }
 
-/// The clock of a GPU falls while it is busy, for all by as much: what was
-/// measured in one round compares, medians of other rounds do not.
+/// Compares times within rounds. The clock drops while a GPU is busy and
+/// affects all candidates of a round equally, so medians of different rounds
+/// are not comparable.
 void Measurer::compareTimes(const std::vector<Candidate *> &chosen,
                             const Candidate &reference) {
   for (Candidate *candidate : chosen) {
@@ -214,10 +216,10 @@ void Measurer::compareTimes(const std::vector<Candidate *> &chosen,
   }
 }
 
-/// The resolution of events is not better than a nanosecond.
+/// Rounds microseconds to nanoseconds, the best resolution of events.
 static double roundTime(double us) { return std::round(us * 1000) / 1000; }
 
-/// A candidate has to give the same bits every time.
+/// Reports times. Candidates must also give the same bits every time.
 void Measurer::reportTimes(std::vector<Candidate> &candidates,
                            const MeasureEvents &events) {
   for (Candidate &candidate : candidates) {
@@ -269,8 +271,8 @@ void Measurer::measure(const json &op, const std::set<size_t> &excluded,
   for (Candidate &candidate : candidates)
     all.push_back(&candidate);
   takeTimes(all, options.rounds, events);
-  // The fastest are close to each other, so that they get more turns; the
-  // model's choice is what they are compared with.
+  // The fastest candidates are close to each other and get more rounds. The
+  // model's choice is their reference.
   std::sort(all.begin(), all.end(), [](Candidate *a, Candidate *b) {
     return std::pair(a->getMedian(), a->index) <
            std::pair(b->getMedian(), b->index);

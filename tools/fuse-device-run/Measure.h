@@ -1,4 +1,4 @@
-//===- Measure.h - Times of the candidates of one op ------------*- C++ -*-===//
+//===- Measure.h - Measure the candidates of one op -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,11 +15,12 @@
 namespace fuse::measure {
 
 struct MeasureOptions {
-  /// Replays of every candidate, and of those that are measured again.
+  /// Number of replays of every candidate, and of those that are measured
+  /// again.
   int rounds = 20, finalRounds = 60;
-  /// How many of the fastest are measured again, with the first.
+  /// Number of the fastest candidates that are measured again, with the first.
   size_t finalists = 5;
-  /// Index into `kProtocols`, and launches of a replay where it is a chain.
+  /// Index into `kProtocols`, and number of launches in a replay of a chain.
   size_t protocol = 0;
   int chainedLaunches = 8;
   uint64_t timeoutMs = 5000;
@@ -29,22 +30,23 @@ struct MeasureOptions {
   int getLaunches() const { return protocol == 0 ? 1 : chainedLaunches; }
 };
 
-/// Called before a candidate runs, and with its outcome: an object with
-/// "status" and, if it is not "ok", "detail".
+/// Called before a candidate runs and with its outcome. The outcome is an
+/// object with "status" and, if it is not "ok", "detail".
 struct MeasureEvents {
   std::function<void(size_t candidate)> begins;
   std::function<void(size_t candidate, nlohmann::json result)> ends;
 };
 
-/// The candidates of ops, measured one op after the other. Weights that
-/// neighbors have in common are made and packed once.
+/// Measures the candidates of ops, one op after the other. Weights that
+/// consecutive ops share are created and packed once.
 class Measurer {
 public:
   Measurer(std::shared_ptr<Gpu> gpu, const TestBundle &file,
            const MeasureOptions &options);
 
-  /// Measures the candidates of an op but those in `excluded`. Throws when the
-  /// device cannot be used any more; `events` knows by whom.
+  /// Measures the candidates of an op except those in `excluded`. Throws if the
+  /// device cannot be used any more; `events` has the candidate that was
+  /// running.
   void measure(const nlohmann::json &op, const std::set<size_t> &excluded,
                const MeasureEvents &events);
 
@@ -68,7 +70,7 @@ private:
   MeasureOptions options;
   ArgumentStore store;
   runtime::SharedWeights shared;
-  /// Calls of the op before, so that their weights stay.
+  /// Calls of the previous op, which keep its weights alive.
   std::vector<std::unique_ptr<Call>> previous;
   void *stream;
   GpuBuffer flush;

@@ -1,15 +1,16 @@
-//===- Test.cpp - Check cases of fuse-fuzz on a GPU ----------------------===//
+//===- Test.cpp - Check cases of fuse-fuzz on a GPU -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every case runs twice from poisoned results and workspaces and has to give
-// the same bits, which are compared with what the CPU made of it. With
-// --launches it runs more often, and --results keeps what it gave. A child runs
-// the cases and this process watches, so that one that fails or hangs does not
-// end the rest. With --soak, streams that each have a thread of their own then
-// launch the cases for a time, and compare bits with those of the first time.
+// Every case runs twice with poisoned results and workspaces and has to give
+// the same bits, which are checked against the contract. --launches sets the
+// number of runs, and --results keeps the results. A child process runs the
+// cases and this process watches it, so that a case that fails or hangs does
+// not end the run. With --soak, several streams with one thread each then
+// launch the cases for a time. They compare the bits with those of the first
+// run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,28 +44,28 @@ struct Options {
   std::string output;
   int device = 0;
   uint64_t timeoutMs = 10000;
-  /// Only case i with i % parts == part, and at most `limit`.
+  /// Run only case i with i % parts == part, and at most `limit` cases.
   size_t part = 0, parts = 1, limit = size_t(1) << 30;
-  /// In this process: tools that watch one do not follow a child.
+  /// Run in this process, for tools that do not follow child processes.
   bool inProcess = false;
-  /// How often each case runs, and 0 for twice without saying what each gave.
+  /// Number of runs of each case, or 0 for two without reporting digests.
   uint64_t launches = 0;
-  /// A folder for the results of first launches, or empty.
+  /// Folder for the results of first launches, or empty.
   std::string results;
-  /// Leave the workspace as memory comes, for tools that look for its reads.
+  /// Do not poison the workspace, for tools that detect uninitialized reads.
   bool keepWorkspace = false;
-  /// Seconds, and how many streams.
+  /// Duration of the soak in seconds, and number of streams.
   double soak = 0;
   size_t streams = 4;
-  /// Cases of the soak for each stream.
+  /// Number of cases that each stream of the soak launches.
   size_t soakCases = 32;
-  /// No GPU, but the emulator.
+  /// Use the emulator in place of a GPU.
   bool emulates = false;
-  /// The device is exclusive, and launches of the soak overlap.
+  /// Make the device exclusive, and let launches of the soak overlap.
   bool exclusive = false;
 };
 
-/// A case of one of the files.
+/// A case from one of the files.
 struct Case {
   const TestBundle *file;
   const json *description;
@@ -95,7 +96,7 @@ static std::unique_ptr<Call> makeCall(const std::shared_ptr<Gpu> &gpu,
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// What tells the results of one launch from those of another.
+/// Digest that identifies the results of a launch.
 static std::string getDigest(const std::vector<std::string> &results) {
   std::string all;
   for (const std::string &result : results)
@@ -103,7 +104,7 @@ static std::string getDigest(const std::vector<std::string> &results) {
   return runtime::toHex(runtime::getDigest(all)).substr(0, 16);
 }
 
-/// Writes the results of a case as they lie in memory.
+/// Writes the raw bytes of a case's results.
 static void keepResults(const std::string &folder, size_t index,
                         const std::vector<std::string> &results) {
   for (size_t i = 0; i < results.size(); ++i)
@@ -112,7 +113,7 @@ static void keepResults(const std::string &folder, size_t index,
                                  results[i]);
 }
 
-/// The outcome of a case: "status", and what was compared.
+/// Returns the outcome of a case: "status" and the comparisons.
 static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
                       const Case &item, size_t index, const Options &options) {
   std::unique_ptr<Call> call = makeCall(gpu, item);
@@ -174,8 +175,8 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
           {"low", range[0]},
           {"high", range[1]}};
     }
-    // How far a value is from the reference is counted and decides nothing:
-    // where sums cancel, the contract allows much.
+    // The distance from the reference is only reported: the contract is wide
+    // where sums cancel.
     if (outside.empty())
       continue;
     size_t place = outside[0] * bytes;
@@ -189,7 +190,7 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
   return outcome;
 }
 
-/// Runs cases from `begin` on. Throws when the device cannot be used any more.
+/// Runs cases from `begin` on. Throws if the device cannot be used any more.
 static void checkCases(const Options &options, const std::vector<Case> &cases,
                        size_t begin, const Send &send) {
   std::shared_ptr<Gpu> gpu = Gpu::open(options.device);
@@ -216,7 +217,7 @@ static void checkCases(const Options &options, const std::vector<Case> &cases,
 
 namespace {
 
-/// What is known of the cases.
+/// State of all cases.
 struct Progress {
   std::vector<json> outcomes;
   json device;
@@ -243,7 +244,7 @@ struct Progress {
 
 } // namespace
 
-/// Runs `body`, and says why it cannot even begin.
+/// Runs `body`, and reports a failure to start.
 static void guard(const Send &send, const std::function<void()> &body) {
   try {
     body();
@@ -289,8 +290,8 @@ static Progress checkAll(const Options &options,
 // Soak
 //===----------------------------------------------------------------------===//
 
-/// Launches some cases on a stream until `end`, many before each wait, and
-/// compares their results with those of the first time.
+/// Launches cases on a stream until `end`, many before each wait. Compares
+/// their results with those of the first run.
 static void soakStream(const std::shared_ptr<Gpu> &gpu,
                        const std::vector<Case> &cases, const Options &options,
                        std::chrono::steady_clock::time_point end,
@@ -474,7 +475,7 @@ static Options readOptions(int argc, char **argv) {
       continue;
     else if (text.rfind(results, 0) == 0)
       options.results = text.substr(results.size());
-    // A day.
+    // At most one day.
     else if (readNumber(text, "--soak", 0, 86400, number))
       options.soak = double(number);
     else if (read("--part", options.part) || read("--parts", options.parts) ||

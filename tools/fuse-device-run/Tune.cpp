@@ -1,11 +1,12 @@
-//===- Tune.cpp - Measure the candidates of fuse-tune --------------------===//
+//===- Tune.cpp - Measure the candidates of fuse-tune ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A child measures and this process watches: what the child was running when it
-// ended is recorded, and the next one goes on without it.
+// A child process measures and this process watches. If the child ends, the
+// candidate that was running is recorded, and the next child continues without
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,12 +32,12 @@ struct Options {
   MeasureOptions measure;
 };
 
-/// What is known of each op: excluded candidates, and results by candidate.
+/// State of each op: excluded candidates, and results by candidate.
 struct Progress {
   size_t op = 0;
   std::vector<std::set<size_t>> excluded;
   std::vector<std::map<size_t, json>> results;
-  /// The candidate that is running.
+  /// The candidate that is currently running.
   std::optional<size_t> running;
   json device;
   bool complete = false;
@@ -49,7 +50,7 @@ struct Progress {
 // The child
 //===----------------------------------------------------------------------===//
 
-/// Measures what is left, and says so line by line.
+/// Measures the remaining candidates, and sends one line per event.
 static void runChild(const Options &options, const TestBundle &file,
                      const Progress &progress,
                      const std::function<void(const json &)> &send) {
@@ -83,7 +84,7 @@ static void runChild(const Options &options, const TestBundle &file,
     }
     send({{"complete", true}});
   } catch (const Failure &failure) {
-    // Once the device is lost this process is of no use, but another may be.
+    // A lost device makes this process useless, but a new process may work.
     if (failure.getStatus() != FUSE_ERROR_DEVICE_LOST &&
         failure.getStatus() != FUSE_ERROR_TIMEOUT)
       send({{"fatal", failure.getMessage()}});
@@ -119,14 +120,15 @@ static void receive(const json &message, Progress &progress) {
     progress.fatal = message["fatal"];
 }
 
-/// Runs one child. Afterwards there is less to do, or `fatal` says why not.
+/// Runs one child. Afterwards fewer candidates remain, or `fatal` states an
+/// error.
 static void runOnce(const Options &options, const TestBundle &file,
                     Progress &progress) {
   progress.running.reset();
   size_t before = 0, after = 0;
   for (const std::set<size_t> &set : progress.excluded)
     before += set.size();
-  // Packing the weights of an op takes seconds on a slow host.
+  // In milliseconds. Packing the weights of an op takes seconds on a slow host.
   int silence = int(options.measure.timeoutMs) * 4 + 60000;
   ChildEnd end = runInChild(
       [&](const auto &send) { runChild(options, file, progress, send); },
@@ -145,7 +147,7 @@ static void runOnce(const Options &options, const TestBundle &file,
     progress.fatal = end.describe();
 }
 
-/// The measurements file.
+/// Creates the contents of the measurements file.
 static json makeReport(const Options &options, const TestBundle &file,
                        const Progress &progress) {
   json report = file.getDescription();

@@ -25,7 +25,7 @@ namespace {
 enum class Format { Text, JSON, HTML };
 } // namespace
 
-/// Prints what is to be read to a file. Returns the status of the program.
+/// Writes the report to a file. Returns the exit status of the program.
 static int write(const fuse::Explanation &explanation, Format format,
                  StringRef name) {
   llvm::Error error = fuse::writeFile(name, [&](llvm::raw_ostream &os) {

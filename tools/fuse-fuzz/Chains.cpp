@@ -49,7 +49,7 @@ Value FunctionGenerator::quantize(Value x, const Quantization &how,
                             QuantOrderAttr::get(builder.getContext(), order));
 }
 
-/// Quantizes with a scale that is the second result.
+/// Quantizes dynamically; the scale is the second result.
 Value FunctionGenerator::quantizeDynamically(Value x, const Quantization &how) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
   bool perToken = shape.size() > 1 && random.percent(70);
@@ -64,7 +64,7 @@ Value FunctionGenerator::quantizeDynamically(Value x, const Quantization &how) {
       x);
 }
 
-/// The input of a linear. Sets the scale that the linear is told.
+/// Quantizes the input of a linear. Sets the scale that the linear receives.
 Value FunctionGenerator::quantizedInput(Value x, const Quantization &how,
                                         FloatAttr &inputScale) {
   if (how.kind == Quantization::None || how.kind == Quantization::WeightOnly)
@@ -176,7 +176,8 @@ static Quantization getQuantization(Random &random, Builder &builder) {
 int64_t FunctionGenerator::width(std::initializer_list<int64_t> any) {
   if (boundary)
     return boundary->width;
-  // Kernels of two parts want hidden layers that fill their tiles.
+  // Kernels with a deferred epilogue require hidden layers that fill their
+  // tiles.
   if (drawn)
     return random.oneOf<int64_t>({64, 128, 144, 256, 256, 384, 512, 512});
   if (scheduled)
@@ -199,7 +200,7 @@ Quantization FunctionGenerator::quantization() {
 void FunctionGenerator::mlp() {
   Quantization how = quantization();
   Value start = stream(), x = head(start);
-  // Either sum may come back at the end.
+  // The stream before the norm may be added to the result.
   Value sum = x.getDefiningOp() ? x.getDefiningOp()->getOperand(0) : start;
   FloatAttr inputScale, hiddenScale;
   Value input = quantizedInput(x, how, inputScale);
@@ -258,7 +259,7 @@ void FunctionGenerator::actQuantize() {
 
 void FunctionGenerator::chain() {
   size_t first = values.size();
-  // Rows have one schedule alone.
+  // Row kernels have only one schedule.
   unsigned family = boundary ? boundary->family : random.below(6);
   if (drawn && (family == 1 || family == 2))
     family = random.below(6);

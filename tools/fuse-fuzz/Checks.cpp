@@ -1,4 +1,4 @@
-//===- Checks.cpp - What must hold for every module -----------------------===//
+//===- Checks.cpp - Properties that must hold for every module ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,9 +40,9 @@ std::string fuse::print(ModuleOp module, bool generic) {
   return text;
 }
 
-/// Whether the short form has no place for the locations of some ops: those of
-/// linalg that have a name leave out their body, loops and branches those of
-/// arguments and of what yields nothing.
+/// Whether the short form cannot represent the locations of some ops. Named
+/// linalg ops omit their body. Loops and branches omit the locations of
+/// arguments and of terminators without operands.
 static bool hidesLocations(ModuleOp module) {
   return module
       .walk([](Operation *op) {
@@ -53,8 +53,8 @@ static bool hidesLocations(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// Printing and parsing gives the same module, as text in both forms and as
-/// bytecode.
+/// Checks that printing and parsing preserves the module, as text in both forms
+/// and as bytecode.
 static LogicalResult checkRoundTrip(ModuleOp module) {
   ParserConfig config(module.getContext());
   for (bool generic : {false, true}) {
@@ -87,22 +87,23 @@ static LogicalResult form(ModuleOp module, const KernelFormation &formation,
   return verify(module);
 }
 
-/// Unfusing `formed` gives `original`.
+/// Checks that unfusing `formed` gives `original`.
 static LogicalResult checkUnfuse(ModuleOp original, ModuleOp formed) {
   Module module = clone(formed);
   return success(succeeded(unfuse(*module, {})) && succeeded(verify(*module)) &&
                  succeeded(verifyIdentical(original, *module)));
 }
 
-/// What was formed can be stored and undone elsewhere.
+/// Checks that fused ops can be stored and then undone in another context.
 static LogicalResult checkStored(ModuleOp original, ModuleOp formed) {
   Module parsed = parseSourceString<ModuleOp>(
       print(formed, hidesLocations(formed)), ParserConfig(formed.getContext()));
   return success(parsed && succeeded(checkUnfuse(original, *parsed)));
 }
 
-/// What the ops of `region` compute, whatever their order: a number for each
-/// value, from the op that makes it, and the sum over all ops.
+/// Hash of the computation in `region`, independent of the order of ops. Each
+/// value gets a number from the op that defines it; the result is the sum over
+/// all ops.
 static size_t hashComputation(Region &region, DenseMap<Value, size_t> &known) {
   size_t sum = 0;
   for (Block &block : region) {
@@ -134,8 +135,8 @@ static LogicalResult checkSameComputation(ModuleOp expected, ModuleOp actual) {
   return expected.emitError("is another computation once unfused");
 }
 
-/// Kernels can be undone one by one: from the last to the first the result is
-/// the original again, and in any other order still the same computation.
+/// Undoes kernels one by one. From the last to the first, the result is the
+/// original; in any other order, it is the same computation.
 static LogicalResult checkSiteBySite(ModuleOp original, ModuleOp formed,
                                      Random &random) {
   SmallVector<std::string> sites;
@@ -161,8 +162,9 @@ static LogicalResult checkSiteBySite(ModuleOp original, ModuleOp formed,
   return checkSameComputation(original, *module);
 }
 
-/// Where members stood is a wish: when it cannot be fulfilled, since ops were
-/// moved or the text was written by hand, the computation is still the same.
+/// The stored places of members are only a hint. If they cannot be restored,
+/// since ops were moved or the text was edited, the computation is still the
+/// same.
 static LogicalResult checkWrongPlaces(ModuleOp original, ModuleOp formed,
                                       Random &random) {
   Module module = clone(formed);
@@ -191,8 +193,8 @@ static LogicalResult checkWrongPlaces(ModuleOp original, ModuleOp formed,
                  succeeded(checkSameComputation(original, *module)));
 }
 
-/// Which chains are found depends neither on the order in which users were
-/// entered nor on how the module came into memory.
+/// Checks that the found chains depend neither on the order of use lists nor on
+/// how the module was created.
 static LogicalResult checkUseOrder(ModuleOp original, ModuleOp formed,
                                    Random &random) {
   Module module = clone(original);
@@ -217,7 +219,7 @@ static LogicalResult checkUseOrder(ModuleOp original, ModuleOp formed,
 }
 
 /// The text of a module after its functions went through the passes up to
-/// linalg, by one thread or by several.
+/// linalg, on one or several threads.
 static std::string runPasses(ModuleOp module, bool isParallel) {
   Module copy = clone(module);
   MLIRContext *context = module.getContext();
@@ -230,7 +232,7 @@ static std::string runPasses(ModuleOp module, bool isParallel) {
   return succeeds ? print(*copy, /*generic=*/false) : "";
 }
 
-/// How many threads work on functions does not show.
+/// Checks that the number of threads does not affect the result.
 static LogicalResult checkThreads(ModuleOp module) {
   std::string alone = runPasses(module, false);
   if (alone.empty())
@@ -240,7 +242,7 @@ static LogicalResult checkThreads(ModuleOp module) {
   return module.emitError("is lowered otherwise by several threads");
 }
 
-/// With families and sites left out, and with relaxed rounding.
+/// Forms kernels without some families and sites, and with relaxed rounding.
 static LogicalResult checkOptions(ModuleOp original, ModuleOp formed,
                                   Random &random) {
   KernelFormation formation;
@@ -259,7 +261,7 @@ static LogicalResult checkOptions(ModuleOp original, ModuleOp formed,
                  succeeded(checkUnfuse(original, *module)));
 }
 
-/// Some families first and the rest later, as a pipeline may do.
+/// Forms some families first and the rest later, as a pipeline may do.
 static LogicalResult checkSteps(ModuleOp original, Random &random) {
   Module module = clone(original);
   for (unsigned step = 0; step < 3; ++step) {
@@ -282,7 +284,8 @@ static LogicalResult checkSteps(ModuleOp original, Random &random) {
                  succeeded(checkUnfuse(original, *module)));
 }
 
-/// Scales that were repaired need no repair, and their kernels can be undone.
+/// Checks that repaired scales need no further repair and that their kernels
+/// can be undone.
 static LogicalResult checkRepair(ModuleOp original, Random &random) {
   RepairScalesPassOptions options;
   options.unequal = random.oneOf<const char *>({"keep", "requantize"});
@@ -337,8 +340,7 @@ StringRef fuse::checkModule(ModuleOp module, Random &random,
   return {};
 }
 
-/// Drops lists of attributes of arguments and results that are all empty, which
-/// functions do not print.
+/// Drops empty lists of argument and result attributes, which are not printed.
 static void dropEmptyAttributes(ModuleOp module) {
   module->walk([](FunctionOpInterface function) {
     SmallVector<DictionaryAttr> arguments, results;
@@ -355,17 +357,17 @@ StringRef fuse::checkText(MLIRContext *context, StringRef text,
     consumeError(std::move(error));
     return {};
   }
-  // MLIR 22 does not survive launches of functions that lack attributes.
+  // MLIR 22 crashes on launches of functions that lack attributes.
   if (text.contains("gpu.launch") || text.contains("gpu.func"))
     return {};
   Module module;
   {
-    // That text is refused is not a failure.
+    // Refused text is not a failure.
     ScopedDiagnosticHandler quiet(context,
                                   [](Diagnostic &) { return success(); });
     module = parseSourceString<ModuleOp>(text, ParserConfig(context));
   }
-  // What others define without a name is printed as what does not parse.
+  // Some upstream ops with an empty symbol name print text that does not parse.
   auto isNameless = [](Operation *op) {
     auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
     return WalkResult(failure(name && name.empty()));

@@ -1,4 +1,4 @@
-//===- Emit.cpp - Random modules for a GPU elsewhere ----------------------===//
+//===- Emit.cpp - Random modules for a remote GPU -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -30,28 +30,29 @@ using namespace fuse;
 using llvm::Expected;
 using nlohmann::json;
 
-/// Largest tensor of a case, in elements: results travel as they are. Where
-/// there are as many tokens as kernels change at, tensors are larger.
+/// Largest tensor of a case, in elements; it bounds the size of files with
+/// results. Tensors are larger if numbers of tokens at which kernels change are
+/// tested.
 static int64_t getMaxElements(Stratum stratum) {
   return stratum == Stratum::Schedules ? 1 << 19
          : stratum == Stratum::Mixed   ? 1 << 15
                                        : 1 << 14;
 }
 
-/// Most tokens that scheduled kernels serve where schedules are not drawn, and
-/// where their ranges end and begin.
+/// Largest number of tokens of scheduled kernels if schedules are not random,
+/// and numbers of tokens at which their ranges end and begin.
 static constexpr int64_t kChosenTokens = 64;
 static constexpr int64_t kChosenTurns[] = {8, 9, 16, 17, 32, 33, kChosenTokens};
 
-/// Most tokens of a case whose schedules are drawn, most numbers of tokens that
-/// one module is run with, and the most products that are interpreted for one.
+/// Limits of cases with random schedules: number of tokens of a case, numbers
+/// of tokens per module, and interpreted products per case.
 static constexpr int64_t kMaxTokens = 300;
 static constexpr size_t kMaxTurns = 4;
 static constexpr int64_t kMaxProducts = 1 << 26;
 
 namespace {
 
-/// A file in the making.
+/// Contents of a test bundle.
 struct File {
   std::vector<std::pair<uint32_t, std::string>> sections;
   json cases = json::array();
@@ -62,7 +63,7 @@ struct File {
   }
 };
 
-/// Why a seed has nothing to compare.
+/// Number of seeds without cases, by reason.
 struct Skips {
   uint64_t unfused = 0, unfit = 0, sizes = 0;
 };
@@ -79,8 +80,8 @@ static bool isTensor(Type type, int64_t maxElements) {
          (!tensor.hasStaticShape() || tensor.getNumElements() <= maxElements);
 }
 
-/// Functions on tensors, as artifacts have them: results of other types are
-/// dropped, and functions whose results have no element, which have no kernel.
+/// Makes functions like those in artifacts: drops results that are not tensors,
+/// and functions whose results are all empty, which have no kernel.
 static void keepTensors(ModuleOp module, int64_t maxElements) {
   auto fitsType = [&](Type type) { return isTensor(type, maxElements); };
   for (auto function :
@@ -107,7 +108,7 @@ static void keepTensors(ModuleOp module, int64_t maxElements) {
   }
 }
 
-/// Forms kernels; returns how many.
+/// Forms kernels and returns their number.
 static unsigned form(ModuleOp module) {
   unsigned fused = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -122,8 +123,8 @@ static unsigned form(ModuleOp module) {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// What another order of summation may change, by the narrowest type: a
-/// rounding, or a bin where values are quantized.
+/// Bounds for another order of summation, by the narrowest type: one rounding,
+/// or one bin if values are quantized.
 static std::pair<double, double> getBounds(const Signature &signature) {
   size_t narrowest = 8;
   for (const auto &specs : {signature.inputs, signature.results})
@@ -138,20 +139,19 @@ static std::pair<double, double> getBounds(const Signature &signature) {
 
 namespace {
 
-/// One function with inputs and results, apart from its code.
+/// One function with inputs and results, without its code.
 struct CaseData {
-  /// What tells cases of one function apart.
+  /// Distinguishes cases of one function.
   std::string suffix;
   json arguments = json::array(), results = json::array();
-  /// Sections of the contracts of scheduled kernels, where they are others.
+  /// Sections with contracts of scheduled kernels, if they differ.
   std::vector<size_t> contracts;
 };
 
 } // namespace
 
 /// Whether a size is static in the first operand of an op and dynamic in a
-/// result, or the other way round. Other arguments could then be called with
-/// sizes that do not go together.
+/// result, or vice versa. Other arguments could then have inconsistent sizes.
 static bool hasLooseSizes(func::FuncOp function) {
   auto differs = [](Operation *op) {
     if (op->getNumOperands() == 0)
@@ -174,8 +174,8 @@ static bool hasLooseSizes(func::FuncOp function) {
       .wasInterrupted();
 }
 
-/// Two numbers for each value, between which it has to be. Two NaNs say that it
-/// is none, and two infinities the wrong way round that anything is allowed.
+/// Serializes two numbers per value, the lower and upper bound. Two NaNs
+/// require NaN. Two infinities in the wrong order allow any value.
 static std::string writeContract(const Tensor &tensor) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::vector<double> numbers;
@@ -189,7 +189,7 @@ static std::string writeContract(const Tensor &tensor) {
 
 namespace {
 
-/// Runs one function here, on as many sets of inputs as it gets cases.
+/// Runs one function on the CPU, on one set of inputs per case.
 class FunctionRuns {
 public:
   FunctionRuns(func::FuncOp function, uint64_t seed, Stratum stratum,
@@ -197,7 +197,7 @@ public:
       : function(function), seed(seed), stratum(stratum), file(file) {}
 
   /// Appends cases with random numbers of tokens, or with some of `turns`.
-  /// Nothing where the sizes of its arguments do not go together.
+  /// Appends nothing if the sizes of the arguments are inconsistent.
   llvm::Error run(ArrayRef<int64_t> turns, std::vector<CaseData> &cases);
 
 private:
@@ -226,7 +226,8 @@ llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
   Random random(seed);
   SmallVector<int64_t> counts = {random.oneOf({1, 2, 7, 16, 33, 50})};
   if (!turns.empty()) {
-    // The number of a case, independent of the others.
+    // Draw all numbers first, so that they do not depend on the inputs of other
+    // cases.
     counts.clear();
     for (size_t i = 0; i + 1 < kMaxTurns; ++i)
       counts.push_back(random.oneOf(turns));
@@ -247,7 +248,7 @@ llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
   return llvm::Error::success();
 }
 
-/// Whether an interpreter would take too long.
+/// Whether the interpreter would take too long.
 bool FunctionRuns::isTooLarge(ArrayRef<HostTensor> inputs) const {
   int64_t weights = 0, tokens = 0;
   for (auto [spec, input] : llvm::zip_equal(signature.inputs, inputs)) {
@@ -261,8 +262,8 @@ bool FunctionRuns::isTooLarge(ArrayRef<HostTensor> inputs) const {
   return stratum == Stratum::Schedules && tokens * weights > kMaxProducts;
 }
 
-/// What the results may be, beside what they are. False where that is too much
-/// to travel.
+/// Adds the expected results and their contracts. Returns false if they are too
+/// large.
 Expected<bool> FunctionRuns::addContracts(ArrayRef<HostTensor> inputs,
                                           CaseData &data) {
   auto results = program->run(inputs);
@@ -285,7 +286,7 @@ Expected<bool> FunctionRuns::addContracts(ArrayRef<HostTensor> inputs,
                             {"energy", energy},
                             {"element", element}});
   }
-  // Tensor cores sum products of 8-bit floats in another way.
+  // Tensor cores sum products of 8-bit floats differently.
   bool isScheduled = stratum == Stratum::Scheduled ||
                      stratum == Stratum::Schedules || stratum == Stratum::Mixed;
   bool hasFloats = llvm::any_of(signature.inputs, [](const TensorSpec &spec) {
@@ -307,7 +308,7 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
   InputOptions options;
   options.dims = {"tokens=" + std::to_string(tokens),
                   "batch=" + std::to_string(random.oneOf({1, 2, 3}))};
-  // Sizes of labels and experts go together with those of others.
+  // Sizes of labels and experts depend on those of other arguments.
   if (stratum == Stratum::Functions)
     options.dims = {std::to_string(tokens)};
   auto shapes = createInputs(function, signature, options);
@@ -327,7 +328,7 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
   for (auto [index, pool] : llvm::enumerate(pools)) {
     changeValues(pool.pool, values, random);
     chooseIndices(function.getArgument(index), pool.pool, values, random);
-    // A small pool is enough, and travels.
+    // A small pool suffices and keeps the file small.
     std::string content(pool.pool.getData(),
                         1024 * getSize(pool.pool.getType()));
     HostTensor input = std::move((*shapes)[index]);
@@ -360,7 +361,7 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// Adds the cases of one path. Functions that take the other one are left out.
+/// Adds the cases of one path. Functions that use the other path are skipped.
 static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
                             const llvm::StringMap<std::vector<CaseData>> &data,
                             Stratum stratum, File &file) {
@@ -381,7 +382,7 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
     auto found = data.find(name);
     if (found == data.end())
       continue;
-    // A function without a kernel has no code.
+    // A function without a kernel has no GPU code.
     if (!function.contains("cuda") ||
         function["cuda"].value("path", "") != path.str())
       continue;
@@ -419,7 +420,7 @@ OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
   return module;
 }
 
-/// Adds the cases of a seed; false when it has none.
+/// Adds the cases of a seed. Returns false if it has none.
 static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
                                 Stratum stratum, File &file, Skips &skips) {
   SmallVector<int64_t> turns;
@@ -430,7 +431,7 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
     ++skips.unfit;
     return false;
   }
-  // Losses and experts are kernels by themselves.
+  // Losses and experts are kernels without fusion.
   bool isFused = stratum == Stratum::Functions;
   module->walk([&](FusedOpInterface) { isFused = true; });
   if (!isFused) {
@@ -484,7 +485,7 @@ bool fuse::emitCases(const EmitOptions &options) {
   Skips skips;
   try {
     while (made < options.count) {
-      // Contexts never forget an attribute.
+      // Use a new context, since contexts never free attributes.
       MLIRContext context(registry, MLIRContext::Threading::DISABLED);
       context.loadAllAvailableDialects();
       std::string errors;

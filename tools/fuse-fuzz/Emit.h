@@ -1,4 +1,4 @@
-//===- Emit.h - Random modules for a GPU elsewhere --------------*- C++ -*-===//
+//===- Emit.h - Random modules for a remote GPU -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,19 +20,18 @@ struct EmitOptions {
   unsigned perFile;
 };
 
-/// The module of a seed as it is compiled: functions on tensors alone, fused,
-/// of `Stratum::Schedules` with schedules. The numbers of tokens at which these
-/// change are appended to `turns`.
+/// The module of a seed in the form in which it is compiled: fused, with only
+/// functions on tensors. Modules of `Stratum::Schedules` have schedules.
+/// Appends the numbers of tokens at which kernels change to `turns`.
 mlir::OwningOpRef<mlir::ModuleOp>
 makeCase(mlir::MLIRContext &context, uint64_t seed, Stratum stratum,
          llvm::SmallVectorImpl<int64_t> *turns = nullptr);
 
-/// Writes `count` modules with at least one fused op, from `firstSeed` on: what
-/// the portable path and, where it takes a function as a whole or, of
-/// `Stratum::Mixed`, in part, the scheduled path make of each, random inputs,
-/// and the results of the CPU with the bounds that others have to keep. Seeds
-/// that make nothing to compare are passed over. Returns false, and prints seed
-/// and reason, when something does not compile.
+/// Writes `count` modules with at least one fused op, from `firstSeed` on. For
+/// each it writes the code of the portable path and, if supported, of the
+/// scheduled path. It adds random inputs, the results of the CPU, and bounds
+/// for other results. Seeds without cases are skipped. If a module does not
+/// compile, prints seed and reason and returns false.
 bool emitCases(const EmitOptions &options);
 
 } // namespace fuse

@@ -60,7 +60,7 @@ void fuse::chooseIndices(BlockArgument argument, HostTensor &tensor,
     } else if (auto experts = dyn_cast<MoEExpertsOp>(use.getOwner())) {
       end = std::min(end, experts.getDown().getType().getShape().front());
     } else {
-      // It is divided by.
+      // The loss is divided by it, so it must not be zero.
       none = 7;
     }
   }
@@ -81,7 +81,7 @@ bool fuse::isSameBits(const HostTensor &lhs, const HostTensor &rhs) {
     return true;
   if (lhs.getShape() != rhs.getShape() || lhs.getType() != rhs.getType())
     return false;
-  // Which NaN it is, is left open, as is the sign of a zero.
+  // The payload of a NaN and the sign of a zero are unspecified.
   for (int64_t i = 0; i < lhs.getNumElements(); ++i) {
     double x = lhs.get(i), y = rhs.get(i);
     if (!(x == y || (std::isnan(x) && std::isnan(y))))
@@ -92,7 +92,7 @@ bool fuse::isSameBits(const HostTensor &lhs, const HostTensor &rhs) {
 
 namespace {
 
-/// One way from a function to results.
+/// One way to compute results from a function.
 struct Way {
   StringRef name;
   func::FuncOp function;
@@ -101,14 +101,14 @@ struct Way {
   Tensors results = {};
 };
 
-/// Checks of one function, of which the first that fails is named.
+/// Checks of one function. Returns the name of the first failing check.
 class FunctionCheck {
 public:
   FunctionCheck(func::FuncOp function, Random random, CheckCounts &counts)
       : function(function), random(random), counts(counts) {}
 
   StringRef run();
-  /// On every number of tokens at the boundaries of vectors and tiles.
+  /// Runs numbers of tokens around the sizes of vectors and tiles.
   StringRef sweep();
 
 private:
@@ -138,7 +138,7 @@ private:
 
 } // namespace
 
-/// The function in a copy of its module, with kernels formed.
+/// Copies the module of a function and forms kernels in the function.
 static llvm::Expected<func::FuncOp> formCopy(func::FuncOp function,
                                              StringRef rounding,
                                              OwningOpRef<ModuleOp> &copy) {
@@ -164,8 +164,8 @@ StringRef FunctionCheck::compile() {
   ways.push_back({"reference", function, true});
   ways.push_back({"reference fused", *fused, true});
   ways.push_back({"optimized relaxed", *skipping, false});
-  // Compiling takes nearly all of the time, so that most functions go some ways
-  // only. What every way has to give, the interpreter says.
+  // Compilation takes nearly all of the time, so most functions use only some
+  // ways. The interpreter checks the result of every way.
   bool isWhole = random.percent(20);
   for (auto [index, way] : llvm::enumerate(ways)) {
     if (index != 1 && !isWhole && !random.percent(25))
@@ -199,7 +199,7 @@ StringRef FunctionCheck::compareBits(const Way &unfused, const Way &fused) {
 
 StringRef FunctionCheck::compareContract(const Way &way,
                                          ArrayRef<HostTensor> inputs) {
-  // What is judged shares nothing with what judges it.
+  // The interpreter shares no code with the compiled function.
   Interpreter interpreter;
   auto expected = interpreter.run(way.function, inputs);
   if (!expected)
@@ -224,14 +224,14 @@ StringRef FunctionCheck::compareContract(const Way &way,
   return {};
 }
 
-/// The two lowerings against each other, over a whole tensor.
+/// Compares the two lowerings over a whole tensor.
 StringRef FunctionCheck::compareLowerings(ArrayRef<HostTensor> inputs) {
   if (!ways[2].program)
     return {};
   const auto &optimized = ways[0].program ? ways[0].results : ways[1].results;
   Difference difference = compare(optimized, ways[2].results);
-  // One of them may round to infinity what the other one does not, next to the
-  // largest f16; the contract has said where.
+  // Near the largest f16, only one lowering may round to infinity. The contract
+  // has been checked already.
   if (difference.energy <= getEnergyBound(inputs, optimized))
     return {};
   function.emitError() << "optimized and reference differ in "
@@ -245,7 +245,8 @@ StringRef FunctionCheck::compareLowerings(ArrayRef<HostTensor> inputs) {
 // Relations
 //===----------------------------------------------------------------------===//
 
-/// Other results of the same, by the lowering of `way`, are the same.
+/// Checks that a variant gives the same results as `way`, with the same
+/// lowering.
 StringRef FunctionCheck::expectSame(const Way &way, const Tensors &others,
                                     const Twine &relation) {
   ++counts.relations;
@@ -265,7 +266,7 @@ StringRef FunctionCheck::expectSame(const Way &way, const Tensors &others,
   return {};
 }
 
-/// Tokens in another order give the same in that order.
+/// Checks that permuting tokens permutes the results.
 StringRef FunctionCheck::permuteTokens(ArrayRef<HostTensor> inputs) {
   std::optional<TokenUse> use = getTokenUse(function);
   if (!use || !llvm::is_contained(use->arguments, true))
@@ -297,7 +298,7 @@ StringRef FunctionCheck::permuteTokens(ArrayRef<HostTensor> inputs) {
   return {};
 }
 
-/// Some tokens alone give what they give among others.
+/// Checks that tokens give the same results alone as among others.
 StringRef FunctionCheck::splitTokens(ArrayRef<HostTensor> inputs) {
   std::optional<TokenUse> use = getTokenUse(function);
   if (!use || use->isCoupled)
@@ -307,7 +308,7 @@ StringRef FunctionCheck::splitTokens(ArrayRef<HostTensor> inputs) {
        llvm::zip_equal(use->arguments, function.getArguments(), inputs))
     if (isToken) {
       auto type = cast<RankedTensorType>(argument.getType());
-      // Other sizes may be meant to be the same.
+      // Other dynamic sizes may have to equal the number of tokens.
       if (type.getNumDynamicDims() != 1 || !type.isDynamicDim(0))
         return {};
       size = input.getShape()[0];
@@ -343,7 +344,7 @@ StringRef FunctionCheck::splitTokens(ArrayRef<HostTensor> inputs) {
   return {};
 }
 
-/// A function that is changed without a change of its results.
+/// Changes the function in a way that does not change its results.
 StringRef FunctionCheck::changeFunction(ArrayRef<HostTensor> inputs) {
   const Relation &relation =
       getRelations()[random.below(getRelations().size())];
@@ -395,7 +396,7 @@ StringRef FunctionCheck::runOn(ArrayRef<HostTensor> inputs, Values values) {
     return failed;
   if (StringRef failed = splitTokens(inputs); !failed.empty())
     return failed;
-  // Overflow in one order is none in another.
+  // A sum may overflow in one order and not in another.
   if (values == Values::Large || values == Values::Special)
     return {};
   if (random.percent(35))
@@ -404,7 +405,7 @@ StringRef FunctionCheck::runOn(ArrayRef<HostTensor> inputs, Values values) {
   return compareLowerings(inputs);
 }
 
-/// One set of inputs, which depends on the seed alone.
+/// Runs one set of inputs, which depends only on the seed.
 StringRef FunctionCheck::runOn(int64_t tokens, uint64_t seed) {
   auto signature = getSignature(function);
   if (!signature)
@@ -420,7 +421,7 @@ StringRef FunctionCheck::runOn(int64_t tokens, uint64_t seed) {
       random.oneOf({Values::Exact, Values::Exact, Values::Exact, Values::Exact,
                     Values::Normal, Values::Normal, Values::Normal,
                     Values::Normal, Values::Large, Values::Special});
-  // However many numbers the values take.
+  // Draw later choices independently of how many numbers the values consume.
   Random choices(random.next());
   for (HostTensor &tensor : *inputs)
     changeValues(tensor, values, random);
@@ -466,7 +467,7 @@ StringRef fuse::checkExecution(ModuleOp module, Random &random,
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.getNumResults() == 0)
       continue;
-    // The choices for a function stay as they are without the others.
+    // Seed the choices for a function independently of other functions.
     Random own(seed ^ llvm::xxh3_64bits(function.getSymName()));
     FunctionCheck check(function, own, counts);
     if (StringRef failed = sweeps ? check.sweep() : check.run();

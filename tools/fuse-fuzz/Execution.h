@@ -12,7 +12,7 @@
 
 namespace fuse {
 
-/// What random inputs are.
+/// Distributions of random inputs.
 enum class Values {
   /// Small integers and halves.
   Exact,
@@ -27,22 +27,21 @@ enum class Values {
 void changeValues(HostTensor &tensor, Values values, Random &random);
 
 /// Fills labels of losses, experts of tokens and numbers of items, and leaves
-/// other tensors alone. Most are some; a few are none or, where anything goes,
-/// what there is not.
+/// other tensors unchanged. Most indices are valid. A few mean none or, if
+/// invalid values are allowed, are out of range.
 void chooseIndices(mlir::BlockArgument argument, HostTensor &tensor,
                    Values values, Random &random);
 
-/// Whether two results are the same, but for what numbers do not tell: the sign
-/// of zeros and which NaN it is.
+/// Whether two results have the same bits, ignoring the sign of zeros and the
+/// payload of NaNs.
 bool isSameBits(const HostTensor &lhs, const HostTensor &rhs);
 
-/// Runs every function of `module` on random tensors, fused and unfused, and by
+/// Runs every function of `module` on random tensors, fused and unfused, with
 /// the optimized and the reference lowering. Fused and unfused must give the
-/// same bits, the two lowerings may differ by the order of sums, and all of
-/// them have to give what the interpreter reads from the contracts. With
-/// `sweeps`, dynamic sizes are all those of `getBoundarySizes`, else three of
-/// any. Returns the name of the first check that fails, after an error has been
-/// emitted.
+/// same bits. The two lowerings may differ by the order of summation. All
+/// results must be within the contracts. With `sweeps`, dynamic sizes are all
+/// those of `getBoundarySizes`, otherwise three random ones. Returns the name
+/// of the first check that fails, after an error has been emitted.
 llvm::StringRef checkExecution(mlir::ModuleOp module, Random &random,
                                CheckCounts &counts, bool sweeps);
 

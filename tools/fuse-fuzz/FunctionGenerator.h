@@ -4,12 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function is a list of chains, each a family's decomposition with random
-// parts left out and random types, scales and weights. Defects are mixed in:
-// second users, shared weights, scales that disagree, members in a region of
-// their own. At the end, neighbors that do not depend on each other change
-// places at random, which interleaves the chains with each other and with ops
-// that belong to none.
+// A function is a list of chains. Each chain is a family's decomposition with
+// random omissions, types, scales and weights. Some have defects: second users,
+// shared weights, inconsistent scales, members in a separate region. At the
+// end, independent neighbors are swapped at random, which interleaves the
+// chains with each other and with unrelated ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@
 
 namespace fuse {
 
-/// How the linears of one chain are quantized.
+/// Quantization of the linears of one chain.
 struct Quantization {
   enum Kind { None, Scaled, QDQ, WeightOnly, Dynamic } kind = None;
   mlir::Type storage;
@@ -94,7 +93,7 @@ private:
   }
 
   void chooseBoundary(mlir::ModuleOp module, uint64_t combination);
-  /// What a combination of `Stratum::Boundary` says.
+  /// Parameters of one combination of `Stratum::Boundary`.
   struct Combination {
     unsigned family;
     Quantization how;
@@ -102,24 +101,25 @@ private:
   };
   std::optional<Combination> boundary;
 
-  /// Widths of a layer inside of a chain.
+  /// Width of a layer inside a chain.
   int64_t width(std::initializer_list<int64_t> any);
   Quantization quantization();
 
   Random &random;
   mlir::OpBuilder builder;
-  /// Whether chains are such that the scheduled path has kernels for them,
-  /// whether these are drawn, and whether others are around them.
+  /// Whether the scheduled path has kernels for the chains, whether schedules
+  /// are random, and whether other ops surround the chains.
   bool scheduled, drawn, mixed;
-  /// Whether there are ops that are functions of their own, whether operands
-  /// are views with strides, and whether the function is to run.
+  /// Whether there are function ops, whether operands are strided views, and
+  /// whether the function will run.
   bool functions, strided, runs;
   mlir::func::FuncOp function;
-  /// Chances differ from function to function, so that some are clean.
+  /// Probabilities in percent. They differ between functions, so that some
+  /// functions are clean.
   unsigned decoration, sharing, damage, oddTypes;
   llvm::SmallVector<mlir::Value> values;
   llvm::SmallVector<mlir::Location> locs;
-  /// Leading dimensions and features of the residual stream.
+  /// Leading dimensions and number of features of the residual stream.
   llvm::SmallVector<int64_t> leading;
   int64_t features;
   mlir::Type element;

@@ -38,7 +38,8 @@ private:
   void mlp();
   void declared();
   void layer(unsigned index);
-  /// A call with attributes and a location now and then; returns its value.
+  /// Writes a call, sometimes with attributes and a location. Returns its
+  /// value.
   std::string call(StringRef callee, ArrayRef<std::string> args,
                    unsigned numArgs);
 
@@ -149,7 +150,7 @@ void ModelWriter::layer(unsigned index) {
       stream = call("attn", {stream, other}, 2);
     if (hasMLP)
       stream = call("mlp", {stream}, 1);
-    // The second user of what goes from member to member.
+    // A second user of a value between members.
     if (!clean && random.percent(20))
       other = normed;
     std::string sum = "%v" + std::to_string(number++);
@@ -170,7 +171,7 @@ std::string ModelWriter::write() {
   }
   os << llvm::formatv("}\nfunc.func @forward(%x: {0}) -> {0} {{\n", kType);
   std::string stream = "%x";
-  // Layers run in order, some twice, some not at all.
+  // Layers run in order, some of them twice or not at all.
   for (unsigned i = 0; i < numLayers; ++i)
     for (unsigned n = random.oneOf({1, 1, 1, 0, 2}); n > 0; --n)
       stream = call("layers::@\"" + std::to_string(i) + "\"", {stream}, 1);
@@ -191,7 +192,7 @@ static LogicalResult expectIdentical(ModuleOp expected, ModuleOp actual) {
                  succeeded(verifyIdentical(expected, actual)));
 }
 
-/// What a user may write for a chain of norm and MLP.
+/// A pattern that a user may write for a chain of norm and MLP.
 static std::string getPattern(Random &random) {
   std::string layer = random.oneOf<const char *>(
       {"layers.*", "layers.0", "layers.[0-2]", "layers.{0,1,3}", "**"});
@@ -219,7 +220,7 @@ StringRef fuse::checkModel(ModuleOp module, Random &random,
     std::vector<std::string> patterns = {getPattern(random)};
     if (random.percent(30))
       patterns.push_back(getPattern(random));
-    // That a pattern selects nothing is an error, and not of the compiler.
+    // A pattern that selects nothing is an error, but not a compiler bug.
     FailureOr<ModuleFusionCounts> matched = failure();
     Module attempt = fused->clone();
     {
@@ -260,7 +261,7 @@ StringRef fuse::checkModel(ModuleOp module, Random &random,
   for (const std::string &site : sites)
     if (failed(unfuse(*fused, {site})) || failed(verify(*fused)))
       return "unfuse-site-by-site";
-  // What was refused stands in an attribute until the whole is undone.
+  // Refusals are stored in an attribute until the whole model is undone.
   if (failed(unfuse(*fused, {})) || failed(expectIdentical(module, *fused)))
     return "unfuse-site-by-site";
   return {};

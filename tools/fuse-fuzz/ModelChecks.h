@@ -13,14 +13,14 @@
 
 namespace fuse {
 
-/// The text of a random model: layers with norms, MLPs and modules that are
-/// declared only; calls in chains, twice, with second users and side inputs;
-/// hooks, attributes and locations that must survive.
+/// The text of a random model. It has layers with norms, MLPs and modules
+/// without a body. Calls form chains, are repeated, and have second users and
+/// side inputs. Hooks, attributes and locations must survive fusion.
 std::string generateModel(uint64_t seed);
 
-/// Fuses a model by random patterns, brings bodies together, forms kernels,
-/// prints, parses and undoes it: whole, and site by site in random order. Each
-/// time the model must be the one it was.
+/// Fuses a model by random patterns, inlines bodies, forms kernels, prints,
+/// parses and undoes it: as a whole, and site by site in random order. Each
+/// time the result must be the original model.
 llvm::StringRef checkModel(mlir::ModuleOp module, Random &random,
                            CheckCounts &counts);
 

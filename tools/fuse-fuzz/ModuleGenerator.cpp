@@ -28,12 +28,13 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
   }
   if (scheduled) {
     decoration = damage = oddTypes = 0;
-    // What connects the chains, and gives several of them the same weights.
+    // Shared values connect the chains and give several of them the same
+    // weights.
     sharing = mixed ? 60 : 0;
     leading.push_back(
         random.oneOf<int64_t>({ShapedType::kDynamic, ShapedType::kDynamic, 1, 7,
                                16, 33, 64, 100, 128}));
-    // Most kernels are chosen when they are launched.
+    // For most modules, a launch selects the kernel.
     if (drawn)
       leading[0] = random.percent(80)
                        ? ShapedType::kDynamic
@@ -54,11 +55,12 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
         random.oneOf<int64_t>({ShapedType::kDynamic, 0, 1, 2, 5, 129}));
   features = random.oneOf<int64_t>({1, 2, 3, 16, 17, 64, 127});
   if (runs) {
-    // Sizes around those that vectors and tiles have.
+    // Sizes around those of vectors and tiles.
     for (int64_t &size : leading)
       size = random.oneOf<int64_t>(
           {ShapedType::kDynamic, ShapedType::kDynamic, 0, 1, 3, 8, 17});
-    // Every value is computed several times, and once by an interpreter.
+    // Limit the work: every value is computed several times, and once by the
+    // interpreter.
     auto getTokens = [&] {
       int64_t tokens = 1;
       for (int64_t size : leading)
@@ -82,7 +84,8 @@ ArrayRef<int64_t> fuse::getBoundarySizes() {
   return sizes;
 }
 
-/// Families of chains and kinds of quantization, in every storage type.
+/// Numbers of families, element types, and kinds of quantization with their
+/// storage types.
 static constexpr uint64_t kNumFamilies = 4, kNumElements = 3;
 static constexpr uint64_t kNumQuantizations = 1 + 4 * 3;
 
@@ -95,8 +98,8 @@ void FunctionGenerator::chooseBoundary(ModuleOp module, uint64_t combination) {
   decoration = damage = oddTypes = 0;
   sharing = random.oneOf({0u, 60u});
   MLIRContext *context = builder.getContext();
-  // A prime that is not a divisor of the number of combinations goes through
-  // all of them, and through all sizes early.
+  // Multiplying by a prime that does not divide the number of combinations
+  // visits all of them, and all sizes early.
   uint64_t rest = combination * 1000003 % getNumBoundaryCombinations();
   auto choose = [&](uint64_t count) {
     uint64_t chosen = rest % count;
@@ -108,7 +111,7 @@ void FunctionGenerator::chooseBoundary(ModuleOp module, uint64_t combination) {
   boundary.emplace();
   features = sizes[choose(sizes.size())];
   boundary->width = sizes[choose(sizes.size())];
-  // Families as `chain` numbers them: the last is an MLP.
+  // Families in the numbering of `chain`. The last is an MLP.
   boundary->family = choose(kNumFamilies);
   const Type elements[] = {builder.getBF16Type(), builder.getF16Type(),
                            builder.getF32Type()};
@@ -132,7 +135,7 @@ void FunctionGenerator::chooseBoundary(ModuleOp module, uint64_t combination) {
 
 Location FunctionGenerator::loc() {
   MLIRContext *context = builder.getContext();
-  // Many members of a real chain share a location.
+  // In real modules, many members of a chain share a location.
   if (!locs.empty() && random.percent(40))
     return random.oneOf<Location>(locs);
   auto file = FileLineColLoc::get(
@@ -162,7 +165,7 @@ Location FunctionGenerator::loc() {
     result = FusedLoc::get({other()}, builder.getUnitAttr(), context);
     break;
   case 6: {
-    // The shape that kernels use themselves.
+    // The form of locations that fused kernels have.
     Location first = other();
     Attribute each[] = {LocationAttr(first), file};
     result = FusedLoc::get({first, file}, builder.getArrayAttr(each), context);
@@ -199,7 +202,7 @@ Attribute FunctionGenerator::attribute(unsigned depth) {
   }
 }
 
-/// Gives an op attributes that it knows nothing of.
+/// Adds discardable attributes to an op.
 void FunctionGenerator::decorate(Operation *op) {
   while (random.percent(decoration))
     op->setDiscardableAttr(
@@ -208,7 +211,7 @@ void FunctionGenerator::decorate(Operation *op) {
 }
 
 FloatAttr FunctionGenerator::scale() {
-  // Values that neither vanish nor saturate as a whole.
+  // With these scales, values do not all become zero or saturate.
   if (scheduled)
     return builder.getF64FloatAttr(
         random.oneOf<double>({2.1e-2, 1.3e-3, 4.0e-2, 0.0078125}));
@@ -234,21 +237,21 @@ RankedTensorType FunctionGenerator::type(Value like, Type element) {
   return withElementType(like.getType(), element);
 }
 
-/// The type of a member's result: that of its operand, now and then another,
-/// or one of which less or more is static.
+/// The type of a member's result: usually that of its operand. Sometimes the
+/// element type differs, or one size becomes dynamic or static.
 RankedTensorType FunctionGenerator::resultType(Value like) {
   Type elementType = random.percent(oddTypes) ? floatType() : element;
   RankedTensorType result = type(like, elementType);
   if (runs || !random.percent(oddTypes / 4) || result.getRank() < 2)
     return result;
   SmallVector<int64_t> shape(result.getShape());
-  // A size that was known comes back as it was.
+  // A known size is restored unchanged.
   int64_t known = ShapedType::isDynamic(leading[0]) ? 7 : leading[0];
   shape[0] = ShapedType::isDynamic(shape[0]) ? known : ShapedType::kDynamic;
   return RankedTensorType::get(shape, elementType);
 }
 
-/// A value of exactly this type: one that exists, or a new argument.
+/// A value of exactly this type: an existing one, or a new argument.
 Value FunctionGenerator::value(Type type) {
   if (random.percent(sharing)) {
     SmallVector<Value> candidates;
@@ -266,8 +269,8 @@ Value FunctionGenerator::value(Type type) {
   return values.back();
 }
 
-/// Part of a new argument: some of its rows and columns, and all of a dimension
-/// whose size is known to a call only.
+/// Part of a new argument: some of its rows and columns, and all of each
+/// dynamic dimension.
 Value FunctionGenerator::view(RankedTensorType type) {
   SmallVector<int64_t> whole(type.getShape());
   SmallVector<OpFoldResult> offsets, sizes, strides;
@@ -279,7 +282,7 @@ Value FunctionGenerator::view(RankedTensorType type) {
     } else {
       offset = random.oneOf<int64_t>({0, 0, 1, 3});
       stride = random.oneOf<int64_t>({1, 1, 2, 3});
-      // A view of nothing begins inside, too.
+      // The offset of an empty view must be in bounds, too.
       whole[dim] = offset + std::max<int64_t>(size, 1) * stride +
                    random.oneOf<int64_t>({0, 1, 5});
     }
@@ -295,7 +298,7 @@ Value FunctionGenerator::view(RankedTensorType type) {
                                         sizes, strides);
 }
 
-/// A value that a chain starts from.
+/// A value at which a chain starts.
 Value FunctionGenerator::stream() {
   SmallVector<int64_t> shape = leading;
   shape.push_back(features);
@@ -319,14 +322,14 @@ void FunctionGenerator::generate() {
     }
     if (random.percent(functions ? 90 : 40))
       unrelated();
-    // Most of them with nothing else to run.
+    // Most function ops are alone in their function.
     if (functions && random.percent(60))
       continue;
     if (!random.percent(10)) {
       chain();
       continue;
     }
-    // A chain in a region of its own. Values inside are not seen outside.
+    // A chain in a separate region, whose values are not visible outside.
     auto region = scf::ExecuteRegionOp::create(builder, loc(), TypeRange());
     Block *body = builder.createBlock(&region.getRegion());
     SmallVector<Value> outside = values;

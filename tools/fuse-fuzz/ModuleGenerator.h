@@ -16,8 +16,8 @@
 
 namespace fuse {
 
-/// A generator of random numbers that gives the same sequence everywhere: the
-/// distributions of the standard library do not.
+/// A random number generator with the same sequence on every platform, unlike
+/// the distributions of the standard library.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -46,47 +46,47 @@ private:
   uint64_t state;
 };
 
-/// What modules are made of.
+/// Kinds of random modules.
 enum class Stratum {
-  /// Chains of layer ops, whole ones and damaged ones, between ops that have
-  /// nothing to do with them.
+  /// Complete and damaged chains of layer ops, between unrelated ops.
   Any,
-  /// The same with sizes that agree and scales that leave more than zeros and
-  /// infinities.
+  /// The same with consistent sizes, and with scales that give more than zeros
+  /// and infinities.
   Runnable,
   /// The same with losses, experts, casts and transposes between the chains.
   Functions,
-  /// Whole chains whose operands are views of larger tensors, with strides and
-  /// offsets.
+  /// Complete chains whose operands are views of larger tensors, with strides
+  /// and offsets.
   Strided,
-  /// Models of modules, see ModelChecks.h.
+  /// Models of modules; see ModelChecks.h.
   Models,
-  /// Slots, their kernels and their calls, see SlotChecks.h.
+  /// Slots, their kernels and their calls; see SlotChecks.h.
   Slots,
-  /// One whole chain of a family, type and sizes that the scheduled path has
-  /// kernels for.
+  /// One complete chain, with a family, type and sizes that the scheduled path
+  /// supports.
   Scheduled,
-  /// The same with more sizes, for schedules that are drawn.
+  /// The same with more sizes, for random schedules.
   Schedules,
-  /// Several such chains, and ops around them that it has none for.
+  /// Several such chains, surrounded by ops that the scheduled path does not
+  /// support.
   Mixed,
-  /// One chain, with any number of tokens, for each combination of family,
-  /// type, quantization and sizes beside those of vectors and tiles; the seed
-  /// is the number of the combination.
+  /// One chain with any number of tokens, for each combination of family, type,
+  /// quantization, and sizes around those of vectors and tiles. The seed is the
+  /// number of the combination.
   Boundary
 };
 
 /// The name of a stratum on the command line.
 llvm::StringRef getName(Stratum stratum);
 
-/// The sizes that a loop, a vector or a tile may treat in another way.
+/// Sizes around the boundaries of loops, vectors and tiles.
 llvm::ArrayRef<int64_t> getBoundarySizes();
-/// How many combinations `Stratum::Boundary` has, each with every size above as
-/// the number of tokens, and with none.
+/// Number of combinations of `Stratum::Boundary`. Each runs with every size
+/// above as the number of tokens, and with none.
 uint64_t getNumBoundaryCombinations();
 
-/// A module of functions. The same seed gives the same module of a stratum. The
-/// module is meant to verify.
+/// Generates a module of functions that should verify. A seed and a stratum
+/// always give the same module.
 mlir::OwningOpRef<mlir::ModuleOp>
 generateModule(mlir::MLIRContext *context, uint64_t seed,
                Stratum stratum = Stratum::Any);

@@ -1,12 +1,13 @@
-//===- RandomSchedules.cpp - Valid schedules at random --------------------===//
+//===- RandomSchedules.cpp - Random valid schedules -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Random modules are small, and the compiler chooses a few schedules for all of
-// them. A schedule in the text is taken as it is, so that random ones reach
-// kernels in two parts, rings of any depth and grids of any size.
+// Random modules are small, and the compiler chooses the same few schedules for
+// all of them. Schedules written in the text are used unchanged. Random ones
+// thus reach kernels with a deferred epilogue, rings of any depth and grids of
+// any size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +19,20 @@
 using namespace mlir;
 using namespace fuse;
 
-/// How often a schedule is drawn until one fits.
+/// Maximum number of attempts to draw a schedule that fits.
 static constexpr unsigned kAttempts = 400;
 
-/// A number from `least` on, one of `count`.
+/// A random number from `least` to `least + count - 1`.
 static int64_t from(Random &random, int64_t least, uint64_t count) {
   return least + int64_t(random.below(count));
 }
 
-/// A decode schedule for `tokens` tokens that may fit nothing.
+/// A decode schedule for `tokens` tokens, which may not fit.
 static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
                             bool deferredEpilogue) {
   MLIRContext *context = loc.getContext();
-  // One after the other: arguments of a call have no order.
+  // Draw one number at a time: the evaluation order of arguments is
+  // unspecified.
   tokens = llvm::alignTo(tokens, 8);
   if (random.percent(30))
     tokens += from(random, 0, 4) * 8;
@@ -76,7 +78,7 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
       deferredEpilogue, isSwapped, hint, dependent, launches);
 }
 
-/// A schedule for many tokens that may fit nothing.
+/// A prefill schedule, which may not fit.
 static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
   bool isJoint = random.percent(40), dependent = random.percent(50);
   int64_t cluster = from(random, 1, 2);
@@ -95,11 +97,11 @@ static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
 
 /// A schedule of either kind for up to `tokens` tokens, or null.
 static Attribute draw(Operation *op, Random &random, int64_t tokens) {
-  // Schedules that do not fit are dropped without an error.
+  // Drop schedules that do not fit without an error.
   ScopedDiagnosticHandler quiet(op->getContext(), [](Diagnostic &) {});
   GpuModel gpu;
   bool isPrefill = tokens > 256 || random.percent(tokens > 128 ? 40 : 15);
-  // Few of those in two parts fit.
+  // Few schedules with a deferred epilogue fit, so half of the attempts try it.
   bool deferredEpilogue = random.percent(85);
   for (unsigned i = 0; i < kAttempts; ++i) {
     Attribute schedule =

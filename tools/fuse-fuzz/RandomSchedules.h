@@ -1,4 +1,4 @@
-//===- RandomSchedules.h - Valid schedules at random ------------*- C++ -*-===//
+//===- RandomSchedules.h - Random valid schedules ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,11 +11,11 @@
 
 namespace fuse {
 
-/// Gives the fused op of a module of one chain a random schedule that fits it,
-/// or one for each of two to four ranges of tokens where their number is
-/// dynamic, the last of which ends at `tokens`; in one of four modules, none,
-/// so that the compiler chooses. Returns the numbers of tokens at which another
-/// schedule begins or ends, none where the number is static.
+/// Gives the fused op of a module with one chain a random schedule that fits
+/// it. If the number of tokens is dynamic, there is one for each of two to four
+/// ranges, of which the last ends at `tokens`. One of four modules gets none,
+/// so that the compiler chooses. Returns the numbers of tokens at which a
+/// schedule begins or ends, or none if the number is static.
 llvm::SmallVector<int64_t>
 attachRandomSchedules(mlir::ModuleOp module, Random &random, int64_t tokens);
 

@@ -1,4 +1,4 @@
-//===- Regress.cpp - Failures as small tests ------------------------------===//
+//===- Regress.cpp - Write failures as small tests ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Everything that a process writes to a pipe until it ends.
+/// Reads all output of a process from a pipe until it ends.
 static std::string readAll(int pipe) {
   std::string text;
   char buffer[4096];
@@ -57,8 +57,8 @@ Outcome fuse::runIsolated(const std::function<Outcome()> &check,
   }
   if (child == 0) {
     close(ends[0]);
-    // Ends the process where it goes on and on, or waits for ever. Other
-    // processes may take most of the time that goes by.
+    // Limits end the process if it loops or hangs. The wall-clock limit is
+    // longer, since other processes may use most of the time.
     std::signal(SIGXCPU, SIG_DFL);
     std::signal(SIGALRM, SIG_DFL);
     rlimit limit = {seconds, seconds};
@@ -124,7 +124,7 @@ std::string fuse::writeRegression(ModuleOp module, const Outcome &outcome,
       for (StringRef line : ArrayRef(lines).take_front(3))
         os << "// " << line.trim().take_front(200) << "\n";
       os << "\n";
-      // Where locations do not matter, none are left.
+      // If locations do not matter, remove all of them.
       bool hasLocations = false;
       small->walk([&](Operation *op) {
         hasLocations |= !isa<UnknownLoc>(op->getLoc());

@@ -1,4 +1,4 @@
-//===- Regress.h - Failures as small tests ----------------------*- C++ -*-===//
+//===- Regress.h - Write failures as small tests ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,21 +14,21 @@
 
 namespace fuse {
 
-/// How a check ended: the name of what failed, `crash` or `time`, or nothing.
+/// Result of a check: the name of the failure, `crash` or `time`, or empty.
 struct Outcome {
   std::string failed;
   std::string errors;
   CheckCounts counts;
 };
 
-/// Runs a check in a process of its own, which may crash, and ends after so
-/// many seconds of processor time.
+/// Runs a check in a child process, which may crash. The child is ended after a
+/// limit of processor time in seconds.
 Outcome runIsolated(const std::function<Outcome()> &check, unsigned seconds);
 
-/// Makes a module that fails smaller, as long as it fails in the same way, and
-/// writes it to `<folder>/<check>-<seed>.mlir` as a test of lit that runs
-/// `fuse-fuzz` with `options` on it. Returns the path, or an empty one after an
-/// error has been printed.
+/// Reduces a module as long as it fails in the same way. Writes it to
+/// `<folder>/<check>-<seed>.mlir` as a lit test that runs `fuse-fuzz` with
+/// `options`. Returns the path, or an empty string after an error has been
+/// printed.
 std::string writeRegression(mlir::ModuleOp module, const Outcome &outcome,
                             llvm::StringRef folder, uint64_t seed,
                             llvm::StringRef options,

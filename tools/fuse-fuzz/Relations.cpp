@@ -1,4 +1,4 @@
-//===- Relations.cpp - Other functions with the same results --------------===//
+//===- Relations.cpp - Metamorphic relations of functions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Two tensors side by side along the last dimension.
+/// Concatenates two tensors along the last dimension.
 static HostTensor joinColumns(const HostTensor &lhs, const HostTensor &rhs) {
   SmallVector<int64_t> shape(lhs.getShape());
   int64_t left = lhs.getShape().back(), right = rhs.getShape().back();
@@ -41,7 +41,7 @@ static void updateType(func::FuncOp function) {
                                      getReturn(function)->getOperandTypes()));
 }
 
-/// A new last argument with the shape of a value, and its content.
+/// Adds a last argument, and the tensor for it.
 static Value addArgument(Variant &variant, RankedTensorType type,
                          ArrayRef<int64_t> shape,
                          llvm::function_ref<double(int64_t)> element) {
@@ -56,13 +56,13 @@ static Value addArgument(Variant &variant, RankedTensorType type,
       type, UnknownLoc::get(variant.function.getContext()));
 }
 
-/// The shape of a value of the size of the first argument that could be it, if
-/// nothing else tells.
+/// The runtime shape of a type. Dynamic sizes are those of the first argument
+/// that has one.
 static std::optional<SmallVector<int64_t>> getShape(Variant &variant,
                                                     RankedTensorType type) {
   if (type.hasStaticShape())
     return SmallVector<int64_t>(type.getShape());
-  // All dynamic sizes of a function are the same, see `createInputs`.
+  // All dynamic sizes of a function are equal; see `createInputs`.
   SmallVector<int64_t> shape(type.getShape());
   for (auto [argument, input] :
        llvm::zip_equal(variant.function.getArguments(), variant.inputs)) {
@@ -79,7 +79,7 @@ static std::optional<SmallVector<int64_t>> getShape(Variant &variant,
   return std::nullopt;
 }
 
-/// The float tensors of a function that ops at its top level make or use.
+/// The float tensors that top-level ops of a function define or use.
 static SmallVector<Value> getFloatValues(func::FuncOp function) {
   SmallVector<Value> values;
   for (Operation &op : function.front().without_terminator())
@@ -92,7 +92,7 @@ static SmallVector<Value> getFloatValues(func::FuncOp function) {
   return values;
 }
 
-/// A value that becomes the operand of an op that changes nothing.
+/// Replaces a value by the result of an op that does not change it.
 static bool insertIdentity(Variant &variant, Random &random) {
   SmallVector<Value> values = getFloatValues(variant.function);
   if (values.empty())
@@ -107,7 +107,7 @@ static bool insertIdentity(Variant &variant, Random &random) {
   Value same;
   int64_t features = type.getShape().back();
   unsigned kind = random.below(3);
-  // Sums in f16 may be infinite, and zeros of a matrix times infinity are NaN.
+  // Sums in f16 may be infinite, and a zero in a matrix times infinity is NaN.
   if (type.getElementType().isF16() && kind > 1)
     kind = 0;
   switch (kind) {
@@ -165,7 +165,7 @@ static bool addZeroBias(Variant &variant, Random &random) {
   return true;
 }
 
-/// An argument of the variant with one use, as a number; its uses are `op`.
+/// The number of an argument with a single use.
 static std::optional<unsigned> getOwnArgument(Value value) {
   auto argument = dyn_cast_or_null<BlockArgument>(value);
   if (!argument || !argument.hasOneUse())
@@ -173,7 +173,7 @@ static std::optional<unsigned> getOwnArgument(Value value) {
   return argument.getArgNumber();
 }
 
-/// Twice the weights and biases, and half of what comes out.
+/// Doubles weights and biases and halves the result.
 static bool scaleWeights(Variant &variant, Random &random) {
   SmallVector<LinearOp> candidates;
   for (LinearOp linear : getOps<LinearOp>(variant.function))
@@ -206,7 +206,7 @@ static bool scaleWeights(Variant &variant, Random &random) {
   return true;
 }
 
-/// A power of two that goes from the scales of weights to that of their input.
+/// Moves a power of two from the scales of weights to the scale of their input.
 static bool moveScale(Variant &variant, Random &random) {
   SmallVector<QuantizeOp> candidates;
   for (QuantizeOp quantize : getOps<QuantizeOp>(variant.function)) {
@@ -244,7 +244,7 @@ static bool moveScale(Variant &variant, Random &random) {
   return true;
 }
 
-/// A second user of a value, a result more, and an op that uses neither.
+/// Adds ops that use existing values, and returns their results as well.
 static bool addBeside(Variant &variant, Random &random) {
   SmallVector<Value> values = getFloatValues(variant.function);
   if (values.empty())
@@ -269,7 +269,7 @@ static bool addBeside(Variant &variant, Random &random) {
   return true;
 }
 
-/// Another name, and arguments and results in another order.
+/// Renames the function, and reorders arguments and results.
 static bool reorder(Variant &variant, Random &random) {
   Block &body = variant.function.front();
   variant.function.setSymName("renamed");
@@ -302,9 +302,9 @@ static bool reorder(Variant &variant, Random &random) {
   return true;
 }
 
-/// A linear whose result is only returned, once, with parameters that have no
-/// other use: the linear, the result, and its parameters with a row or value
-/// for each output.
+/// Finds a linear whose only use is as a single result, with parameters that
+/// have no other use. Returns the linear, the index of the result, and the
+/// parameters with a row or value per output.
 static bool findLastLinear(Variant &variant, Random &random, LinearOp &linear,
                            unsigned &result,
                            SmallVector<unsigned> &parameters) {
@@ -336,7 +336,7 @@ static bool findLastLinear(Variant &variant, Random &random, LinearOp &linear,
   return true;
 }
 
-/// Outputs of a linear in another order.
+/// Permutes the outputs of a linear.
 static bool permuteOutputs(Variant &variant, Random &random) {
   LinearOp linear;
   unsigned result = 0;
@@ -358,7 +358,7 @@ static bool permuteOutputs(Variant &variant, Random &random) {
   return true;
 }
 
-/// Two linears, each with some of the outputs.
+/// Splits a linear into two linears with some of the outputs each.
 static bool splitOutputs(Variant &variant, Random &random) {
   LinearOp linear;
   unsigned result = 0;

@@ -1,11 +1,11 @@
-//===- Relations.h - Other functions with the same results ------*- C++ -*-===//
+//===- Relations.h - Metamorphic relations of functions ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Metamorphic relations: a function or its inputs are changed in a way of which
-// the effect on the results is known, whatever these are.
+// A metamorphic relation changes a function or its inputs so that the effect on
+// the results is known, whatever the results are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ namespace fuse {
 
 using Tensors = std::vector<HostTensor>;
 
-/// Another function, what it is run on, and how its results become those of
-/// the first one.
+/// A changed function, its inputs, and the mapping of its results to those of
+/// the original.
 struct Variant {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
@@ -31,12 +31,12 @@ struct Variant {
   std::function<Tensors(Tensors)> restore;
 };
 
-/// What changes the function: ops that compute what they are given, biases of
-/// zero, powers of two, ops beside, another order.
+/// A change of the function: identity ops, zero biases, powers of two,
+/// additional ops, another order.
 struct Relation {
   llvm::StringRef name;
-  /// Changes a copy of the function and of its inputs. Returns false where it
-  /// does not apply.
+  /// Changes a copy of the function and of its inputs. Returns false if the
+  /// relation does not apply.
   bool (*apply)(Variant &variant, Random &random);
 };
 llvm::ArrayRef<Relation> getRelations();

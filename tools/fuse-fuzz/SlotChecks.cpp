@@ -26,7 +26,7 @@ using Module = OwningOpRef<ModuleOp>;
 // Bindings
 //===----------------------------------------------------------------------===//
 
-/// What a user may ask for; most entries are about some call.
+/// A random configuration that a user may write. Most entries match a call.
 static SlotConfig getConfig(ModuleOp module, Random &random) {
   SlotConfig config;
   SlotBindingMap &bind = config.request.bind;
@@ -62,7 +62,8 @@ static SlotConfig getConfig(ModuleOp module, Random &random) {
   return config;
 }
 
-/// Binds what a configuration says, if it can be; false leaves everything.
+/// Binds slots by a configuration. Returns false and changes nothing if the
+/// configuration is invalid.
 static FailureOr<SlotReport> tryBind(ModuleOp module,
                                      const SlotConfig &config) {
   ScopedDiagnosticHandler quiet(module.getContext(),
@@ -94,13 +95,13 @@ StringRef fuse::checkSlots(ModuleOp module, Random &random,
     Module stored = parseSourceString<ModuleOp>(print(*bound), parserConfig);
     if (!stored || failed(verifyIdentical(*bound, *stored)))
       return "round-trip-bound";
-    // The same again changes nothing, whether calls may change or not.
+    // Binding again changes nothing, whether or not calls may be rebound.
     Module again = bound->clone();
     config.rebind = random.percent(50);
     if (failed(tryBind(*again, config)) ||
         failed(verifyIdentical(*bound, *again)))
       return "bind-twice";
-    // Other kernels in their place, and all of it undone.
+    // Bind other kernels instead, and undo all bindings.
     SlotConfig other = getConfig(module, random);
     other.rebind = true;
     Module rebound = stored->clone();
@@ -118,7 +119,7 @@ StringRef fuse::checkSlots(ModuleOp module, Random &random,
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// Runs `@f0` and its like with calls bound in one way.
+/// Runs `@f0` and similar functions with their calls bound in one way.
 static StringRef runBound(ModuleOp module, func::FuncOp written, StringRef name,
                           ArrayRef<HostTensor> inputs, StringRef kernel,
                           Random &random, CheckCounts &counts) {
@@ -167,7 +168,7 @@ static StringRef runBound(ModuleOp module, func::FuncOp written, StringRef name,
 StringRef fuse::runSlots(ModuleOp module, Random &random, CheckCounts &counts) {
   if (failed(verify(module)))
     return "verify";
-  // Functions with calls and those without, each by themselves.
+  // Separate the functions with calls from those without.
   Module calling = module.clone(), plain = module.clone();
   for (Operation &op : llvm::make_early_inc_range(*calling->getBody()))
     if (isa<ModelOp>(op))

@@ -11,13 +11,13 @@
 
 namespace fuse {
 
-/// Binds calls as random configurations say, prints, parses and unbinds. Each
-/// time the module must be the one it was; after an error, too.
+/// Binds calls by random configurations, prints, parses and unbinds. Each time,
+/// and also after an error, the result must be the original module.
 llvm::StringRef checkSlots(mlir::ModuleOp module, Random &random,
                            CheckCounts &counts);
 
 /// Binds all calls, to eager bodies and to kernels, and runs the functions.
-/// Their results have to be what the interpreter says of those without slots.
+/// Their results must be within the contracts of the functions without slots.
 llvm::StringRef runSlots(mlir::ModuleOp module, Random &random,
                          CheckCounts &counts);
 

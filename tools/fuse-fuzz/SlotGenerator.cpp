@@ -19,9 +19,10 @@ namespace {
 /// A slot of one module.
 struct Slot {
   std::string name, op, variant;
-  /// Types of the operands behind the first, `{x}` standing for the first.
+  /// Types of all operands but the first. `{x}` stands for the type of the
+  /// first.
   SmallVector<std::string> types;
-  /// Layer ops of `%r` on `%a0`, `%a1` and so on.
+  /// Layer ops that compute `%r` from `%a0`, `%a1` and so on.
   std::string body;
 };
 
@@ -37,7 +38,8 @@ private:
   void writeKernel(const Slot &slot);
   void writeFunction(unsigned index);
   void writeModel(unsigned index);
-  /// A body of calls from `%x`, or of what these mean. Returns the last value.
+  /// Writes calls on `%x`, or their meaning as ops if `written` is set. Returns
+  /// the last value.
   std::string writeCalls(ArrayRef<unsigned> chosen, bool written,
                          StringRef prefix);
   std::string getArguments(ArrayRef<unsigned> chosen);
@@ -52,7 +54,7 @@ private:
 
 } // namespace
 
-/// `body` with the operands of a call and a name for its result.
+/// Replaces operands and result in `body` by those of a call.
 static std::string instantiate(StringRef body, ArrayRef<std::string> args,
                                StringRef result) {
   std::string text = body.str();
@@ -61,7 +63,7 @@ static std::string instantiate(StringRef body, ArrayRef<std::string> args,
          at += to.size())
       text.replace(at, from.size(), to);
   };
-  // Temporaries are named after the result.
+  // Temporaries have names derived from the result.
   replace("%r", result.str());
   for (auto [index, arg] : llvm::enumerate(args))
     replace("%a" + std::to_string(index), arg);
@@ -150,7 +152,7 @@ void SlotWriter::chooseSlots() {
     }
     bool hasEps = slot.body.find(" eps ") != std::string::npos;
     slot.name = formatv("slot{0}", slots.size());
-    // What the registry does not know needs a body of its own_
+    // An op that the registry does not know needs an eager body.
     if (random.percent(25)) {
       slot.op = "own_" + slot.op;
       hasEps = false;
@@ -276,11 +278,11 @@ std::string SlotWriter::write() {
   chooseSlots();
   for (const Slot &slot : slots)
     writeSlot(slot);
-  // One kernel for a key, shared by all slots.
+  // At most one kernel per key, which all slots share.
   llvm::SmallVector<std::string> keys;
   for (const Slot &slot : slots) {
     std::string key = slot.op + "/" + slot.variant;
-    // Bodies hold the params of one slot.
+    // A body has the params of a single slot.
     bool isOwn = StringRef(slot.op).starts_with("own_");
     unsigned same = llvm::count_if(slots, [&](const Slot &other) {
       return other.op == slot.op && other.variant == slot.variant;

@@ -1,4 +1,4 @@
-//===- SlotGenerator.h - Random modules with slots ------------ -*- C++ -*-===//
+//===- SlotGenerator.h - Random modules with slots --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,10 +12,10 @@
 
 namespace fuse {
 
-/// The text of a module with slots of registered ops and of its own, with eager
-/// bodies and without, with kernels beside it, and with calls in functions and
-/// in the forwards of models. For each function `@f0` that calls slots there is
-/// one `@g0` with what the slots mean written out.
+/// The text of a module with slots of registered ops and of unregistered ones,
+/// with and without eager bodies and kernels. Functions and the forward
+/// functions of models call them. Each function `@f0` that calls slots has a
+/// counterpart `@g0` with the meaning of the slots written as ops.
 std::string generateSlots(uint64_t seed);
 
 } // namespace fuse

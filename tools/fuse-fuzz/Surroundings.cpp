@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Heads are the dimension before the last leading one, so that dynamic sizes
-/// of `x` are those of the tables.
+/// Heads are the dimension before the last leading one. The other dynamic sizes
+/// of `x` are then those of the tables.
 void FunctionGenerator::rotary() {
   unsigned heads = leading.size() - 2;
   SmallVector<int64_t> shape = leading;
@@ -26,7 +26,7 @@ void FunctionGenerator::rotary() {
                    builder.getI64IntegerAttr(heads));
 }
 
-/// Logits are a stream, or made of one by a head.
+/// Logits are a stream, or the result of a head applied to one.
 void FunctionGenerator::crossEntropy() {
   if (leading.empty())
     return;
@@ -70,7 +70,7 @@ void FunctionGenerator::experts() {
                        ActivationAttr::get(builder.getContext(), kind));
 }
 
-/// A stream in another type, which a chain may begin with.
+/// A stream in another type, with which a chain may begin.
 void FunctionGenerator::castStream() {
   Value x = stream();
   unsigned width = element.getIntOrFloatBitWidth();
@@ -82,13 +82,13 @@ void FunctionGenerator::castStream() {
     create<arith::ExtFOp>(type(x, builder.getF32Type()), x);
 }
 
-/// A linear whose weight is stored the other way round.
+/// A linear whose weight is stored transposed.
 void FunctionGenerator::transposed() {
   int64_t outputs = random.oneOf<int64_t>({1, 16, 33});
   Value stored = value(RankedTensorType::get({features, outputs}, element));
   Value empty =
       create<tensor::EmptyOp>(ArrayRef<int64_t>{outputs, features}, element);
-  // Nothing else is to read what is in there.
+  // Nothing else may read the transposed weight.
   values.pop_back();
   Value weight =
       create<linalg::TransposeOp>(stored, empty, ArrayRef<int64_t>{1, 0});
@@ -132,7 +132,7 @@ void FunctionGenerator::unrelated() {
   }
 }
 
-/// An op on the stream that the scheduled path has no kernel for.
+/// An op on the stream that the scheduled path does not support.
 void FunctionGenerator::between() {
   Value x = stream();
   if (random.percent(50))
@@ -141,7 +141,7 @@ void FunctionGenerator::between() {
     create<arith::NegFOp>(x);
 }
 
-/// A user of a value outside of its chain, in the block or in a region of it.
+/// A user of a value outside of its chain, in the block or in a nested region.
 void FunctionGenerator::secondUser(Value value) {
   auto use = [&] {
     auto tensor = cast<ShapedType>(value.getType());
@@ -162,7 +162,7 @@ void FunctionGenerator::secondUser(Value value) {
   scf::YieldOp::create(builder, loc());
 }
 
-/// Whether `second`, which follows `first`, needs it.
+/// Whether `second`, which follows `first`, depends on it.
 static bool dependsOn(Operation *second, Operation *first) {
   bool depends = false;
   second->walk([&](Operation *op) {
@@ -172,7 +172,7 @@ static bool dependsOn(Operation *second, Operation *first) {
   return depends;
 }
 
-/// Lets independent neighbors change places.
+/// Swaps independent neighbors at random.
 void FunctionGenerator::shuffle(Block *block) {
   SmallVector<Operation *> ops;
   for (Operation &op : block->without_terminator())

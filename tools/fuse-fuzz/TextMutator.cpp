@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace fuse;
 using llvm::StringRef;
 
-/// The length of the token at the start of `text`, which is not empty.
+/// The length of the token at the start of `text`, which must not be empty.
 static size_t getTokenLength(StringRef text) {
   auto isWord = [](char c) {
     return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
@@ -52,8 +52,7 @@ static std::vector<std::string> tokenize(StringRef text) {
   return tokens;
 }
 
-/// The generic form of `text`, which need not be valid; empty if it does not
-/// parse.
+/// The generic form of `text`, or an empty string if it does not parse.
 static std::string printGeneric(MLIRContext *context, StringRef text) {
   ScopedDiagnosticHandler quiet(context,
                                 [](Diagnostic &) { return success(); });
@@ -101,20 +100,20 @@ std::string TextMutator::load(StringRef folder, MLIRContext *context) {
   return {};
 }
 
-/// What kind of token it is, by the character that it starts with.
+/// The kind of a token, derived from its first character.
 static char getKind(StringRef token) {
   token = token.ltrim();
   char first = token.empty() ? ' ' : token.front();
   if (llvm::isDigit(first))
     return '0';
-  // Dimensions follow a question mark: x64xbf16.
+  // Dimensions after a question mark, as in ?x64xbf16.
   if (first == 'x' && token.size() > 1 && llvm::isDigit(token[1]))
     return 'x';
   return llvm::isAlpha(first) || first == '_' ? 'a' : first;
 }
 
-/// Leaves out an entry of a list of attributes, `name = value`, and the comma
-/// behind it or, if it is the last one, in front of it.
+/// Removes an entry `name = value` of a list of attributes, with the comma
+/// after it or, for the last entry, before it.
 static void dropAttribute(std::vector<std::string> &tokens, Random &random) {
   std::vector<size_t> starts;
   for (size_t i = 1; i < tokens.size(); ++i)
@@ -163,8 +162,8 @@ std::string TextMutator::generate(Random &random) const {
       dropAttribute(tokens, random);
       break;
     default: {
-      // What parses gets further, so most tokens are replaced by their kind:
-      // from the same section (operands) or from anywhere.
+      // Text that parses tests more, so most tokens are replaced by tokens of
+      // the same kind: operands from the same section, others from anywhere.
       llvm::ArrayRef<std::string> source(tokens);
       if (random.percent(50))
         source = vocabulary;

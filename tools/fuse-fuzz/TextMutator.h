@@ -14,20 +14,20 @@
 
 namespace fuse {
 
-/// Makes damaged modules out of files with valid and invalid ones: a few tokens
-/// of a section are left out, doubled, exchanged, or replaced by tokens that
-/// stand elsewhere in the files, or an attribute is left out.
+/// Creates damaged modules from files with valid and invalid ones. It removes,
+/// duplicates, swaps or replaces a few tokens of a section, with tokens from
+/// anywhere in the files, or removes an attribute.
 class TextMutator {
 public:
-  /// Reads the `.mlir` files in a folder, in the order of their names. Returns
-  /// an error message, or nothing. What `context` can parse is there in the
-  /// generic form as well, in which anything may be missing.
+  /// Reads the `.mlir` files in a folder, ordered by name. Returns an error
+  /// message, or an empty string. Modules that `context` can parse are added in
+  /// generic form too, in which any part may be missing.
   std::string load(llvm::StringRef folder, mlir::MLIRContext *context);
 
   std::string generate(Random &random) const;
 
 private:
-  /// Tokens with the space in front of them, by section.
+  /// Tokens with their leading white space, by section.
   std::vector<std::vector<std::string>> sections;
   std::vector<std::string> vocabulary;
 };

@@ -1,4 +1,4 @@
-//===- TokenUse.cpp - What a function does to tokens ----------------------===//
+//===- TokenUse.cpp - Dependences of a function between tokens ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -52,7 +52,7 @@ SmallVector<int64_t> fuse::getOrder(int64_t size, Random &random) {
 
 namespace {
 
-/// Tells values with a row for each token from parameters.
+/// Separates values with one row per token from parameters.
 class TokenAnalysis {
 public:
   bool visit(func::FuncOp function);
@@ -69,7 +69,7 @@ private:
 
 } // namespace
 
-/// A parameter is an argument, or made of one value by value.
+/// A parameter is an argument, or computed element by element from parameters.
 bool TokenAnalysis::addParameter(Value value) {
   if (!value)
     return true;
@@ -103,7 +103,7 @@ bool TokenAnalysis::visit(func::FuncOp function) {
   if (!llvm::all_of(function.front(),
                     [&](Operation &op) { return visit(&op); }))
     return false;
-  // No value is both: a parameter where tokens are wanted, or mixed with them.
+  // A parameter must not be used as a token, or be combined with tokens.
   for (Operation &op : function.front()) {
     if (isa<func::ReturnOp>(op))
       continue;
@@ -122,7 +122,7 @@ bool TokenAnalysis::visit(func::FuncOp function) {
   return true;
 }
 
-/// Whether a type has a dimension for tokens: one value for all has none.
+/// Whether a value has a dimension for tokens.
 static bool hasTokens(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getRank() > 1;
@@ -140,7 +140,7 @@ std::optional<TokenUse> fuse::getTokenUse(func::FuncOp function) {
     list.push_back(isToken);
     if (!isToken)
       return true;
-    // Scales of tensors, and tensors of one token, have no first dimension.
+    // A scale per tensor, or a tensor of one token, has no token dimension.
     if (!hasTokens(value))
       return false;
     int64_t own = cast<RankedTensorType>(value.getType()).getDimSize(0);

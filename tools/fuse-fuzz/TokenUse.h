@@ -1,4 +1,4 @@
-//===- TokenUse.h - What a function does to tokens ------------ -*- C++ -*-===//
+//===- TokenUse.h - Dependences of a function between tokens ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,20 +13,19 @@
 
 namespace fuse {
 
-/// What every token of a function does not share with others, or nothing when
-/// results of a token depend on others.
+/// Describes how a function uses tokens. There is none if the result of a token
+/// depends on other tokens in an unsupported way.
 struct TokenUse {
-  /// Whether an argument or result has a row for each token.
+  /// Whether each argument or result has one row per token.
   llvm::SmallVector<bool> arguments, results;
-  /// Whether tensors have scales of their own, which tokens share.
+  /// Whether tokens share dynamic scales per tensor.
   bool isCoupled = false;
 };
 std::optional<TokenUse> getTokenUse(mlir::func::FuncOp function);
 
-/// The slices of a tensor along its first dimension in another order; slices
-/// may be missing.
+/// Selects slices of a tensor along its first dimension, in the given order.
 HostTensor takeSlices(const HostTensor &tensor, llvm::ArrayRef<int64_t> order);
-/// One tensor after the other, along the first dimension.
+/// Concatenates two tensors along the first dimension.
 HostTensor joinSlices(const HostTensor &lhs, const HostTensor &rhs);
 /// The numbers below `size` in random order.
 llvm::SmallVector<int64_t> getOrder(int64_t size, Random &random);

@@ -4,16 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Generates modules from consecutive seeds and checks what must hold for all:
-// that they survive printing, parsing and bytecode, that forming kernels and
-// unfusing them restores every op, attribute and location, that forming twice
-// is forming once, and that nothing depends on an order that means nothing.
-// With --run they are run instead, fused and unfused, optimized and not, and an
-// interpreter of the contracts judges the results.
-// With --mutate the modules are damaged copies of files instead, most of which
-// are refused; what is left must not crash anything.
-// The first failure is printed with its seed and the command that repeats it;
-// with --regress all are, and are written as small tests.
+// Generates modules from consecutive seeds and checks properties that must hold
+// for all of them. Modules survive printing, parsing and bytecode. Forming
+// kernels and unfusing them restores every op, attribute and location. Forming
+// twice equals forming once. Nothing depends on an order without meaning. With
+// --run, the modules are run instead, fused and unfused, optimized and not, and
+// an interpreter of the contracts checks the results. With --mutate, the
+// modules are damaged copies of files. Most of them are refused, and the others
+// must not crash anything. The first failure is printed with its seed and the
+// command that repeats it. With --regress, all failures are printed and written
+// as small tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,7 @@ static cl::opt<unsigned> perFile("per-file", cl::cat(category),
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
-  // Those that are made of more than layers.
+  // Strata that use more dialects than those of layers.
   bool hasOthers = stratum == Stratum::Schedules ||
                    stratum == Stratum::Functions || stratum == Stratum::Strided;
   if (runs || stratum == Stratum::Slots || hasOthers) {
@@ -132,7 +132,7 @@ static void loadDialects(MLIRContext &context) {
     registerCPUTranslations(registry);
     context.appendDialectRegistry(registry);
   }
-  // Bodies of kernels are made of whatever there is.
+  // Kernel bodies may use any dialect.
   if (stratum == Stratum::Slots || hasOthers)
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
@@ -141,7 +141,7 @@ static void loadDialects(MLIRContext &context) {
     context.loadDialect<gpu::GPUDialect, tile::TileDialect>();
 }
 
-/// The module of one seed, or null when its text is wrong.
+/// The module of one seed, or null if its text is invalid.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
   if (!inputFile.empty()) {
     llvm::SourceMgr sources;
@@ -160,10 +160,10 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
   return generateModule(&context, seed, stratum);
 }
 
-/// The options that repeat the check of a seed, for this module or any.
+/// Command-line options that repeat the check of a seed.
 static std::string getOptions(uint64_t seed) {
   std::string options = "--seed=" + std::to_string(seed);
-  // What runs is of that stratum anyway.
+  // --run implies this stratum.
   if (stratum != Stratum::Any && !(runs && stratum == Stratum::Runnable))
     options += (" --stratum=" + getName(stratum)).str();
   if (runs)
@@ -173,7 +173,7 @@ static std::string getOptions(uint64_t seed) {
   return options;
 }
 
-/// Collects what is said of a context.
+/// Collects the errors of a context.
 class Errors {
 public:
   explicit Errors(MLIRContext &context)
@@ -234,10 +234,10 @@ static Outcome checkSeed(MLIRContext &context, const TextMutator &mutator,
   return outcome;
 }
 
-/// How long one seed may take where it has a process of its own.
+/// Limit of processor time for a seed in a child process, in seconds.
 static constexpr unsigned kSecondsPerSeed = 120;
 
-/// Checks one seed, prints a failure, and makes a test of it if asked to.
+/// Checks one seed and prints a failure. Writes a test if requested.
 static bool processSeed(MLIRContext &context, const TextMutator &mutator,
                         uint64_t seed, CheckCounts &counts) {
   std::string options = getOptions(seed);
@@ -273,7 +273,8 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "fuse random-module checker\n");
-  // What runs needs sizes that agree, which no compiled function checks.
+  // Functions that run need consistent sizes, which compiled code does not
+  // check.
   if (runs && stratum == Stratum::Any)
     stratum = Stratum::Runnable;
   if (count == 0 || !(seconds >= 0)) {
@@ -289,7 +290,7 @@ int main(int argc, char **argv) {
   }
   if (!regress.empty()) {
     std::error_code error = llvm::sys::fs::create_directories(regress);
-    // It is not an error that something else is there already.
+    // An existing directory is not an error.
     if (!error && !llvm::sys::fs::is_directory(regress))
       error = std::make_error_code(std::errc::not_a_directory);
     if (error) {
@@ -328,7 +329,7 @@ int main(int argc, char **argv) {
   if (printOnly) {
     MLIRContext context;
     loadDialects(context);
-    // Schedules are part of the module.
+    // Modules of this stratum include their schedules.
     OwningOpRef<ModuleOp> module = stratum == Stratum::Schedules
                                        ? makeCase(context, firstSeed, stratum)
                                        : makeModule(context, firstSeed);
@@ -348,7 +349,8 @@ int main(int argc, char **argv) {
   uint64_t seed = firstSeed, failures = 0;
   const uint64_t end = firstSeed + (inputFile.empty() ? uint64_t(count) : 1);
   while (seed != end && (seconds == 0 || elapsed() < seconds)) {
-    // Contexts never forget an attribute, so that one is not used for ever.
+    // Use a new context from time to time, since contexts never free
+    // attributes.
     MLIRContext context;
     loadDialects(context);
     for (uint64_t i = 0;

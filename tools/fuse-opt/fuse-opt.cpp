@@ -42,15 +42,15 @@ cl::list<std::string>
                 cl::desc("Files of kernels that --list-kernels lists as well"),
                 cl::value_desc("file.mlir"), cl::CommaSeparated);
 
-/// Keeps what was read until the process ends. Taking a model apart means to
-/// drop the uses in each region and then once more in all regions inside: of a
-/// large one that is several times through memory, for nothing.
+/// Keeps the input until the process ends. Destroying a large model would walk
+/// memory several times: the uses in each region are dropped once for the
+/// region and again for all regions around it.
 ///
-/// The pass manager that owns this goes before the op that it ran on.
+/// The pass manager that owns this is destroyed before the op that it ran on.
 class KeepInput : public mlir::PassInstrumentation {
 public:
   ~KeepInput() override {
-    // Found from here by who looks for leaks.
+    // Reachable from a static variable, so that leak checkers find it.
     static auto *kept = new std::vector<mlir::Region *>;
     if (!root)
       return;
@@ -61,7 +61,8 @@ public:
   }
 
   void runBeforePass(mlir::Pass *, mlir::Operation *op) override {
-    // The first pass, or what distributes passes, runs on all of it.
+    // The first pass, or the adaptor that distributes passes, runs on the whole
+    // input.
     if (!root)
       root = op;
   }
@@ -72,27 +73,27 @@ private:
 
 } // namespace
 
-/// The option of MLIR's with this name.
+/// The registered MLIR option with this name.
 static cl::Option *findOption(llvm::StringRef name) {
   return cl::getRegisteredOptions().lookup(name);
 }
 
-/// Errors show the line of an op. The op as a note is asked for: of a model it
-/// is all layers.
+/// Errors show the line of an op. The op itself is printed only on request,
+/// since a model would be printed with all of its layers.
 static void hideOpsOfErrors() {
   mlir::registerMLIRContextCLOptions();
   if (auto *option = findOption("mlir-print-op-on-diagnostic"))
     static_cast<cl::opt<bool> *>(option)->setInitialValue(false);
 }
 
-/// The printer verifies what it prints, to take the generic form for what is
-/// wrong. What comes out of a pass manager that verifies has been verified.
+/// The printer verifies its input, and uses the generic form if it is invalid.
+/// The output of a verifying pass manager has already been verified.
 static void assumeVerified(const mlir::MlirOptMainConfig &config) {
   auto *option = findOption("mlir-print-assume-verified");
   if (!option || option->getNumOccurrences() || !config.shouldVerifyPasses() ||
       !config.shouldVerifyOnParsing())
     return;
-  // What a pass left when it failed is printed as well.
+  // These options print IR after a pass has failed, which may be invalid.
   for (const auto &other : cl::getRegisteredOptions())
     if (other.first.starts_with("mlir-print-ir-") &&
         other.second->getNumOccurrences())
@@ -100,7 +101,7 @@ static void assumeVerified(const mlir::MlirOptMainConfig &config) {
   *static_cast<cl::opt<bool> *>(option) = true;
 }
 
-/// As `MlirOptMain` does it, but for what is kept.
+/// Like `MlirOptMain`, but keeps the input.
 static llvm::LogicalResult processFile(llvm::StringRef input,
                                        llvm::StringRef output,
                                        mlir::DialectRegistry &registry,

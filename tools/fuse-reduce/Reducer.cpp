@@ -1,13 +1,12 @@
-//===- Reducer.cpp - Make failing modules smaller -------------------------===//
+//===- Reducer.cpp - Reduce failing modules -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Greedy: each kind of change is tried at each place of a copy, and the copy is
-// taken where it is still interesting, until nothing changes any more.
-// Upstream's reduction tree erases ops that others use, which it does not
-// survive.
+// Greedy reduction: tries each kind of change at each place of a copy, and
+// keeps the copy if it is still interesting, until nothing changes. Upstream's
+// reduction tree crashes because it erases ops that have uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +36,8 @@ public:
   OwningOpRef<ModuleOp> run();
 
 private:
-  /// Changes a copy of the best module at place `index`; false where there is
-  /// no such place.
+  /// Changes a copy of the best module at place `index`. Returns false if there
+  /// is no such place.
   using Change = function_ref<bool(ModuleOp, unsigned)>;
 
   bool isDone() const;
@@ -56,7 +55,7 @@ private:
 
 } // namespace
 
-/// Without arguments that nothing uses.
+/// Removes unused arguments.
 static bool eraseArguments(ModuleOp module) {
   bool changed = false;
   module.walk([&](func::FuncOp function) {
@@ -69,7 +68,7 @@ static bool eraseArguments(ModuleOp module) {
   return changed;
 }
 
-/// Without arguments and ops that nothing uses.
+/// Removes unused arguments and ops.
 static bool cleanUp(ModuleOp module) {
   bool changed = false;
   module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
@@ -110,8 +109,8 @@ bool Reducer::attempt(function_ref<bool(ModuleOp)> change) {
   return true;
 }
 
-/// Tries a change at every place, last to first: what comes later needs what
-/// comes before.
+/// Tries a change at every place, from last to first, because later ops use
+/// earlier ones.
 bool Reducer::everywhere(Change change) {
   unsigned count = 0;
   best->walk([&](Operation *) { ++count; });
@@ -125,7 +124,7 @@ bool Reducer::everywhere(Change change) {
 // Changes
 //===----------------------------------------------------------------------===//
 
-/// Op number `index` in the order of the text.
+/// Op number `index` in textual order.
 static Operation *getOp(ModuleOp module, unsigned index) {
   Operation *found = nullptr;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -149,7 +148,7 @@ static bool isPlain(Operation *op) {
   return op && op->getParentOp() && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
-/// Without an unused op.
+/// Erases an unused op.
 static bool erase(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   if (!isPlain(op) || !op->use_empty())
@@ -158,7 +157,7 @@ static bool erase(ModuleOp module, unsigned index) {
   return true;
 }
 
-/// With one result of a function only; there are as many places as ops.
+/// Keeps only one result of a function. There are as many places as ops.
 static bool keepResult(ModuleOp module, unsigned index) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
@@ -177,7 +176,7 @@ static bool keepResult(ModuleOp module, unsigned index) {
   return false;
 }
 
-/// Without a result of a function.
+/// Removes a result of a function.
 static bool eraseResult(ModuleOp module, unsigned index) {
   auto terminator = dyn_cast_or_null<func::ReturnOp>(getOp(module, index));
   if (!terminator || terminator->getNumOperands() < 2)
@@ -187,14 +186,15 @@ static bool eraseResult(ModuleOp module, unsigned index) {
   return true;
 }
 
-/// With an argument in place of an op.
+/// Replaces the results of an op by arguments.
 static bool makeArguments(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   auto function =
       op ? dyn_cast_or_null<func::FuncOp>(op->getParentOp()) : func::FuncOp();
   if (!isPlain(op) || !function || op->getNumResults() == 0)
     return false;
-  // An op that is replaced already would go on and on.
+  // Only used results need an argument. Erase the op, so that it is not
+  // replaced again.
   for (Value result : op->getResults())
     if (!result.use_empty())
       result.replaceAllUsesWith(
@@ -204,7 +204,7 @@ static bool makeArguments(ModuleOp module, unsigned index) {
   return true;
 }
 
-/// With an operand in place of an op that keeps its type.
+/// Replaces an op by an operand of the same type.
 static bool passOver(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   if (!isPlain(op) || op->getNumResults() != 1)
@@ -219,7 +219,7 @@ static bool passOver(ModuleOp module, unsigned index) {
   return false;
 }
 
-/// With the ops of a region around it.
+/// Replaces an op by the contents of its region.
 static bool openRegion(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   if (!isPlain(op) || op->getNumRegions() != 1 || op->getNumResults() != 0 ||
@@ -236,7 +236,7 @@ static bool openRegion(ModuleOp module, unsigned index) {
   return true;
 }
 
-/// Without an operand that an op may lack.
+/// Removes an optional operand.
 static bool dropOperand(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   if (!isPlain(op) || op->getNumOperands() < 2)
@@ -244,7 +244,8 @@ static bool dropOperand(ModuleOp module, unsigned index) {
   auto segments = op->getAttrOfType<DenseI32ArrayAttr>("operandSegmentSizes");
   if (!segments)
     return false;
-  // The last group that has something, if it is not needed the op verifies.
+  // Remove from the last nonempty group. The verifier checks whether it is
+  // optional.
   SmallVector<int32_t> sizes(segments.asArrayRef());
   for (unsigned group = sizes.size(), end = op->getNumOperands(); group-- > 0;)
     if (sizes[group] > 0) {
@@ -257,7 +258,7 @@ static bool dropOperand(ModuleOp module, unsigned index) {
   return true;
 }
 
-/// Without attributes that no op knows.
+/// Removes discardable attributes.
 static bool forgetAttributes(ModuleOp module, unsigned index) {
   Operation *op = getOp(module, index);
   if (!op || op->getDiscardableAttrDictionary().empty())
@@ -282,7 +283,7 @@ static bool forgetLocations(ModuleOp module) {
   return changed;
 }
 
-/// With another size wherever a size stands.
+/// Replaces all occurrences of a size.
 static bool replaceSize(ModuleOp module, int64_t from, int64_t to) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](RankedTensorType type) -> Type {
@@ -318,11 +319,11 @@ OwningOpRef<ModuleOp> Reducer::run() {
   bool changed = true;
   while (changed && !isDone()) {
     changed = false;
-    // Where what fails is unused itself, that stays.
+    // The failing op may be unused itself; then do not remove unused ops.
     OwningOpRef<ModuleOp> copy = best->clone();
     cleansUp = !cleanUp(*copy) || isInteresting(*copy);
     changed |= attempt(forgetLocations);
-    // What takes most away first.
+    // Try changes that remove most first.
     for (Change change : std::initializer_list<Change>{
              erase, keepResult, eraseResult, makeArguments, passOver,
              openRegion, dropOperand, forgetAttributes})

@@ -1,4 +1,4 @@
-//===- Reducer.h - Make failing modules smaller -----------------*- C++ -*-===//
+//===- Reducer.h - Reduce failing modules -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,17 +12,17 @@
 
 namespace fuse {
 
-/// When to stop, and what was done.
+/// Limits and statistics of a reduction.
 struct Reduction {
   uint64_t maxTries = 2000;
   double maxSeconds = 300;
   uint64_t tries = 0, steps = 0;
 };
 
-/// Makes a module smaller as long as it is interesting: leaves out ops,
-/// results and arguments, makes arguments of what an op computes, opens
-/// regions, forgets attributes and locations, and makes sizes smaller. Only
-/// valid modules are tried. The result is interesting, or the module as it was.
+/// Reduces a module as long as it is interesting. It removes ops, results and
+/// arguments, replaces ops by arguments, inlines regions, drops attributes and
+/// locations, and shrinks sizes. Only valid modules are tried. The result is
+/// interesting, or the original module.
 mlir::OwningOpRef<mlir::ModuleOp>
 reduceModule(mlir::ModuleOp module,
              llvm::function_ref<bool(mlir::ModuleOp)> isInteresting,

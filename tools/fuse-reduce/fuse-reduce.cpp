@@ -1,11 +1,11 @@
-//===- fuse-reduce.cpp - Make failing IR smaller --------------------------===//
+//===- fuse-reduce.cpp - Reduce failing IR --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// With --test the ops themselves are left out, see Reducer.h; without it this
-// is mlir-reduce with all passes of fuse.
+// With --test, this removes ops, see Reducer.h. Without it, this is mlir-reduce
+// with all passes of fuse.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@
 
 using namespace mlir;
 
-/// Whether a script exits with 1 on a module, which is what mlir-reduce calls
-/// interesting. `problem` says why it did not run.
+/// Whether a script exits with 1 on a module, which mlir-reduce calls
+/// interesting. `problem` is set if the script did not run.
 static bool isInteresting(llvm::StringRef script, ModuleOp module,
                           std::string &problem) {
   llvm::SmallString<128> path;
@@ -51,7 +51,7 @@ static bool isInteresting(llvm::StringRef script, ModuleOp module,
                                    0, &problem) == 1;
 }
 
-/// `fuse-reduce FILE --test=SCRIPT`: prints what is left.
+/// `fuse-reduce FILE --test=SCRIPT`: prints the reduced module.
 static int reduce(MLIRContext &context, llvm::StringRef file,
                   llvm::StringRef script) {
   context.disableMultithreading();
@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   fuse::registerAllPasses();
   mlir::MLIRContext context(registry);
-  // Passes run inside of the reduction pass, too late to load what they need.
+  // Passes run inside the reduction pass, which is too late to load dialects.
   context.loadAllAvailableDialects();
   for (int i = 1; argc == 3 && i < argc; ++i) {
     llvm::StringRef script = argv[i];

@@ -36,7 +36,7 @@ namespace {
 
 enum class Emit { None, Linalg, LLVM, GPU, NVVM, PTX };
 
-/// The command line.
+/// Options from the command line.
 struct Options {
   cl::OptionCategory category{"fuse-run options"};
   cl::opt<std::string> file{cl::Positional, cl::desc("<file.mlir>"),
@@ -132,7 +132,7 @@ struct Options {
 
 } // namespace
 
-/// Whether checks are all that is asked for.
+/// Whether only checks were requested.
 static bool hasOnlyChecks(const Options &options) {
   return options.verifyChecks && options.outputs.empty() && !options.print &&
          !options.bench && options.dumpPhases.empty();
@@ -142,7 +142,7 @@ static bool hasChip(const Options &options) {
   return options.chip.getNumOccurrences() > 0;
 }
 
-/// The GPU whose code is checked, if any.
+/// The GPU for which code is checked, if any.
 static GpuOptions getGpuOptions(const Options &options) {
   GpuOptions gpu;
   if (hasChip(options))
@@ -152,7 +152,7 @@ static GpuOptions getGpuOptions(const Options &options) {
   return gpu;
 }
 
-/// No option is without effect.
+/// Refuses combinations in which an option would have no effect.
 static llvm::Error checkOptions(const Options &options) {
   if (options.iterations == 0)
     return llvm::createStringError("--iterations: expected at least 1, got 0");
@@ -185,7 +185,7 @@ static llvm::Error checkOptions(const Options &options) {
   return llvm::Error::success();
 }
 
-/// Prints GPU code of the function that was named, or of the whole module.
+/// Prints GPU code of the named function, or of the whole module.
 static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
   OwningOpRef<ModuleOp> lowered;
   if (options.entry.empty()) {
@@ -220,7 +220,7 @@ static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
                    });
 }
 
-/// Prints the code that was asked for.
+/// Prints the requested code.
 static llvm::Error emitCode(func::FuncOp function, const Options &options,
                             const PhaseDump &dump) {
   bool toLLVM = options.emit == Emit::LLVM;
@@ -237,7 +237,8 @@ static llvm::Error emitCode(func::FuncOp function, const Options &options,
                    });
 }
 
-/// Prints a tensor as nested lists, like NumPy does without abbreviating.
+/// Prints a tensor as nested lists in the style of NumPy, without
+/// abbreviations.
 static void printTensor(const HostTensor &tensor, llvm::raw_ostream &os) {
   os << toString(tensor.getType(), tensor.getShape()) << "\n";
   if (tensor.getNumElements() == 0)
@@ -254,7 +255,7 @@ static llvm::Error benchmark(const Program &program,
                              llvm::raw_ostream &os) {
   using Clock = std::chrono::steady_clock;
   SmallVector<double> times;
-  // The first calls touch memory for the first time.
+  // Skip the first calls, which touch memory for the first time.
   constexpr unsigned warmUp = 2;
   for (unsigned i = 0; i < iterations + warmUp; ++i) {
     auto start = Clock::now();
@@ -271,8 +272,8 @@ static llvm::Error benchmark(const Program &program,
   return llvm::Error::success();
 }
 
-/// The tensors that the command line describes, one set for each size of a
-/// list in --dim.
+/// The tensors that the command line describes, one set per size in a list of
+/// --dim.
 static llvm::Expected<std::vector<std::vector<HostTensor>>>
 getInputSets(func::FuncOp function, const Signature &signature,
              const Options &options) {
@@ -308,8 +309,7 @@ getInputSets(func::FuncOp function, const Signature &signature,
   return inputSets;
 }
 
-/// Does what the command line says with one function. Returns whether
-/// everything that was checked holds.
+/// Runs the command line on one function. Returns whether all checks hold.
 static llvm::Expected<bool> runFunction(func::FuncOp function,
                                         const Options &options) {
   if (llvm::Error error = liftScalars(function))
@@ -387,7 +387,7 @@ static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
   return allHold;
 }
 
-/// Returns whether everything that was checked holds.
+/// Returns whether all checks hold.
 static llvm::Expected<bool> runTool(MLIRContext &context,
                                     const Options &options) {
   if (llvm::Error error = checkOptions(options))
@@ -398,7 +398,7 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
   if (!read)
     return read.takeError();
   OwningOpRef<ModuleOp> module = std::move(*read);
-  // Only functions can run.
+  // Only functions can be run.
   if (!module->getOps<ModelOp>().empty()) {
     FlattenModelsPassOptions flatten;
     flatten.sites = options.sites;

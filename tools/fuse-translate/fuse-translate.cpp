@@ -1,4 +1,4 @@
-//===- fuse-translate.cpp - Write what a host loads -----------------------===//
+//===- fuse-translate.cpp - Translate modules to launch plans -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -35,11 +35,11 @@ static constexpr StringRef kChip = "sm_90a";
 
 namespace {
 
-/// An op in a function of its own.
+/// An op in its own function.
 struct Job {
   OwningOpRef<ModuleOp> module;
   ScheduleKey key;
-  /// The number of tokens that it runs on.
+  /// Number of tokens that the op runs on.
   int64_t tokens;
   std::vector<RankedSchedule> candidates;
 
@@ -58,8 +58,8 @@ struct Task {
 
 } // namespace
 
-/// A module with one function that has the op's distinct operands as arguments
-/// and its results.
+/// Creates a module with one function for an op. Its arguments are the distinct
+/// operands of the op.
 static OwningOpRef<ModuleOp> isolateOp(Operation *op) {
   llvm::SmallSetVector<Value, 8> operands(op->operand_begin(),
                                           op->operand_end());
@@ -80,7 +80,8 @@ static OwningOpRef<ModuleOp> isolateOp(Operation *op) {
   return module;
 }
 
-/// Kinds of ops of `module` that have a schedule, for each number of tokens.
+/// Finds the distinct ops of `module` that have a schedule, for each number of
+/// tokens.
 static Expected<std::vector<Job>> findJobs(ModuleOp module,
                                            const CandidateOptions &options,
                                            const GpuModel &gpu) {
@@ -147,7 +148,7 @@ static std::string describe(const Job &job) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
-/// Compiles one candidate, which has to take the scheduled path.
+/// Compiles one candidate, which has to use the scheduled path.
 static void compile(Task &task, const DialectRegistry &registry,
                     const CandidateOptions &options) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -212,7 +213,7 @@ static void compileAll(std::vector<Task> &tasks,
 
 namespace {
 
-/// Sections behind the description, which is the first.
+/// Sections after the description, which comes first.
 struct Sections {
   std::vector<std::pair<uint32_t, std::string>> list;
 
@@ -227,7 +228,8 @@ struct Sections {
 
 } // namespace
 
-/// Dynamic sizes of an argument: the last of them are the tokens.
+/// The shape of an argument: its last dynamic size is the number of tokens, and
+/// any others are 1.
 static std::vector<int64_t> getShape(const TensorSpec &spec, int64_t tokens) {
   std::vector<int64_t> shape(spec.shape.begin(), spec.shape.end());
   for (auto it = shape.rbegin(); it != shape.rend(); ++it)

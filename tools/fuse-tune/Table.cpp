@@ -18,10 +18,10 @@ using llvm::createStringError;
 using llvm::Expected;
 using nlohmann::json;
 
-/// What a table is for: rows of other values cannot stand in one table.
+/// Fields that all rows of a table share.
 static constexpr const char *kContext[] = {"compiler", "chip",
                                            "multiprocessors"};
-/// What a row is found by.
+/// Key of a row.
 static constexpr const char *kKey[] = {"family", "element", "widths", "tokens",
                                        "relaxed"};
 
@@ -29,8 +29,9 @@ static double getTime(const json &candidate) {
   return candidate.at("median_us").get<double>();
 }
 
-/// Says of an op of version 1 what later ones say themselves. There only the
-/// number of rounds tells what was measured again, all in the same rounds.
+/// Adds "over_choice" to an op of version 1, which lacks it. There only the
+/// number of rounds tells which candidates were measured again, all in the same
+/// rounds.
 static void addRatios(json &op) {
   std::vector<json *> again;
   for (json &candidate : op.at("candidates")) {
@@ -43,12 +44,13 @@ static void addRatios(json &op) {
     if (rounds >= most)
       again.push_back(&candidate);
   }
-  // The model's choice is the first one, and is measured again if it is right.
+  // The first one is the model's choice, which is measured again unless it is
+  // wrong.
   for (json *candidate : again)
     (*candidate)["over_choice"] = getTime(*candidate) / getTime(*again[0]);
 }
 
-/// The row of an op of `report`, or null when none of its candidates was
+/// The row of an op of `report`, or null if none of its candidates was
 /// measured.
 static json makeRow(const json &op, const json &report, double margin) {
   const json &candidates = op.at("candidates");
@@ -72,7 +74,7 @@ static json makeRow(const json &op, const json &report, double margin) {
   return row;
 }
 
-/// One row on a line, so that tables can be compared by eye.
+/// Prints one row per line, so that tables are easy to compare.
 static std::string print(const json &context, const std::vector<json> &rows) {
   std::string text = "{\"format\": \"fuse-schedules\",\n \"version\": " +
                      std::to_string(ScheduleTable::kVersion);
@@ -86,17 +88,17 @@ static std::string print(const json &context, const std::vector<json> &rows) {
 
 namespace {
 
-/// What was read of all files.
+/// The contents of all files.
 struct Measurements {
   json context;
-  /// Rows by what they are found by.
+  /// Rows by their keys.
   std::map<std::string, json> rows;
 };
 
 } // namespace
 
-/// Adds what `text`, the content of `file`, says. Throws what is wrong with it
-/// as JSON.
+/// Adds the measurements in `text`, the content of `file`. Throws JSON
+/// exceptions if it is malformed.
 static llvm::Error addMeasurements(const std::string &file,
                                    const std::string &text,
                                    const std::string &firstFile, double margin,

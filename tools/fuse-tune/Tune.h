@@ -16,29 +16,29 @@
 namespace fuse {
 
 struct CandidateOptions {
-  /// Numbers of tokens to tune ops for that have a dynamic number.
+  /// Numbers of tokens to tune for, if the number of an op is dynamic.
   std::vector<int64_t> tokens;
-  /// Candidates for each op, without those of `schedules`.
+  /// Number of candidates per op, in addition to those of `schedules`.
   size_t count = 24;
-  /// Schedules to try that are not the model's idea, wherever they fit.
+  /// Additional schedules to try wherever they fit.
   std::vector<std::string> schedules;
   int64_t multiprocessors = 132;
-  /// Whether ptxas assembles candidates, if there is one.
+  /// Whether ptxas assembles candidates, if it is available.
   bool assemble = true;
   unsigned jobs = 1;
 };
 
-/// Compiles the candidates of every op of a module that the scheduled path has
-/// a kernel for, each kind of op once. Returns the bytes of a test bundle.
-/// Progress goes to stderr.
+/// Compiles the candidates of every distinct op of a module that the scheduled
+/// path supports. Returns the bytes of a test bundle. Progress is printed to
+/// stderr.
 llvm::Expected<std::string> makeCandidates(mlir::ModuleOp module,
                                            const mlir::DialectRegistry &all,
                                            const CandidateOptions &options);
 
-/// Reads files of measurements, and returns the table of the fastest schedules
-/// as text. The model's choice stays unless another is faster by `margin`, a
-/// part of its time. Where files have the same op, the last one counts. Ops of
-/// which no candidate was measured get no row and a warning on stderr.
+/// Reads files of measurements, and returns a table of the fastest schedules as
+/// text. The model's choice is kept unless another one is faster by the
+/// fraction `margin`. If files have the same op, the last one counts. Ops
+/// without a measured candidate get no row and a warning on stderr.
 llvm::Expected<std::string> makeTable(const std::vector<std::string> &files,
                                       double margin);
 

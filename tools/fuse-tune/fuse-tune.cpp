@@ -1,4 +1,4 @@
-//===- fuse-tune.cpp - Find schedules by measuring ------------------------===//
+//===- fuse-tune.cpp - Tune schedules by measuring ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -41,7 +41,7 @@ using llvm::Expected;
 
 namespace {
 
-/// The command line.
+/// Options from the command line.
 struct Options {
   cl::SubCommand candidates{"candidates",
                             "Compile the candidates of a module's ops"};
@@ -136,7 +136,7 @@ static Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
     if (failed(pm.run(*module)))
       return createStringError(file + ": the pipeline failed");
   }
-  // Models have their sites as functions.
+  // Models have a function for each of their sites.
   if (!module->getOps<ModelOp>().empty()) {
     FlattenModelsPassOptions flatten;
     flatten.sites = true;
@@ -186,7 +186,7 @@ static Expected<std::string> compileCandidates(const Options &options) {
   return makeCandidates(**module, registry, chosen);
 }
 
-/// Whether there is a GPU to measure on, before minutes of compiling.
+/// Checks for a GPU before minutes of compilation.
 static Error findDevice() {
   fuse_device *device = nullptr;
   if (fuse_device_open_cuda(/*ordinal=*/0, &device) != FUSE_OK)
@@ -196,7 +196,7 @@ static Error findDevice() {
   return Error::success();
 }
 
-/// Runs fuse-device-run tune, which is installed beside this program.
+/// Runs fuse-device-run tune, which is installed next to this program.
 static Error runMeasurements(const char *self, const Options &options,
                              const std::string &candidates,
                              const std::string &measurements) {

@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace fuse;
 namespace cl = llvm::cl;
 
-/// A recipe without MLIR.
+/// Converts a recipe to a form without MLIR.
 static WeightRecipe convert(RecipeAttr attr) {
   WeightRecipe recipe;
   recipe.name = attr.getName().str();
@@ -54,7 +54,7 @@ static WeightRecipe convert(RecipeAttr attr) {
 
 namespace {
 
-/// What the models of a file say of weights.
+/// Weight recipes of the models in a file.
 struct Recipes {
   SmallVector<RecipeAttr> list;
   llvm::StringMap<std::string> ties;
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
   cl::opt<std::string> output("o", cl::desc("Where to write the checkpoint"),
                               cl::value_desc("file"), cl::Required,
                               cl::sub(pack), cl::sub(unpack));
-  // All options are those of a command.
+  // Hide LLVM's global options: every option here belongs to a command.
   cl::OptionCategory category("fuse-weights options");
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(

@@ -30,7 +30,7 @@ protected:
     return readScaleTable(path, needsInput);
   }
 
-  /// The error of a table, without the name of the file.
+  /// The error message for a table, without the name of the file.
   std::string getError(llvm::StringRef text) {
     llvm::Expected<ScaleTable> table = read(text);
     if (table)

@@ -1,12 +1,12 @@
-//===- ArtifactDamageTest.cpp - Tests of damaged compiled code ------------===//
+//===- ArtifactDamageTest.cpp - Tests of damaged artifacts ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// ContainerTest and ManifestTest flip every byte of small files made by hand.
-// This one takes what the compiler writes for a block of a real model: code for
-// a CPU and a GPU, several launches, packed weights, sites.
+// ContainerTest and ManifestTest flip every byte of small handwritten files.
+// This test damages the compiler's output for a block of a real model. It has
+// code for a CPU and a GPU, several launches, packed weights and sites.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ func.func @portable(%x: tensor<?x1024xf32>, %y: tensor<?x1024xf32>)
 }
 )mlir";
 
-/// The bytes that the compiler makes of the block.
+/// The compiled artifact of the block.
 const std::string &getBytes() {
   static const std::string bytes = [] {
     cxx::Context context;
@@ -71,7 +71,7 @@ const std::string &getBytes() {
   return bytes;
 }
 
-/// What a host does before it launches: everything that looks at the file.
+/// Does everything that a program does with a file before it launches.
 void load(const std::string &bytes) {
   cxx::Artifact artifact(cxx::Artifact::create([&](fuse_artifact **made) {
     return fuse_artifact_from_bytes(bytes.data(), bytes.size(), made);
@@ -90,7 +90,7 @@ void load(const std::string &bytes) {
 TEST(ArtifactDamageTest, NoticesFlippedBytes) {
   const std::string &bytes = getBytes();
   ASSERT_NO_THROW(load(bytes));
-  // Header and table as a whole, and a thousand places of the rest.
+  // Flip every byte of header and table, and a thousand bytes of the rest.
   constexpr size_t kWhole = 512;
   size_t step = std::max<size_t>(1, bytes.size() / 1000);
   std::string damaged = bytes;
@@ -112,7 +112,7 @@ TEST(ArtifactDamageTest, NoticesFlippedBytes) {
     EXPECT_GT(reason.size(), 10u);
 }
 
-// A right checksum is no reason to trust what it covers.
+// A valid checksum does not make the contents trustworthy.
 TEST(ArtifactDamageTest, ChecksManifestsWithRightChecksums) {
   std::vector<runtime::Section> sections = runtime::readContainer(getBytes());
   std::string manifest(sections[0].data);
@@ -129,7 +129,7 @@ TEST(ArtifactDamageTest, ChecksManifestsWithRightChecksums) {
       ++refused;
     }
   }
-  // White space and names may be any.
+  // White space and names may have any value.
   EXPECT_GT(refused, checked / 4);
   EXPECT_LT(refused, checked);
 }

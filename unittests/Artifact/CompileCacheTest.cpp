@@ -30,7 +30,7 @@ protected:
   cxx::Cache cache{path};
 };
 
-/// A module and a context of its own, as each thread needs it.
+/// A module with its own context, since each thread needs one.
 struct Source {
   explicit Source(int factor)
       : module(context,
@@ -114,7 +114,7 @@ TEST_F(CompileCacheTest, CompilesAgainWhatIsDamaged) {
   for (const auto &file : fs::directory_iterator(path))
     entry = file.path();
   auto size = fs::file_size(entry);
-  // Some places of the file; tests of the cache itself flip every byte.
+  // Damage some bytes; the tests of the cache itself flip every byte.
   for (uintmax_t place = 0; place < size; place += size / 20) {
     std::fstream file(entry, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(place);
@@ -129,7 +129,7 @@ TEST_F(CompileCacheTest, CompilesAgainWhatIsDamaged) {
   }
 }
 
-// 16 threads, same and different modules: one compilation each.
+// 16 threads compile equal and different modules, each of them once.
 TEST_F(CompileCacheTest, CompilesOncePerKeyInManyThreads) {
   constexpr int threads = 16, rounds = 6;
   std::atomic<int> compiled{0}, wrong{0};
@@ -137,7 +137,8 @@ TEST_F(CompileCacheTest, CompilesOncePerKeyInManyThreads) {
   for (int i = 0; i < threads; ++i)
     workers.emplace_back([&, i] {
       for (int round = 0; round < rounds; ++round) {
-        // Half of the threads ask for the same, the others for their own.
+        // Half of the threads request the same module, the others different
+        // ones.
         int factor = i % 2 == 0 ? 100 + round : 1000 + 100 * round + i;
         fuse_cache_result result;
         try {
@@ -171,7 +172,7 @@ TEST_F(CompileCacheTest, HandsOutErrors) {
   EXPECT_TRUE(fs::is_empty(path));
 }
 
-// What the base directory specification says of the variable.
+// The base directory specification requires relative paths to be ignored.
 TEST_F(CompileCacheTest, TakesAbsoluteDefaultsOnly) {
   const char *found = std::getenv("HOME");
   std::string home = found ? found : "/";

@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the checksum of an artifact covers may still be wrong: a user
-// else wrote it. A plan with one byte changed is refused by a sentence, or it
-// is another plan that runs; the sanitizers see that it reads nothing of
-// others. FUSE_DAMAGED_PLANS tries as many plans, from FUSE_SEED on.
+// A valid checksum does not make a plan valid, since anybody can write one. A
+// plan with one changed byte is either refused with a message, or it is another
+// plan that runs. The sanitizers check that it accesses no foreign memory.
+// FUSE_DAMAGED_PLANS is the number of plans to try, starting with seed
+// FUSE_SEED.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,8 @@ using namespace fuse::test;
 
 namespace {
 
-/// Two ops with kernels for three ranges, and one between them that the
-/// portable path takes.
+/// Two ops with kernels for three ranges, with an op of the portable path
+/// between them.
 constexpr const char *kMixed = R"(
   func.func @mlps(%x: tensor<?x64xbf16>, %up: tensor<128x64xbf16>,
       %down: tensor<64x128xbf16>) -> tensor<?x64xbf16> {
@@ -53,7 +54,7 @@ std::string compile() {
   return std::string(static_cast<const char *>(data), size);
 }
 
-/// Does with a file what a host does, and says how far it came.
+/// Uses a file like a server does, and returns how far it got.
 std::string serve(const std::string &bytes) {
   std::string step = "load";
   try {
@@ -103,7 +104,7 @@ uint64_t getNumber(const char *name, uint64_t otherwise) {
 } // namespace
 
 TEST(DamagedPlanTest, RefusesOrRunsPlansWithAWrongByte) {
-  // Kernels of any name exist where there is a script.
+  // With a script, the fake driver has kernels of any name.
   ::setenv("FAKE_CUDA_SCRIPT", "/dev/null", 1);
   const FakeCuda &fake = getFake();
   std::string bytes = compile();
@@ -118,7 +119,7 @@ TEST(DamagedPlanTest, RefusesOrRunsPlansWithAWrongByte) {
     std::mt19937_64 random(seed);
     std::string damaged = manifest;
     size_t place = random() % damaged.size();
-    // What may stand in a manifest comes further than any byte.
+    // Characters that occur in manifests pass more checks than arbitrary bytes.
     constexpr char kCharacters[] = "0123456789-[]{},:\"se";
     char other = random() % 2
                      ? kCharacters[random() % (sizeof(kCharacters) - 1)]

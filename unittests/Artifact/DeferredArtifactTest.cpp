@@ -1,4 +1,4 @@
-//===- DeferredArtifactTest.cpp - Tests of kernels compiled when needed ---===//
+//===- DeferredArtifactTest.cpp - Tests of deferred kernels ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,7 +29,7 @@ constexpr const char *kBlock = R"(
     return %0 : tensor<?x64xbf16>
   })";
 
-/// Two such ops, and one between them that the portable path takes.
+/// Two such ops, with an op of the portable path between them.
 constexpr const char *kMixed = R"(
   func.func @mlps(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
       %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
@@ -43,8 +43,8 @@ constexpr const char *kMixed = R"(
     return %2 : tensor<?x64xbf16>
   })";
 
-/// Compiles a function with kernels for ranges of tokens. Its module and
-/// context are gone when this returns.
+/// Compiles a function with kernels for ranges of tokens, and destroys its
+/// module and context.
 cxx::Artifact compile(const char *trace = nullptr,
                       const std::string &text = kBlock) {
   cxx::Context context;
@@ -65,7 +65,7 @@ std::string getBytes(const cxx::Artifact &artifact) {
 }
 
 const FakeCuda &getAnyKernelFake() {
-  // Kernels of any name exist where there is a script.
+  // With a script, the fake driver has kernels of any name.
   ::setenv("FAKE_CUDA_SCRIPT", "/dev/null", 1);
   return getFake();
 }
@@ -107,7 +107,7 @@ TEST(DeferredArtifactTest, CompilesRangesWhenTheyAreNeeded) {
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 10);
 }
 
-// The launches around those of a range are the same in all of them.
+// All alternatives have the same launches around those of a range.
 TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
   const FakeCuda &fake = getAnyKernelFake();
   cxx::Artifact artifact = compile(nullptr, kMixed);
@@ -115,7 +115,7 @@ TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
   Session session(artifact);
   session.instance.limitTokens(8);
   session.instance.prepare();
-  // That of the portable path, and that of one kernel for two ops.
+  // One module of the portable path, and one for the kernel of two ops.
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 2);
   session.instance.limitTokens(INT64_MAX);
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 11);
@@ -124,7 +124,7 @@ TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
                  session.shapes[0],   nullptr,      0};
   session.shapes[0][0] = 16384;
   fuse_workspace *made = nullptr;
-  // Nothing reads or writes what the stand-in is given.
+  // The fake driver does not access these addresses.
   DLTensor output = input;
   output.data = session.data.data() + (int64_t(1) << 40);
   const DLTensor *inputs[] = {&input}, *outputs[] = {&output};
@@ -143,7 +143,7 @@ TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
     cxx::check(fuse_launch(session.instance.get(), &args));
     int count = fake.countLaunches();
     ASSERT_GE(count, 3);
-    // As many launches of the same kernels before the other one as behind it.
+    // The launches before the elementwise kernel are repeated after it.
     ASSERT_EQ(count % 2, 1);
     for (int i = 0; i < count / 2; ++i) {
       std::string name = fake.getLaunch(i)->kernel;
@@ -153,7 +153,7 @@ TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
     EXPECT_EQ(std::string(fake.getLaunch(count / 2)->kernel), "map_bf16_bf16");
     if (tokens > 8)
       continue;
-    // Both launches of a kernel meet on the same words, and always there.
+    // Both launches of a kernel use the same semaphores for every range.
     words = words ? words : fake.getLaunch(0)->parameters[0];
     EXPECT_EQ(fake.getLaunch(0)->parameters[0], words);
     EXPECT_EQ(fake.getLaunch(2)->parameters[0], words);
@@ -161,7 +161,7 @@ TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
   EXPECT_GT(kernels.size(), 5u);
 }
 
-// Independent of what was compiled before, and by whom.
+// The file does not depend on what was compiled before, and by which caller.
 TEST(DeferredArtifactTest, MakesTheSameFile) {
   getAnyKernelFake();
   cxx::Artifact first = compile(), second = compile();
@@ -172,7 +172,7 @@ TEST(DeferredArtifactTest, MakesTheSameFile) {
   EXPECT_FALSE(bytes.empty());
   EXPECT_EQ(bytes, getBytes(second));
 
-  // The file has all of its code, and loads alone.
+  // The file contains all of its code and loads without the compiler.
   size_t texts = 0;
   for (size_t i = 0; i < fuse_artifact_num_sections(first.get()); ++i) {
     fuse_section section;
@@ -206,8 +206,8 @@ TEST(DeferredArtifactTest, ServesSeveralThreads) {
   EXPECT_FALSE(bytes[0].empty());
 }
 
-// The file of a trace is complete when its context is gone; kernels that are
-// compiled later are not in it.
+// The file of a trace is complete when its context is destroyed. It does not
+// include kernels that are compiled later.
 TEST(DeferredArtifactTest, OutlivesTheTrace) {
   getAnyKernelFake();
   TemporaryDirectory directory;

@@ -1,4 +1,4 @@
-//===- FloatEnvironmentTest.cpp - Hosts that round otherwise --------------===//
+//===- FloatEnvironmentTest.cpp - Callers with other rounding modes -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace fuse;
 
 static constexpr int64_t kTokens = 48, kWidth = 64;
 
-// A constant that is folded, products, a sum and an exponential.
+// A folded constant, products, a sum and an exponential.
 static constexpr const char *kSource = R"mlir(
   func.func @f(%x: tensor<?x64xf32>,
       %w: tensor<64x64xf32> {fuse.parameter = "w"}) -> tensor<?x64xf32> {
@@ -38,7 +38,7 @@ static cxx::Artifact compile() {
 
 namespace {
 
-/// Rounds as a host says until the end of a test.
+/// Sets the rounding mode of the caller until the end of a test.
 struct Rounding {
   explicit Rounding(int mode) { EXPECT_EQ(std::fesetround(mode), 0); }
   ~Rounding() { std::fesetenv(FE_DFL_ENV); }
@@ -46,8 +46,8 @@ struct Rounding {
 
 } // namespace
 
-/// Results for inputs of some magnitude, a power of two: making inputs rounds
-/// nothing.
+/// Runs inputs of a magnitude that is a power of two, so that making inputs is
+/// exact.
 static std::vector<float> run(const cxx::Artifact &artifact, float magnitude) {
   cxx::Device device = cxx::Device::cpu();
   cxx::Program program(artifact, device);
@@ -73,24 +73,23 @@ static std::vector<float> run(const cxx::Artifact &artifact, float magnitude) {
   return y;
 }
 
-// The roundings are those of the IR, for any caller and any number of threads
-// there are.
+// Rounding follows the IR for any caller and any number of threads.
 TEST(FloatEnvironmentTest, RoundsAsTheIRSays) {
   std::vector<float> expected = run(compile(), 0x1p-10f);
   for (int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
     for (unsigned threads : {1, 3}) {
       Rounding rounding(mode);
-      // Threads that begin now inherit what this one has.
+      // New threads inherit the mode of this one.
       cxx::setNumThreads(5);
       cxx::setNumThreads(threads);
       EXPECT_EQ(run(compile(), 0x1p-10f), expected) << mode << " " << threads;
-      // And the host finds what it left.
+      // The rounding mode of the caller is restored.
       EXPECT_EQ(std::fegetround(), mode);
     }
   cxx::setNumThreads(0);
 }
 
-// Flags that kernels raise are none of the host's, and nothing traps.
+// Exception flags of kernels do not reach the caller, and nothing traps.
 TEST(FloatEnvironmentTest, RaisesNothing) {
   cxx::Artifact artifact = compile();
   std::feclearexcept(FE_ALL_EXCEPT);

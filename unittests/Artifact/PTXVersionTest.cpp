@@ -1,4 +1,4 @@
-//===- PTXVersionTest.cpp - Tests of versions of PTX ----------------------===//
+//===- PTXVersionTest.cpp - Tests of PTX versions -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,7 +27,7 @@ TEST(PTXVersionTest, ReadsTheVersion) {
   }
 }
 
-// The target, an instruction or a part of one decides, whichever is newest.
+// The newest of the target, the instructions and their qualifiers decides.
 TEST(PTXVersionTest, FindsWhatFeaturesNeed) {
   EXPECT_EQ(getMinimum("sm_80", "ld.param.u64 %rd1, [x];"), 70);
   EXPECT_EQ(getMinimum("sm_90", "add.s32 %r1, %r2, %r3;"), 78);
@@ -42,7 +42,7 @@ TEST(PTXVersionTest, FindsWhatFeaturesNeed) {
   EXPECT_EQ(getMinimum("sm_80", "LOOP:\nbra LOOP; // wgmma"), 70);
 }
 
-// What is not known may need anything.
+// An unknown instruction may require any version.
 TEST(PTXVersionTest, KeepsTheVersionOfWhatItDoesNotKnow) {
   EXPECT_EQ(getMinimum("sm_90a", "newest.instruction.f32 %f1;"), 90);
   EXPECT_EQ(getMinimum("sm_200", "add.f32 %f1, %f2, %f3;"), 90);

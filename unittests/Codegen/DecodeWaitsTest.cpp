@@ -1,13 +1,13 @@
-//===- DecodeWaitsTest.cpp - Decode kernels add up every sum once ---------===//
+//===- DecodeWaitsTest.cpp - Decode kernels reduce every sum once ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Of the blocks that share an output tile only some may add up its sums, and
-// the others end. These tests run what the compiler emits and look at two
-// things: all threads end, and one block adds up each partial sum of each
-// token.
+// Of the blocks that share an output tile, only some may reduce its partial
+// sums, and the others end. These tests simulate the generated kernels and
+// check two properties: all threads end, and exactly one block reduces each
+// partial sum of each token.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ namespace {
 struct Case {
   int64_t width, hidden, tokens, blocks, splitK, reducers, rows = 128;
   std::string more = ", weight_stages = 4, token_stages = 4, max_in_flight = 2";
-  /// Whether tokens are the left operand: of each warp as many lanes arrive as
-  /// a tile has ranges.
+  /// Whether swap-AB is used. Then one lane of each warp arrives per K-slice of
+  /// a tile.
   bool isSwapped = false, isF8 = false;
 
   std::string getSchedule() const {
@@ -50,7 +50,7 @@ protected:
     ASSERT_TRUE(module);
     tile::KernelOp kernel;
     module->walk([&](tile::KernelOp op) { kernel = op; });
-    // Lane 0 of the warps that do something.
+    // Lane 0 of the active warps.
     SmallVector<int64_t> threads = {0, 32};
     for (int64_t warp = 4; warp < 12; ++warp)
       for (int64_t lane = 0; lane < item.countLanes(); ++lane)
@@ -66,8 +66,8 @@ protected:
     EXPECT_TRUE(result.hasEnded) << result.waiting;
     EXPECT_EQ(simulation.getExcessCopies(), 0);
     EXPECT_EQ(simulation.countInexactWaits(), 0);
-    // Every warp stores each column of its tile and range, and a lane of it
-    // those of one token of every eight, even and odd.
+    // Every warp stores each column of its tile and K-slice. A lane stores
+    // those of one even and one odd token of every eight.
     int64_t columns = item.tokens / 4, wrong = 0;
     int64_t tiles = llvm::divideCeil(item.width, item.rows);
     EXPECT_EQ(int64_t(simulation.getMarked().size()),
@@ -95,7 +95,7 @@ TEST_F(DecodeWaitsTest, SomeAddUp) {
   for (int64_t tokens : {8, 24, 40, 56, 64})
     for (int64_t reducers : {1, 2, 3, 4})
       check({256, 512, tokens, 8, 4, reducers});
-  // Tiles and ranges that have no common divisor, and one tile alone.
+  // Numbers of tiles and K-slices without a common divisor, and a single tile.
   for (int64_t reducers : {1, 2, 4, 6})
     for (int64_t width : {128, 384, 640})
       check({width, 896, 40, 35, 7, reducers});
@@ -108,7 +108,8 @@ TEST_F(DecodeWaitsTest, WholeUnits) {
     check({512, 512, 16, 8, 4, reducers, 256});
 }
 
-/// Blocks that count their stages and are behind the others at times.
+/// Blocks that limit their loads in flight, some of them with the limit for
+/// stragglers.
 TEST_F(DecodeWaitsTest, Behind) {
   std::string stragglerInFlight = ", weight_stages = 4, token_stages = 4, "
                                   "max_in_flight = 2, straggler_in_flight = 4";
@@ -117,19 +118,18 @@ TEST_F(DecodeWaitsTest, Behind) {
   check({512, 512, 16, 8, 4, 1, 256, stragglerInFlight});
 }
 
-/// More blocks than units and tiles, as many as a GPU has multiprocessors:
-/// where the others keep memory busy, those wait for them, and all are numbered
-/// anew.
+/// More blocks than units and tiles: as many as a GPU has SMs. Idle blocks wait
+/// for the others to saturate memory, and all blocks are renumbered.
 TEST_F(DecodeWaitsTest, IdleBlocks) {
   for (int64_t reducers : {0, 4, 5})
     check({256, 8192, 56, 132, 8, reducers, 128});
-  // A unit for each tile, and some units in blocks without a tile.
+  // One unit per tile, some of them in blocks without a tile.
   for (int64_t reducers : {4, 5})
     check({2048, 16384, 56, 132, 8, reducers, 128});
   check({1024, 12288, 16, 132, 16, 8, 128});
 }
 
-/// Half tiles, with a block that has no unit.
+/// Half tiles, with a block without a unit.
 TEST_F(DecodeWaitsTest, HalfTiles) {
   std::string half = ", gemm1_tile_m = 128, weight_stages = 6, token_stages = "
                      "4, max_in_flight = 3";
@@ -137,9 +137,8 @@ TEST_F(DecodeWaitsTest, HalfTiles) {
     check({256, 512, 32, 9, 4, reducers, 128, half});
 }
 
-/// Three quarters of a tile for each block: an even and an odd number of
-/// k-steps, both ends of the hidden layer, blocks without tiles and without
-/// units.
+/// Tiles of 192 rows: an even and an odd number of k-steps, both ends of the
+/// hidden layer, blocks without tiles and blocks without units.
 TEST_F(DecodeWaitsTest, Quarters) {
   std::string quarters = ", gemm1_tile_m = 192, weight_stages = 4, "
                          "token_stages = 4, max_in_flight = 3";
@@ -149,9 +148,9 @@ TEST_F(DecodeWaitsTest, Quarters) {
   check({384, 832, 128, 9, 3, 0, 128, quarters});
 }
 
-/// Tokens on the left of GEMM1: tiles that begin anywhere in a run,
-/// that several ranges need parts of, and a last one that begins in the tile
-/// before; blocks without tiles and with two.
+/// swap-AB in GEMM1. Tiles begin anywhere in a unit, several K-slices need
+/// parts of one tile, and the last tile overlaps its predecessor. Blocks have
+/// no, one or two tiles.
 TEST_F(DecodeWaitsTest, Swapped) {
   auto swap = [](int64_t gemm1TileM) {
     return ", gemm1_tile_m = " + std::to_string(gemm1TileM) +
@@ -172,19 +171,19 @@ TEST_F(DecodeWaitsTest, Swapped) {
   checkBoth({256, 768, 80, 8, 2, 0, 256}, 256);
   checkBoth({256, 768, 80, 8, 2, 0, 128}, 256);
   checkBoth({128, 1280, 96, 8, 5, 0}, 160);
-  // Ranges of fewer rows than a tile has.
+  // K-slices with fewer rows than a tile.
   checkBoth({128, 768, 96, 6, 6, 0}, 224);
   Case narrow{128, 768, 96, 12, 12, 0};
   narrow.more = swap(192);
   narrow.isSwapped = true;
   check(narrow);
-  // Stages that are asked for when those before have landed.
+  // Stages that are requested after the previous ones have landed.
   narrow.more += ", publish_throttle_stages = 3, publish_in_flight = 1";
   check(narrow);
 }
 
-/// More tiles than blocks: the first blocks have one more than the others, and
-/// the last blocks have the units.
+/// More tiles than blocks: the first blocks have one more tile than the others,
+/// and the last blocks have the units.
 TEST_F(DecodeWaitsTest, LongBlocks) {
   std::string half = ", gemm1_tile_m = 128, weight_stages = 8, token_stages = "
                      "4, max_in_flight = 3";

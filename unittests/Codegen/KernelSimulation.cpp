@@ -1,12 +1,12 @@
-//===- KernelSimulation.cpp - What threads of a kernel wait for -----------===//
+//===- KernelSimulation.cpp - Simulate the waits of a kernel --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The structured control flow of a kernel becomes a list of steps with jumps,
-// so that a thread is a place in the list and a value for each slot, and can
-// stop anywhere.
+// The structured control flow of a kernel becomes a list of steps with jumps.
+// The state of a thread is an index into the list and a value for each slot, so
+// it can stop anywhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,9 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// Scratch buffers have numbers behind those of arguments.
+/// First number of a scratch buffer; those of arguments are lower.
 static constexpr int64_t kFirstScratch = 1 << 16;
-/// What a tensor copy brings: 128 rows of 128 bytes.
+/// Size of a tensor copy: 128 rows of 128 bytes.
 static constexpr int64_t kBoxBytes = 128 * 128;
 
 OwningOpRef<ModuleOp> fuse::compileMLP(MLIRContext &context, int64_t width,
@@ -100,7 +100,7 @@ KernelSimulation::Step &KernelSimulation::add(Code code, Operation &op,
   return steps.back();
 }
 
-/// Values of a branch or a loop, all at once.
+/// Assigns the values of a branch or a loop in parallel.
 void KernelSimulation::move(Operation &op, ValueRange from, ValueRange to) {
   SmallVector<Value> tracked;
   for (auto [source, target] : llvm::zip_equal(from, to))
@@ -143,7 +143,7 @@ void KernelSimulation::compile(Operation &op) {
     move(op, loop.getLowerBound(), index);
     move(op, loop.getInitArgs(), loop.getRegionIterArgs());
     size_t head = steps.size();
-    // Bounds are numbers of units and k-steps, far from the sign.
+    // Bounds are numbers of units and k-steps, which are never negative.
     add(Code::JumpUnless, op, {index, loop.getUpperBound()}).value = 1;
     compile(*loop.getBody());
     move(op, loop.getBody()->getTerminator()->getOperands(),
@@ -250,7 +250,8 @@ void KernelSimulation::compile(Operation &op) {
       })
       .Case([&](SemaphoreArriveOp) { add(Code::Arrive, op, op.getOperands()); })
       .Case([&](SemaphoreCountOp count) {
-        // Any number will do: more than some stages expect, less than others.
+        // Any number is valid. This one is more than some stages expect and
+        // less than others do.
         add(Code::Constant, op, {}, count.getCount(), 13);
       })
       .Case(
@@ -276,7 +277,7 @@ void KernelSimulation::compile(Operation &op) {
         add(Code::Collect, op, operands, {},
             static_cast<int64_t>(collect.getIndices().size()));
       })
-      // Stages are always free to look at, and a run is the first launch.
+      // Stages are always free when polled, and a run is the first launch.
       .Case([&](RingPollOp poll) {
         add(Code::Constant, op, {}, poll.getFree(), 1);
       })
@@ -305,7 +306,7 @@ void KernelSimulation::compile(Operation &op) {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// What names a use of a ring: the stage of an acquire or a wait.
+/// Names the use of a ring: the stage of an acquire or a wait.
 static int64_t makeHandle(int64_t ring, int64_t use) {
   return ring << 32 | use;
 }
@@ -353,7 +354,7 @@ bool KernelSimulation::meet(Thread &thread, Meeting &meeting, int64_t count) {
   return true;
 }
 
-/// An integer of a width as the ops of arith see it, without a sign.
+/// An integer of a given width as the unsigned ops of arith see it.
 static int64_t wrap(int64_t value, Type type) {
   if (type.isInteger(1))
     return value & 1;
@@ -371,7 +372,7 @@ static int64_t compute(Operation *op, uint64_t lhs, uint64_t rhs) {
       .Case([&](arith::XOrIOp) { return lhs ^ rhs; })
       .Case([&](arith::AndIOp) { return lhs & rhs; })
       .Case([&](arith::OrIOp) { return lhs | rhs; })
-      // Loops add their step.
+      // The increment of a loop.
       .Default([&](Operation *) { return lhs + rhs; });
 }
 
@@ -490,7 +491,7 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
       bool isPiece = step.operands.size() > 3;
       int64_t at = isPiece ? operand(3) : step.value;
       int64_t bytes = isPiece ? operand(4) : step.other;
-      // Of the whole stage, whichever part it is.
+      // The offset of the whole stage, whichever part is copied.
       use.content.offset = operand(1) - at;
       use.landed += bytes;
       excessCopies += use.landed > use.announced;
@@ -613,7 +614,7 @@ KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   earlyCopies = excessCopies = wrongReleases = 0;
   for (Block &block : blocks)
     block.rings.resize(rings.size());
-  // Those of all blocks that run ahead first.
+  // Create threads that run ahead first, for all blocks.
   for (int64_t index : threadIndices) {
     for (int64_t block = 0; block < blockCount; ++block) {
       Thread thread;
@@ -632,8 +633,8 @@ KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   bool hasMoved = true;
   while (hasMoved) {
     hasMoved = false;
-    // From the front again: a thread that is ahead must not get further than it
-    // may.
+    // Start again with the first thread, so that threads that run ahead get as
+    // far as they can.
     for (Thread &thread : threads)
       hasMoved |= advance(thread);
   }

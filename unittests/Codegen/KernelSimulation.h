@@ -1,4 +1,4 @@
-//===- KernelSimulation.h - What threads of a kernel wait for - -*- C++ -*-===//
+//===- KernelSimulation.h - Simulate the waits of a kernel ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,30 +17,30 @@
 
 namespace fuse {
 
-/// The kernels of a gated MLP in bf16, or with 8-bit weights and activations,
-/// with a schedule, or null where it does not fit.
+/// The kernels of a gated MLP with a schedule, in bf16 or with 8-bit weights
+/// and activations. Null if the schedule does not fit.
 mlir::OwningOpRef<mlir::ModuleOp> compileMLP(mlir::MLIRContext &context,
                                              int64_t width, int64_t hidden,
                                              llvm::StringRef schedule,
                                              bool isF8 = false);
 
-/// Runs a `tile.kernel` without its data: integers, branches, rings, semaphores
-/// and barriers are those of the kernel, floats are left out. Every thread that
-/// can go on goes on until all have ended or wait. A wait is for a count that
-/// only grows, so that what is left does not depend on the order in which
-/// threads run: if some of them wait for each other, they do so in every order.
+/// Simulates a `tile.kernel` without its data. Integers, branches, rings,
+/// semaphores and barriers behave as in the kernel; floats are ignored. Every
+/// thread runs until all threads have ended or wait. Counts that threads wait
+/// for only grow, so the final state does not depend on the order of threads. A
+/// deadlock thus occurs in every order or in none.
 ///
-/// Of a warp only lane 0 is run, and lane 1 where it releases stages for the
-/// other block of a cluster. Copies have landed at once.
+/// Of each warp only lane 0 is simulated, and lane 1 if it releases stages for
+/// the other block of a cluster. Copies complete immediately.
 class KernelSimulation {
 public:
-  /// Each waiting thread is named with its block, its thread and the op.
+  /// Lists each waiting thread with its block, its thread and the op.
   struct Result {
     bool hasEnded;
     std::string waiting;
   };
 
-  /// What a warpgroup multiplies: a box of a tensor by bytes of a buffer, both
+  /// Operands of a product: a box of a tensor and bytes of a buffer. Both are
   /// named by the argument of the kernel.
   struct Product {
     unsigned tokens, weights;
@@ -56,34 +56,35 @@ public:
     }
   };
 
-  /// `threads` are those of a block that run, first those that run ahead of
-  /// the others as far as they can.
+  /// `threads` are the simulated threads of a block. Those that run ahead of
+  /// the others come first.
   KernelSimulation(tile::KernelOp kernel, llvm::ArrayRef<int64_t> threads);
 
-  /// Runs all blocks; the integer argument of the kernel, its number of tokens,
-  /// is `tokens`. Semaphores are zero.
+  /// Runs all blocks. `tokens` is the value of the integer argument, the number
+  /// of tokens. Semaphores start at zero.
   Result run(int64_t tokens);
 
-  /// Products of the last run by the thread that began them, and how often.
+  /// Number of times that each thread issued each product in the last run.
   const std::map<int64_t, std::map<Product, int64_t>> &getProducts() const {
     return products;
   }
-  /// Reads of a tensor, by its argument, that ran ahead of the announcement of
-  /// `isThere`.
+  /// Checks whether a copy of a tensor, named by its argument, may read a
+  /// place. Copies that read too early are counted.
   std::function<bool(unsigned argument, int64_t column, int64_t row)> isThere;
   int64_t getEarlyCopies() const { return earlyCopies; }
-  /// Copies of more bytes into a stage than it was acquired with.
+  /// Number of copies that exceed the bytes for which a stage was acquired.
   int64_t getExcessCopies() const { return excessCopies; }
-  /// Releases of a stage that products of the releasing thread may still read,
-  /// or by more than its consumers.
+  /// Number of releases of a stage that pending products of the thread may
+  /// still read, or that exceed its number of consumers.
   int64_t getWrongReleases() const { return wrongReleases; }
-  /// Semaphores that were waited for with another count than arrived in the
-  /// end, by a `tile.semaphore.wait`.
+  /// Number of semaphores for which the count awaited by a
+  /// `tile.semaphore.wait` differs from the final count.
   int64_t countInexactWaits() const;
-  /// Arrivals at a semaphore of a buffer, by the argument of the kernel.
+  /// Number of arrivals at a semaphore of a buffer, which the argument names.
   int64_t countArrivals(unsigned argument, int64_t index) const;
-  /// Places of buffers that marked values were stored to in the last run, by
-  /// argument and index, and how often each was collected.
+  /// Places of buffers at which tagged values were stored in the last run, by
+  /// argument and index. The value is the number of times that each was
+  /// collected.
   const std::map<std::pair<int64_t, int64_t>, int64_t> &getMarked() const {
     return marked;
   }
@@ -125,17 +126,17 @@ private:
     mlir::Operation *op = nullptr;
     unsigned result = 0;
     llvm::SmallVector<unsigned, 4> operands;
-    /// Where a jump ends.
+    /// Target of a jump.
     size_t target = 0;
-    /// A constant, or what else the code has.
+    /// A constant, or other parameters of the step.
     int64_t value = 0, other = 0;
   };
   struct Ring {
     int64_t stages, bytes, consumers;
   };
-  /// One use of a ring of a block.
+  /// A use of a ring in a block.
   struct Use {
-    /// Bytes that it was acquired with, or -1 before.
+    /// Number of bytes for which it was acquired, or -1 before that.
     int64_t announced = -1, landed = 0, released = 0;
     Product content = {};
   };
@@ -145,28 +146,29 @@ private:
   struct Block {
     std::vector<std::deque<Use>> rings;
     std::map<std::pair<int64_t, int64_t>, int64_t> scratch;
-    /// Barriers by their number, and the cluster's.
+    /// Barriers by number, and the cluster barrier.
     std::map<int64_t, Meeting> barriers;
     Meeting clusterBarrier;
   };
   struct Thread {
     int64_t block = 0, index = 0;
     size_t at = 0;
-    /// Whether it has arrived where it waits, and at which count it goes on.
+    /// Whether the thread has arrived where it waits, and the count at which it
+    /// continues.
     bool hasArrived = false;
     int64_t goal = 0;
-    /// At which barriers it has arrived, and how often.
+    /// Number of arrivals at each barrier.
     std::map<const Meeting *, int64_t> meetings;
     std::vector<int64_t> values;
-    /// Uses that its products read, by groups, the last of which is not
+    /// Uses that pending products read, by group. The last group is not
     /// committed.
     std::deque<llvm::SmallVector<int64_t, 2>> maxInFlight = {{}};
-    /// What it has stored to scratch itself: the lanes of a warp store the same
-    /// there, one after the other only because they are in step.
+    /// Values that the thread itself has stored to scratch. Lanes of a warp
+    /// store to the same place, in order only because they run in lockstep.
     std::map<std::pair<int64_t, int64_t>, int64_t> scratch;
   };
 
-  // What the kernel is compiled to.
+  // Compilation of the kernel to steps.
   unsigned slotOf(mlir::Value value);
   void compile(mlir::Block &block);
   void compile(mlir::Operation &op);
@@ -175,17 +177,17 @@ private:
   void move(mlir::Operation &op, mlir::ValueRange from, mlir::ValueRange to);
   static bool isTracked(mlir::Value value);
 
-  /// Threads of the warps that are run.
+  /// Number of threads in the simulated warps.
   int64_t countThreads() const {
     return 32 * llvm::count_if(threadIndices,
                                [](int64_t index) { return index % 32 == 0; });
   }
-  /// Whether the thread has gone on.
+  /// Runs a thread. Returns whether it made progress.
   bool advance(Thread &thread);
-  /// One step, or false when it has to wait.
+  /// Executes one step. Returns false if the thread has to wait.
   bool execute(Thread &thread, const Step &step);
   Use &getUse(int64_t block, int64_t handle);
-  /// A thread stands for its warp, of which lane 1 is none.
+  /// Lane 0 arrives for its whole warp, and lane 1 does not count.
   static void arrive(Thread &thread, Meeting &meeting, int64_t count);
   static bool meet(Thread &thread, Meeting &meeting, int64_t count);
 

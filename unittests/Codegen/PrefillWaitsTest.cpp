@@ -4,13 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks of a launch of both products wait for each other's hidden units, while
-// their own wait for the first k-steps of GEMM2 to be stored. These
-// tests run what the compiler emits, over schedules and numbers of tokens, and
-// look at four things: all threads end, every k-step of every pair of tiles is
-// multiplied once, no hidden units are read before they are announced, and no
-// stage is given back while products read it, or once too often. Loops of math
-// warps depend on nothing that lanes of a warp may have different.
+// Blocks of a launch of both products wait for each other's hidden units. Their
+// own hidden units are not stored before the first k-steps of GEMM2. These
+// tests simulate the generated kernels for several schedules and numbers of
+// tokens. They check that all threads end, and that every k-step of every pair
+// of tiles is multiplied once. No hidden units may be read before they are
+// announced. No stage may be released while products read it, or once too
+// often. Loops of math warps must not depend on values that may differ between
+// lanes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ using namespace fuse;
 
 namespace {
 
-/// A gated MLP and its schedule.
+/// A gated MLP with a schedule.
 struct Case {
   int64_t width, hidden, tokens, blocks, splitK;
   std::string more = "";
@@ -55,8 +56,8 @@ struct Case {
   }
 };
 
-/// Values that lanes of a warp may have different, as far as an assembler can
-/// tell: what is made of the number of a thread or lane.
+/// Values that may differ between lanes of a warp as far as an assembler can
+/// tell: those derived from a thread or lane number.
 class VaryingValues {
 public:
   explicit VaryingValues(Operation *root) {
@@ -68,8 +69,8 @@ public:
     }
   }
 
-  /// Whether lanes of a warp may leave it at different times, or only some of
-  /// them enter it.
+  /// Whether lanes of a warp may leave the loop at different times, or only
+  /// some of them may enter it.
   bool isDivergent(LoopLikeOpInterface loop) const {
     Operation *op = loop;
     if (auto repeat = dyn_cast<scf::WhileOp>(op))
@@ -124,7 +125,7 @@ private:
 
 } // namespace
 
-/// Loops of the math warps in which lanes may differ.
+/// Number of loops of math warps in which lanes may diverge.
 static int64_t countDivergentLoops(tile::KernelOp kernel) {
   VaryingValues varying(kernel);
   int64_t count = 0;
@@ -145,7 +146,7 @@ protected:
                         tile::TileDialect>();
   }
 
-  /// The kernel of both products, or null where the schedule does not fit.
+  /// The kernel of both products, or null if the schedule does not fit.
   tile::KernelOp compile(const Case &item) {
     module = compileMLP(context, item.width, item.hidden, item.getSchedule(),
                         item.isF8);
@@ -160,8 +161,8 @@ protected:
     return both;
   }
 
-  /// Lane 0 of the warps that do something: the copies of all blocks run ahead
-  /// as far as they can, so that what they do not wait for is seen.
+  /// Simulates lane 0 of the active warps. Copies of all blocks run ahead as
+  /// far as they can, which reveals missing waits.
   static KernelSimulation simulate(tile::KernelOp kernel) {
     SmallVector<int64_t> threads = {0, 32, 64, 96};
     for (int64_t warp = 4; warp < 12; ++warp)
@@ -171,8 +172,9 @@ protected:
     return KernelSimulation(kernel, threads);
   }
 
-  /// Whether the kernel of both products prepares tokens of later groups: then
-  /// it has these, and what they are made of, beside hidden units and outputs.
+  /// Whether the kernel of both products prepares tokens of later groups. Then
+  /// it has buffers for these and their inputs, in addition to hidden units and
+  /// outputs.
   static bool preparesRest(tile::KernelOp kernel) {
     return llvm::count_if(kernel.getBody().getArgumentTypes(), [](Type type) {
              auto buffer = dyn_cast<tile::BufferType>(type);
@@ -205,7 +207,8 @@ protected:
       if (buffer && buffer.getElementType().isInteger(32))
         semaphores.push_back(number);
     }
-    // A semaphore for each token tile and eighth of the tiles, or sixteenth.
+    // One semaphore for each token tile and each eighth (or sixteenth) of the
+    // tiles.
     int64_t units = llvm::divideCeil(item.tokens, 128) * item.countTiles();
     bool isUnequal = StringRef(item.more).contains("uneven_split_k") &&
                      units > item.blocks && units % item.blocks != 0;
@@ -215,14 +218,14 @@ protected:
     auto cluster = static_cast<int64_t>(kernel.getCluster());
     int64_t prepared =
         preparesRest(kernel) ? 128 * item.group * cluster : 1 << 20;
-    // The semaphore of these rows is the last one.
+    // The last semaphore is that of the prepared rows.
     int64_t lastWord =
         llvm::alignTo(llvm::divideCeil(item.tokens, 128), cluster) *
         semaphoresPerTile;
     if (StringRef(item.more).contains("stream_k"))
       lastWord += 8 * item.blocks;
     simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
-      // Rows of later groups are there when all blocks have prepared theirs.
+      // Rows of later groups are valid once all blocks have prepared theirs.
       if (map != maps[1])
         return row < prepared ||
                simulation.countArrivals(semaphores.back(), lastWord) ==
@@ -268,9 +271,9 @@ protected:
 
 } // namespace
 
-/// A kernel of two blocks in which thread 32 takes `taken` stages of which
-/// thread 0 fills two. Then blocks wait for each other, before or after they
-/// have arrived themselves.
+/// A kernel of two blocks in which thread 32 consumes `taken` stages, of which
+/// thread 0 fills two. Then the blocks wait for each other, before or after
+/// they have arrived themselves.
 static std::string getKernel(int64_t taken, bool arrivesFirst) {
   std::string arrive = "tile.semaphore.arrive %mine ";
   std::string wait = "tile.semaphore.wait %other epoch(%c0) arrivals(%c1) ";
@@ -321,7 +324,7 @@ TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
     return KernelSimulation(kernel, {0, 32}).run(0);
   };
   EXPECT_TRUE(run(2, true).hasEnded);
-  // A circle of two blocks.
+  // A deadlock of two blocks.
   EXPECT_EQ(run(2, false).waiting,
             "block 0 thread 0: tile.semaphore.wait 1 0 1\n"
             "block 1 thread 0: tile.semaphore.wait 0 0 1\n");
@@ -330,8 +333,8 @@ TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
                                   "block 1 thread 32: tile.ring.wait 0 2\n");
 }
 
-/// Three products of stages of which the ring has two, with `pending` groups in
-/// flight when a stage is released, and `releases` releases of each.
+/// Three products on a ring of two stages. `pending` groups are in flight when
+/// a stage is released, and each stage is released `releases` times.
 static std::string getProducts(int64_t pending, int64_t releases) {
   std::string release = "tile.ring.release %ring[%i] : !tile.ring<2 x 16384>\n";
   return llvm::formatv(R"mlir(
@@ -389,14 +392,14 @@ TEST_F(PrefillWaitsTest, WrongReleasesAreCounted) {
     return simulation.getWrongReleases();
   };
   EXPECT_EQ(count(/*pending=*/0, /*releases=*/1), 0);
-  // While the products read them.
+  // Released while products read the stage.
   EXPECT_EQ(count(/*pending=*/1, /*releases=*/1), 3);
-  // By one more than the ring's consumer.
+  // Released more often than the ring has consumers.
   EXPECT_EQ(count(/*pending=*/0, /*releases=*/2), 3);
 }
 
-/// A loop of math warps up to a number that `from` names, entered where `where`
-/// is true.
+/// A loop of math warps with a bound that `from` names, entered if `where` is
+/// true.
 static std::string getLoop(StringRef from, StringRef where) {
   return llvm::formatv(R"mlir(
     gpu.module @kernels {{
@@ -441,10 +444,10 @@ TEST_F(PrefillWaitsTest, DivergentLoopsAreCounted) {
     return countDivergentLoops(kernel);
   };
   EXPECT_EQ(count("block", "warp"), 0);
-  // The bound of the second one is carried through the first.
+  // The first loop carries the bound of the second one.
   EXPECT_EQ(count("lane", "warp"), 1);
   EXPECT_EQ(count("thread", "warp"), 1);
-  // Neither is entered by all lanes.
+  // Not all lanes enter these loops.
   EXPECT_EQ(count("block", "thread"), 2);
 }
 
@@ -477,7 +480,7 @@ TEST_F(PrefillWaitsTest, UnequalRanges) {
   check({512, 4096, 640, 132, 12, unevenSplitK}, {129, 300, 511, 640});
 }
 
-/// What the model chooses for one of the widths that are timed.
+/// The schedule of the cost model for one of the measured widths.
 TEST_F(PrefillWaitsTest, UnequalRangesOfAllBlocks) {
   check({4096, 12288, 256, 132, 4, ", uneven_split_k = true"}, {1, 129, 256});
 }
@@ -487,7 +490,7 @@ TEST_F(PrefillWaitsTest, EvenShares) {
     for (int64_t hidden : {1536, 4096})
       check({512, hidden, 640, blocks, 1, ", stream_k = true"},
             {0, 1, 128, 300, 640});
-  // CTA groups with few token tiles, single blocks with many.
+  // CTA groups if there are few token tiles, single blocks if there are many.
   check({512, 768, 2048, 36, 1, ", stream_k = true"}, {640, 2048});
 }
 
@@ -497,8 +500,8 @@ TEST_F(PrefillWaitsTest, Clusters) {
   check({512, 1536, 256, 8, 2, ", cluster = 2"}, {1, 128, 256});
 }
 
-/// Rows of later groups of token tiles are prepared in the same launch where
-/// the first group takes long.
+/// If the first group takes long, rows of later groups of token tiles are
+/// prepared in the same launch.
 TEST_F(PrefillWaitsTest, LaterGroups) {
   std::string pairs = ", cluster = 2, stream_k = true";
   for (int64_t hidden : {3328, 3584, 4096}) {
@@ -510,8 +513,8 @@ TEST_F(PrefillWaitsTest, LaterGroups) {
   check({512, 7168, 512, 12, 1, pairs, true, 1}, {257, 512});
 }
 
-/// With scales to multiply by, the second warpgroup leaves the tensor cores to
-/// the first one at the end of tiles of GEMM1 too.
+/// With scales to multiply by, the second warpgroup also leaves the tensor
+/// cores to the first one at the end of GEMM1 tiles.
 TEST_F(PrefillWaitsTest, EightBits) {
   for (std::string more : {"", ", uneven_split_k = true", ", stream_k = true"})
     for (int64_t width : {1280, 1408, 1536})
@@ -522,7 +525,7 @@ TEST_F(PrefillWaitsTest, EightBits) {
         {1, 128, 300, 512});
 }
 
-/// Others with `--gtest_shuffle --gtest_random_seed=N`.
+/// `--gtest_shuffle --gtest_random_seed=N` draws other schedules.
 TEST_F(PrefillWaitsTest, RandomSchedules) {
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed());
   auto draw = [&](int64_t least, int64_t most) {

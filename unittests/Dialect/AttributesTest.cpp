@@ -1,4 +1,4 @@
-//===- AttributesTest.cpp - Attributes that text cannot make --------------===//
+//===- AttributesTest.cpp - Attributes that text cannot express -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

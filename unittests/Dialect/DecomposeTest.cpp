@@ -1,13 +1,13 @@
-//===- DecomposeTest.cpp - The meaning of fused ops -----------------------===//
+//===- DecomposeTest.cpp - Decompositions of fused ops --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What `decompose` builds for every family and clause: members in order, with
-// operands, types, attributes and locations. A chain is compared as text, one
-// line per member: `name = op(operands) type`. Operands are named after
-// arguments and members.
+// Tests the result of `decompose` for every family and clause: members in
+// order, with operands, types, attributes and locations. A chain is compared as
+// text, with one line per member: `name = op(operands) type`. Operands are
+// named after arguments and members.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- IntervalTest.cpp - Tests of what sums may be -----------------------===//
+//===- IntervalTest.cpp - Tests of intervals of sums ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,7 +9,7 @@
 
 using namespace fuse;
 
-/// The sum of products that are aligned, as tensor cores of sm_90 have them.
+/// The sum of products with the alignment of sm_90 tensor cores.
 static Interval align(std::initializer_list<std::pair<double, double>> list) {
   Sum sum(Accumulator::Aligned);
   for (auto [lhs, rhs] : list)
@@ -21,7 +21,7 @@ TEST(AlignedSumTest, KeepsWhatFitsInto13Bits) {
   Interval sum = align({{3, 5}, {-2, 7}, {128, 31}});
   EXPECT_TRUE(sum.isPoint());
   EXPECT_EQ(sum.lo, 3969);
-  // The same in f32 needs no room for any of it.
+  // In f32, this interval contains no such error.
   Sum single;
   single.add(448, 448);
   single.add(0x1p-9, 0x1p-9);
@@ -29,21 +29,22 @@ TEST(AlignedSumTest, KeepsWhatFitsInto13Bits) {
 }
 
 TEST(AlignedSumTest, LosesLowBitsTowardsZero) {
-  // 448 * 448 has an exponent of 17, so that bits below 2^4 may be lost.
+  // 448 * 448 has exponent 17, so bits below 2^4 may be lost.
   Interval sum = align({{448, 448}, {1, 1}});
   EXPECT_TRUE(sum.contains(448.0 * 448.0));
   EXPECT_TRUE(sum.contains(448.0 * 448.0 + 1));
-  // All of the small product, and three cuts of the large one.
+  // The sum may lose the small product, and three truncations of the large one.
   EXPECT_LT(sum.lo, 448.0 * 448.0);
   EXPECT_GT(sum.lo, 448.0 * 448.0 - 256);
-  // A negative product is lost upwards.
+  // A negative product is truncated upwards.
   Interval other = align({{448, 448}, {-1, 1}});
   EXPECT_TRUE(other.contains(448.0 * 448.0));
   EXPECT_FALSE(align({{448, 448}}).contains(448.0 * 448.0 + 256));
 }
 
 TEST(AlignedSumTest, AlignsDenormalsLikeTheLeastNormalNumber) {
-  // 2^-9 counts as if it began at 2^-6, and takes bits of the other product.
+  // 2^-9 is aligned as if its exponent were -6, which cuts bits of the other
+  // product.
   Interval sum = align({{0x1p-9, 448}, {0x1.2p-6, 0x1.2p-6}});
   EXPECT_FALSE(sum.isPoint());
   EXPECT_TRUE(sum.contains(0x1p-9 * 448));
@@ -65,11 +66,11 @@ TEST(AlignedSumTest, GrowsWithTheNumberOfProducts) {
     return range.hi - range.lo;
   };
   EXPECT_GT(getWidth(512), getWidth(64));
-  // Far less than all of the products even so.
+  // The bound stays far below the sum of all products.
   EXPECT_LT(getWidth(512), 0.1 * 512);
 }
 
-/// The sum of parts that are rounded to bf16.
+/// The sum of partial sums that are rounded to bf16.
 static Interval addParts(std::initializer_list<double> list) {
   Sum sum;
   for (double value : list)
@@ -84,11 +85,11 @@ TEST(PartsTest, LoseNothingOf8Bits) {
 }
 
 TEST(PartsTest, AreRoundedEach) {
-  // 257 becomes 256 in bf16, and 255 stays.
+  // 257 is rounded to 256 in bf16, and 255 is exact.
   EXPECT_TRUE(addParts({257, 255}).contains(511));
   EXPECT_TRUE(addParts({257, 257, 257, 257}).contains(1024));
   EXPECT_FALSE(addParts({257, 255}).contains(509));
-  // Parts may be larger than their sum.
+  // Partial sums may be larger than their sum.
   EXPECT_TRUE(addParts({257, -255}).contains(1));
   EXPECT_FALSE(addParts({257, -255}).contains(5));
 }

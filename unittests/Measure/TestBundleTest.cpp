@@ -28,7 +28,7 @@ protected:
   }
   TestBundle open() { return TestBundle(path, "a-format", 3); }
 
-  /// What is wrong with a description, without the name of the file.
+  /// The error message for a description, without the name of the file.
   std::string check(const std::string &description) {
     write(description);
     std::string why = getFailure([&] { open(); });

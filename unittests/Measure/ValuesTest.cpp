@@ -34,7 +34,8 @@ TEST(ValuesTest, ReadsEveryType) {
   EXPECT_EQ(read<uint16_t>("f16", 0x7bff), 65504);
   EXPECT_EQ(read<uint8_t>("f8E5M2", 0x7b), 57344);
   EXPECT_EQ(read<uint8_t>("f8E5M2", 0x7c), INFINITY);
-  // The last exponent of this type has numbers, and there is no infinity.
+  // The largest exponent of this type has finite values, and there is no
+  // infinity.
   EXPECT_EQ(read<uint8_t>("f8E4M3FN", 0x7e), 448);
   EXPECT_EQ(read<uint8_t>("f8E4M3FN", 0x81), -std::ldexp(1, -9));
   EXPECT_TRUE(std::isnan(read<uint8_t>("f8E4M3FN", 0xff)));
@@ -45,8 +46,8 @@ TEST(ValuesTest, ReadsEveryType) {
 }
 
 TEST(ValuesTest, FillsTheSameEverywhere) {
-  // The compiler's machine and the GPU's have to draw the same values, so that
-  // these may not change without a new version of the format.
+  // The machines of the compiler and of the GPU have to draw the same values.
+  // Changing them requires a new version of the format.
   std::string data(8, '\0');
   fillFromPool(data.data(), 8, 1, "abcdefgh", 1);
   EXPECT_EQ(data, "bhgdbaff");
@@ -97,14 +98,14 @@ TEST(ValuesTest, CountsUnitsInTheLastPlace) {
   EXPECT_EQ(getBin("bf16", Bits(0x3f80), Bits(0x3f81)), 1);
   EXPECT_EQ(getBin("bf16", Bits(0x3f83), Bits(0x3f80)), 2);
   EXPECT_EQ(getBin("bf16", Bits(0x3f84), Bits(0x3f80)), 3);
-  // Across zero, which is one place; and the smallest numbers of both signs.
+  // Both zeros have the same rank; and the smallest numbers of both signs.
   EXPECT_EQ(getBin("bf16", Bits(0x8000), Bits(0x0000)), 0);
   EXPECT_EQ(getBin("bf16", Bits(0x8001), Bits(0x0001)), 2);
   EXPECT_EQ(getBin("f32", 1.0f, -1.0f), 16);
   EXPECT_EQ(getBin("i8", int8_t(-1), int8_t(0)), 1);
   EXPECT_EQ(getBin("i8", int8_t(-128), int8_t(127)), 8);
   EXPECT_EQ(getBin("i64", INT64_MIN, INT64_MAX), 16);
-  // What is no number has no distance.
+  // A NaN has no distance.
   EXPECT_EQ(getBin("f32", NAN, 1.0f), -1);
 }
 

@@ -1,12 +1,13 @@
-//===- QuantizeTest.cpp - All codes of quantize against APFloat -----------===//
+//===- QuantizeTest.cpp - Compare quantize with APFloat -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiles fuse.quantize and fuse.dequantize by both host lowerings, runs them
-// on every bf16 and f16, on every f32 around which a stored type rounds and on
-// every stored code, and compares bytes with the definition in APFloat.
+// Compiles fuse.quantize and fuse.dequantize with both lowerings for the CPU.
+// Runs them on every bf16 and f16, on every f32 around which the rounding to a
+// stored type changes, and on every stored code. Compares the bytes with the
+// definition in APFloat.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,14 +52,14 @@ const Format e4m3 = {ElementType::F8E4M3FN, &APFloat::Float8E4M3FN()};
 const Format e5m2 = {ElementType::F8E5M2, &APFloat::Float8E5M2()};
 const Format i8 = {ElementType::I8, nullptr};
 
-/// A number of format `from` in format `to`, rounded once.
+/// Rounds a number of format `from` once to format `to`.
 APFloat convert(APFloat value, Format to) {
   bool losesInfo;
   value.convert(*to.semantics, kNearest, &losesInfo);
   return value;
 }
 
-/// The real number that a code is, in f32, which holds all of them.
+/// The value of a code in f32, which is exact.
 APFloat decode(Format format, uint32_t code) {
   if (!format.semantics) {
     APFloat value(*f32.semantics);
@@ -142,7 +143,7 @@ public:
     entry = llvm::cantFail(jit->lookup("f"));
   }
 
-  /// Runs it on codes, the number of which is a multiple of 64.
+  /// Runs the function on codes. Their number must be a multiple of 64.
   std::vector<uint32_t> run(const std::vector<uint32_t> &codes) {
     int64_t rows = codes.size() / 64;
     HostTensor x = llvm::cantFail(HostTensor::create(from.type, {rows, 64}));
@@ -179,8 +180,9 @@ uint32_t getBits(float value) {
   return bits;
 }
 
-/// Every f32 around which a stored type rounds: its values, the middles between
-/// them and the neighbors of both, times `scale`; and what is special.
+/// Every f32 around which the rounding to a stored type changes: its values,
+/// their midpoints and the neighbors of both, times `scale`; and special
+/// values.
 std::vector<uint32_t> getInterestingF32(Format to, float scale) {
   std::vector<double> values;
   for (uint32_t code = 0; code < 256; ++code) {
@@ -232,7 +234,7 @@ void expectQuantize(Format from, Format to, float scale, bool divide,
     unsigned numWrong = 0;
     for (size_t i = 0; i < codes.size() && numWrong < 8; ++i) {
       uint32_t expected = quantize(from, to, codes[i], scale, divide);
-      // The payload of a NaN is left open, its being one is not.
+      // The payload of a NaN is unspecified, but it must be a NaN.
       if (results[i] == expected ||
           (isNaN(to, expected) && isNaN(to, results[i])))
         continue;
@@ -284,7 +286,7 @@ TEST_P(Quantize, AllCodesBack) {
     }
 }
 
-// The oracle itself, on what the documentation states.
+// Tests the oracle itself on documented values.
 TEST(QuantizeOracle, Boundaries) {
   auto encode = [](Format to, float value) {
     return quantize(f32, to, getBits(value), 1.0f, false);

@@ -13,9 +13,9 @@ using namespace fuse;
 using namespace fuse::test;
 using nlohmann::json;
 
-/// The function of kManifest with kernels for three ranges of tokens. All meet
-/// on words in the first buffer; the last range has a matrix with a row for
-/// each token.
+/// The function of kManifest with kernels for three ranges of tokens. All use
+/// semaphores in the first buffer. The last range has a matrix with one row per
+/// token.
 static json makeRanges() {
   json manifest = json::parse(kManifest);
   json &cuda = manifest["functions"][0]["cuda"];
@@ -75,7 +75,7 @@ TEST(AlternativesTest, LaunchesTheKernelsOfTheRange) {
   const FakeCuda &fake = getRangesFake();
   CudaSession session(makeRanges().dump());
   session.open();
-  // One workspace for the most tokens serves all.
+  // One workspace for the largest number of tokens serves all.
   session.prepare(/*tokens=*/256);
   using Names = std::vector<std::string>;
   const Names few = {"few"}, some = {"some"}, many = {"norm", "many"};
@@ -92,19 +92,19 @@ TEST(AlternativesTest, LaunchesTheKernelsOfTheRange) {
                                               {256, many},
                                               {7, few}}) {
     EXPECT_EQ(launchOn(session, tokens), kernels) << tokens;
-    // Choosing allocates nothing, loads nothing and waits for nothing.
+    // Choosing an alternative does not allocate, load or wait.
     for (const char *function :
          {"cuMemAlloc", "cuMemcpyHtoD", "cuMemsetD8", "cuEventRecord",
           "cuEventQuery", "cuModuleLoadDataEx", "cuModuleGetFunction"})
       EXPECT_EQ(fake.countCalls(function), 0) << function;
     const FakeLaunch &first = *fake.getLaunch(0);
     EXPECT_EQ(first.parameters[2], uint64_t(tokens));
-    // Words count from launch to launch, so that they stay where they are.
+    // Semaphores count across launches, so they must not move.
     words = words ? words : first.parameters[0];
     EXPECT_EQ(first.parameters[0], words);
     EXPECT_EQ(first.parameters[1], words + 1024 + (kernels == some ? 512 : 0));
   }
-  // No tokens are no work.
+  // No tokens mean no launch.
   EXPECT_EQ(launchOn(session, 0), Names{});
 }
 
@@ -118,7 +118,7 @@ TEST(AlternativesTest, NamesBothNumbersOfTokens) {
   EXPECT_EQ(message, "f takes at most 256 tokens, got 257");
 }
 
-// 64 tokens need more than 65 here.
+// Here 64 tokens need a larger workspace than 65.
 TEST(AlternativesTest, WorkspaceServesFewerTokensToo) {
   getRangesFake();
   CudaSession session(makeRanges().dump());
@@ -133,8 +133,8 @@ TEST(AlternativesTest, WorkspaceServesFewerTokensToo) {
     EXPECT_FALSE(launchOn(session, tokens).empty()) << tokens;
 }
 
-// A driver takes long to compile kernels for many tokens, which hosts that have
-// few do not need.
+// The driver compiles kernels for many tokens slowly, and a process with few
+// tokens does not need them.
 TEST(AlternativesTest, LoadsTheCodeThatIsNeeded) {
   const FakeCuda &fake = getRangesFake();
   json manifest = makeRanges();
@@ -161,7 +161,7 @@ TEST(AlternativesTest, LoadsTheCodeThatIsNeeded) {
   EXPECT_EQ(status, FUSE_ERROR_STATE);
   EXPECT_EQ(message, "the instance of f is limited to 64 tokens, got 65");
 
-  // A prepared instance loads at once what it lacks, and packs nothing again.
+  // A prepared instance loads missing code at once and packs nothing again.
   fake.reset();
   session.instance->limitTokens(65);
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 1);
@@ -174,7 +174,8 @@ TEST(AlternativesTest, LoadsTheCodeThatIsNeeded) {
   EXPECT_EQ(message, "a limit of 0 tokens: expected 1 or more");
 }
 
-// The number of tokens may be that of a batch, and others have limits only.
+// A batch size may select the alternative, while other numbers only have
+// limits.
 TEST(AlternativesTest, ChoosesByAnExpression) {
   getRangesFake();
   json manifest = makeRanges();
@@ -192,13 +193,13 @@ TEST(AlternativesTest, ChoosesByAnExpression) {
   EXPECT_EQ(status, FUSE_ERROR_TENSOR);
   EXPECT_EQ(message, "f takes at most 256 tokens, got 258");
 
-  // Fewer rows may have other launches here, too.
+  // Fewer rows may use other launches here, too.
   session.prepare(/*tokens=*/33);
   for (int64_t tokens : {33, 32, 5, 4})
     EXPECT_FALSE(launchOn(session, tokens).empty()) << tokens;
 }
 
-/// What is wrong with the manifest after `change` to its code, or nothing.
+/// The error message for a manifest after `change` to its code, or "".
 template <typename Change>
 static std::string refuse(Change change) {
   json manifest = makeRanges();

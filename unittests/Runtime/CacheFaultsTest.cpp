@@ -1,14 +1,13 @@
-//===- CacheFaultsTest.cpp - The cache when the system fails --------------===//
+//===- CacheFaultsTest.cpp - The cache with failing system calls ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The calls that the cache makes of the system are defined here, in front of
-// those of the C library, and fail when they are told to: each of them, with
-// each error, and half of what is read or written. Writers are killed at random
-// times. Whatever happens, a later reader finds what was stored or nothing, and
-// a later writer can store.
+// This file overrides the system calls of the cache with versions that fail on
+// request: each call, with each error, or with half of the bytes read or
+// written. Writers are killed at random times. In all cases a later reader
+// finds the stored content or nothing, and a later writer can store.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,15 +33,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Which call of the armed thread fails, and how.
+/// The call of the armed thread that fails, and its failure.
 struct Faults {
-  /// Calls until then; 0 when none fails.
+  /// Number of calls until the failing one; 0 if none fails.
   int countdown = 0;
-  /// The error, or 0 for half of the bytes.
+  /// The error, or 0 to process only half of the bytes.
   int error = 0;
   bool happened = false;
 
-  /// Whether it is this call's turn.
+  /// Whether the current call has to fail.
   bool strike() {
     if (countdown == 0 || --countdown > 0)
       return false;
@@ -149,7 +148,7 @@ TEST_F(CacheFaultsTest, StoringFailsOrStores) {
       std::optional<std::string> found = cache.find(key);
       EXPECT_EQ(found.has_value(), stored) << "error " << error;
       EXPECT_TRUE(!found || *found == content);
-      // Interrupted and short calls go on.
+      // Interrupted and short calls are continued.
       if (error == EINTR && call == 2)
         EXPECT_TRUE(stored);
       if (error == 0)
@@ -157,7 +156,7 @@ TEST_F(CacheFaultsTest, StoringFailsOrStores) {
       EXPECT_TRUE(cache.store(key, content));
       EXPECT_EQ(cache.find(key), content);
     }
-    // One opens, writes, syncs, renames and syncs the directory.
+    // At least open, write, sync, rename, and sync of the directory.
     EXPECT_GE(call, 5) << "calls of a store are not seen";
   }
   EXPECT_GT(numFailed, 15u);
@@ -182,7 +181,7 @@ TEST_F(CacheFaultsTest, FindingFailsOrFinds) {
       EXPECT_TRUE(!found || *found == content);
       if (error == 0)
         EXPECT_TRUE(found);
-      // A miss costs a compilation, after which all is as it was.
+      // A miss costs a compilation, after which the cache works again.
       EXPECT_TRUE(cache.store(key, content));
       EXPECT_EQ(cache.find(key), content);
     }
@@ -203,7 +202,7 @@ TEST_F(CacheFaultsTest, CollectingMayFail) {
       try {
         (void)cache.collect(0);
       } catch (const Failure &failure) {
-        // Who asks for it is told what cannot be read.
+        // The caller gets an error for the entry that cannot be read.
         EXPECT_EQ(failure.getStatus(), FUSE_ERROR_IO);
       }
       faults.countdown = 0;
@@ -214,7 +213,7 @@ TEST_F(CacheFaultsTest, CollectingMayFail) {
     }
 }
 
-// Writers of two keys that are killed in the middle take neither away.
+// Killed writers of two keys damage neither entry.
 TEST_F(CacheFaultsTest, SurvivesKilledWriters) {
   std::string path = root / "killed";
   auto getContent = [](int number) {

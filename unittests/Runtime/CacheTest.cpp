@@ -69,7 +69,7 @@ TEST_F(CacheTest, FindsWhatWasStored) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
-// A damaged entry is never an answer, and is gone after it was seen.
+// A damaged entry is never returned, and is removed once it has been read.
 TEST_F(CacheTest, NoticesEveryFlippedByteAndEveryLength) {
   Cache cache(path);
   Digest key = getDigest("key");
@@ -89,7 +89,7 @@ TEST_F(CacheTest, NoticesEveryFlippedByteAndEveryLength) {
   EXPECT_EQ(cache.getStats().otherFiles, 1u);
 }
 
-// A right file under a wrong name is not an answer either.
+// A valid file under another name is not returned either.
 TEST_F(CacheTest, ChecksTheKeyInTheFile) {
   Cache cache(path);
   Digest one = getDigest("one"), two = getDigest("two");
@@ -131,7 +131,7 @@ TEST_F(CacheTest, FollowsNoLinksInside) {
   writeAll(root / "elsewhere", readAll(getEntry(other)));
   fs::create_symlink(root / "elsewhere", getEntry(key));
   EXPECT_FALSE(cache.find(key));
-  // Storing replaces the link and not what it points to.
+  // Storing replaces the link and not its target.
   EXPECT_TRUE(cache.store(key, "mine"));
   EXPECT_FALSE(fs::is_symlink(getEntry(key)));
   EXPECT_EQ(readAll(root / "elsewhere"), readAll(getEntry(other)));
@@ -157,7 +157,7 @@ TEST_F(CacheTest, CollectsWhatWasNotUsedForLongest) {
     fs::last_write_time(getEntry(keys[i]), fs::file_time_type::clock::now() -
                                                std::chrono::hours(10 - i));
   }
-  // Using the oldest makes it the newest.
+  // Using the oldest entry makes it the newest.
   EXPECT_TRUE(cache.find(keys[0]));
   uint64_t bytes = cache.getStats().bytes;
   EXPECT_EQ(cache.collect(bytes), 0u);
@@ -165,7 +165,7 @@ TEST_F(CacheTest, CollectsWhatWasNotUsedForLongest) {
   EXPECT_TRUE(cache.find(keys[0]));
   EXPECT_FALSE(cache.find(keys[1]));
   EXPECT_TRUE(cache.find(keys[3]));
-  // What a writer left behind long ago goes, what it writes now stays.
+  // Old temporary files are removed, recent ones are kept.
   writeAll(path + "/tmp.1.0", "half");
   writeAll(path + "/tmp.2.0", "half");
   fs::last_write_time(path + "/tmp.2.0",
@@ -177,7 +177,7 @@ TEST_F(CacheTest, CollectsWhatWasNotUsedForLongest) {
   EXPECT_TRUE(fs::exists(path + "/another's"));
 }
 
-// 8 processes, 200 uses each: what is found is whole and of its key.
+// 8 processes with 200 uses each always find complete content of the right key.
 TEST_F(CacheTest, IsNeverReadMixed) {
   constexpr int processes = 8, uses = 200, keys = 5;
   auto getContent = [](int key, int writer) {

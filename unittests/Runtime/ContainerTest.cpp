@@ -1,4 +1,4 @@
-//===- ContainerTest.cpp - Tests of the outer form of artifacts -----------===//
+//===- ContainerTest.cpp - Tests of the container format ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,7 +27,7 @@ TEST(Sha256Test, HasTheDigestsOfTheStandard) {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(toHex(getDigest("")),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  // In pieces that do not fit the blocks.
+  // Hash pieces that do not align with the blocks.
   Sha256 sha;
   for (int i = 0; i < 1000; ++i)
     sha.update(std::string(1000, 'a'));
@@ -46,7 +46,7 @@ TEST(ContainerTest, GivesBackWhatWasWritten) {
   EXPECT_TRUE(readContainer(writeContainer({})).empty());
 }
 
-/// The failure of reading, or success.
+/// The status of reading a file.
 static fuse_status read(const std::string &bytes, std::string *why = nullptr) {
   try {
     Artifact artifact(bytes);
@@ -67,7 +67,7 @@ TEST(ContainerTest, NoticesEveryFlippedByte) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ mask);
       fuse_status status = read(bad);
-      // An earlier version can be read, and the checksum covers its number.
+      // Earlier versions can be read, and the checksum covers the version.
       uint32_t version = getFormatVersion(bad);
       bool isOther = version < kOldestFormatVersion || version > kFormatVersion;
       EXPECT_EQ(status, isOther ? FUSE_ERROR_VERSION : FUSE_ERROR_FORMAT)
@@ -95,7 +95,7 @@ static std::string patch(std::string bytes, size_t offset, uint64_t value,
   return bytes;
 }
 
-// A right checksum is no reason to trust what it covers.
+// A valid checksum does not make the contents trustworthy.
 TEST(ContainerTest, TrustsNoLength) {
   std::string good = makeArtifact(kManifest), why;
   for (uint64_t value :
@@ -106,8 +106,7 @@ TEST(ContainerTest, TrustsNoLength) {
         EXPECT_EQ(read(patch(good, entry + field, value, 8)),
                   FUSE_ERROR_FORMAT);
   }
-  // The section after the first begins where that one ends, but for padding
-  // that is zero.
+  // A section begins where the previous one ends, after zero padding.
   EXPECT_EQ(read(patch(good, 56 + 8, 0, 8), &why), FUSE_ERROR_FORMAT);
   EXPECT_EQ(why, "the artifact is damaged: section 0 is out of place");
   uint64_t first = readContainer(good)[0].data.size();
@@ -127,7 +126,8 @@ TEST(ContainerTest, TrustsNoLength) {
                      std::to_string(kFormatVersion));
 }
 
-// What an earlier release wrote is read; what came before that is named.
+// Files of an earlier release are read. For older ones, the error names the
+// version.
 TEST(ContainerTest, ReadsEarlierVersions) {
   std::string bytes = makeArtifact(kManifest), why;
   EXPECT_EQ(getFormatVersion(bytes), 4u);
@@ -139,7 +139,7 @@ TEST(ContainerTest, ReadsEarlierVersions) {
                  "versions 2 to 5");
 }
 
-// A reader that lacks support for a part learns it from the version.
+// The version tells a reader whether it supports all parts of the file.
 TEST(ContainerTest, WritesTheVersionOfWhatIsInside) {
   auto getVersion = [](std::string_view code) {
     return getFormatVersion(writeContainer(
@@ -160,7 +160,7 @@ TEST(ContainerTest, WritesFilesAtOnce) {
   writeFileAtomically(path, "one");
   writeFileAtomically(path, "two");
   EXPECT_EQ(readFile(path), "two");
-  // Nothing is left beside it.
+  // No other file is left in the directory.
   size_t files = 0;
   for (const auto &entry : std::filesystem::directory_iterator(directory))
     files += entry.is_regular_file();
@@ -173,7 +173,7 @@ TEST(ContainerTest, WritesFilesAtOnce) {
   std::ofstream(directory / "large").close();
   std::filesystem::resize_file(directory / "large", kMaxFileBytes + 1);
   EXPECT_THROW(readFile(directory / "large"), Failure);
-  // A pipe stays one, as /dev/null has to.
+  // A pipe stays a pipe; so must /dev/null.
   std::string pipe = directory / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);

@@ -1,4 +1,4 @@
-//===- CudaErrorsTest.cpp - Every error of the driver at every call -------===//
+//===- CudaErrorsTest.cpp - Every driver error at every call --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@ using namespace fuse::test;
 
 namespace {
 
-/// A code of the driver and the status that it is mapped to.
+/// A driver code and the status to which it is mapped.
 struct Code {
   int code;
   fuse_status status;
@@ -67,7 +67,7 @@ const char *const kFunctions[] = {"cuDeviceGetCount",
 
 } // namespace
 
-// Runs first: afterwards the driver is loaded for good.
+// Runs first, since the driver stays loaded afterwards.
 TEST(CudaDriverTest, SaysWhatIsWrongWithTheDriver) {
   const FakeCuda &fake = getFake();
   int before = fake.countHandles();
@@ -88,7 +88,7 @@ TEST(CudaDriverTest, SaysWhatIsWrongWithTheDriver) {
   fake.hide(nullptr);
   fake.fail("cuDriverGetVersion", 1, 999);
   EXPECT_EQ(getStatus(open).first, FUSE_ERROR_NO_DRIVER);
-  // What was wrong once may be right the next time.
+  // A failed attempt can be repeated.
   EXPECT_EQ(getStatus(open).first, FUSE_OK);
 
   fake.set("devices", 0);
@@ -102,7 +102,7 @@ TEST(CudaDriverTest, SaysWhatIsWrongWithTheDriver) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
-/// As `runAll`, on a device that asks more of the driver.
+/// Like `runAll`, on an exclusive device, which calls more driver functions.
 static void runExclusive(CudaSession &session) {
   session.open();
   session.device.setExclusive(true);
@@ -128,8 +128,8 @@ TEST(CudaErrorsTest, GivesEveryCodeAtEveryCall) {
   for (const char *function : kFunctions)
     for (int nth = 1; nth <= counts[function]; ++nth)
       for (const Code &code : kCodes) {
-        // Another attempt follows a cubin that does not load, except for those
-        // two.
+        // After a cubin that does not load, the PTX is tried, except after
+        // sticky errors and out of memory.
         bool isRetried = std::string(function) == "cuModuleLoadDataEx" &&
                          !code.isSticky && code.code != 2;
         fake.reset();
@@ -143,8 +143,8 @@ TEST(CudaErrorsTest, GivesEveryCodeAtEveryCall) {
           if (isRetried) {
             EXPECT_EQ(status, FUSE_OK) << message;
           } else {
-            // Without a current context a handle cannot be given back, and
-            // there is no caller to report to.
+            // Without a current context a handle cannot be released, and there
+            // is no caller to report to.
             isSwallowed = status == FUSE_OK &&
                           std::string(function) == "cuCtxPushCurrent";
             EXPECT_TRUE(status == code.status || isSwallowed)
@@ -157,7 +157,7 @@ TEST(CudaErrorsTest, GivesEveryCodeAtEveryCall) {
                   << message;
             }
           }
-          // A context that is lost stays lost; nothing is tried on it.
+          // A lost context stays lost, and no driver call uses it.
           if (session.device && code.isSticky && status != FUSE_OK) {
             EXPECT_EQ(fuse_device_check(session.device.get()),
                       FUSE_ERROR_DEVICE_LOST);
@@ -230,7 +230,7 @@ TEST(CudaErrorsTest, SwallowsErrorsOfDestruction) {
   fake.reset();
 }
 
-// What still runs on a device cannot be freed, so that its handles stay.
+// Handles of a device with running work cannot be released, so they are kept.
 TEST(CudaTimeoutTest, GivesUpOnADeviceThatHangs) {
   const FakeCuda &fake = getFake();
   CudaSession session;

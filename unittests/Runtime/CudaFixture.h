@@ -1,4 +1,4 @@
-//===- CudaFixture.h - A session with the scripted driver -------*- C++ -*-===//
+//===- CudaFixture.h - A session with the fake driver -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,14 +16,14 @@
 
 namespace fuse::test {
 
-/// The ranges that this thread has shown to profilers since the last call.
+/// Profiler ranges of this thread since the last call.
 inline std::string takeRanges() {
   static auto *take = reinterpret_cast<const char *(*)()>(
       ::dlsym(::dlopen(FAKE_NVTX, RTLD_NOW), "takeFakeRanges"));
   return take();
 }
 
-/// The stand-in, loaded under the driver's name before anybody asks for it.
+/// The fake driver, loaded under the driver's name before its first use.
 inline const FakeCuda &getFake() {
   static const FakeCuda &fake = []() -> const FakeCuda & {
     (void)takeRanges();
@@ -42,7 +42,7 @@ inline const FakeCuda &getFake() {
   return fake;
 }
 
-/// Everything a host does with a function, step by step.
+/// The steps of a program that runs a function.
 struct CudaSession {
   explicit CudaSession(const std::string &manifest = kManifest) {
     std::string bytes = makeArtifact(manifest);
@@ -98,7 +98,7 @@ struct CudaSession {
   cxx::Workspace workspace;
 };
 
-/// The status of `body` and its sentence.
+/// The status of `body` and its error message.
 template <typename Body>
 std::pair<fuse_status, std::string> getStatus(Body body) {
   try {

@@ -1,4 +1,4 @@
-//===- CudaHandlesTest.cpp - Tests of what handles of devices share -------===//
+//===- CudaHandlesTest.cpp - Tests of state shared between device handles -===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ static void *makeStream(uintptr_t number) {
   return reinterpret_cast<void *>(number);
 }
 
-/// A prepared instance of the artifact of a session on a device handle.
+/// A prepared instance of the session's artifact on a device handle.
 static cxx::Instance prepare(CudaSession &session, cxx::Device &device) {
   cxx::Program program(session.artifact, device);
   cxx::Instance instance(program, nullptr);
@@ -27,8 +27,8 @@ static cxx::Instance prepare(CudaSession &session, cxx::Device &device) {
   return instance;
 }
 
-// Handles of one device share its context, so that a workspace may serve
-// instances of both. What has ended there is counted once for all handles.
+// Handles of one device share its context, so a workspace may serve instances
+// of both. All handles share the record of ended launches.
 TEST(CudaHandlesTest, CountsLaunchesOfOneDeviceTogether) {
   (void)getFake();
   CudaSession session;
@@ -46,7 +46,7 @@ TEST(CudaHandlesTest, CountsLaunchesOfOneDeviceTogether) {
   };
   EXPECT_EQ(launch(other, own, stream).first, FUSE_OK);
   second.wait(stream, /*timeoutMs=*/20);
-  // This one begins when that wait is over.
+  // This launch begins after that wait.
   EXPECT_EQ(launch(one, shared, stream).first, FUSE_OK);
   EXPECT_EQ(launch(other, shared, another),
             std::pair(FUSE_ERROR_STATE,
@@ -57,8 +57,8 @@ TEST(CudaHandlesTest, CountsLaunchesOfOneDeviceTogether) {
   EXPECT_EQ(launch(other, shared, another).first, FUSE_OK);
 }
 
-// Weights of the host that two devices pack lie at the same place, and what
-// was packed on one is not there on the other.
+// Two devices pack weights of the host at the same address, but do not share
+// the packed copies.
 TEST(CudaHandlesTest, SharesWeightsOfEachDeviceAlone) {
   const FakeCuda &fake = getFake();
   fake.set("devices", 2);
@@ -77,7 +77,7 @@ TEST(CudaHandlesTest, SharesWeightsOfEachDeviceAlone) {
       instances.push_back(std::move(instance));
       return fake.countCalls("cuMemAlloc");
     };
-    // The packed weight and the copy of the norm's, or the copy alone.
+    // The packed weight and the copy of the norm's weight, or the copy alone.
     EXPECT_EQ(countAllocations(0), 2);
     EXPECT_EQ(countAllocations(1), 2);
     EXPECT_EQ(countAllocations(0), 1);
@@ -86,7 +86,7 @@ TEST(CudaHandlesTest, SharesWeightsOfEachDeviceAlone) {
   fake.set("devices", 1);
 }
 
-// Who waits for ever does not give up at once.
+// A wait without a time-out does not give up at once.
 TEST(CudaHandlesTest, WaitsAsLongAsANumberSays) {
   const FakeCuda &fake = getFake();
   for (uint64_t timeoutMs : {uint64_t(60000), uint64_t(INT64_MAX) / 1000000 + 1,
@@ -107,8 +107,8 @@ TEST(CudaHandlesTest, WaitsAsLongAsANumberSays) {
   }
 }
 
-/// What a host that serves the function is told where a value of its code is
-/// another, or nothing.
+/// The error message of serving the function with one changed value of its
+/// code, or "".
 static std::string serve(const char *pointer, const nlohmann::json &value) {
   nlohmann::json manifest = nlohmann::json::parse(kManifest);
   nlohmann::json &cuda = manifest["functions"][0]["cuda"];
@@ -117,7 +117,7 @@ static std::string serve(const char *pointer, const nlohmann::json &value) {
   return getStatus([&] { CudaSession(manifest.dump()).runAll(); }).second;
 }
 
-// What only a launch can tell of a plan.
+// Errors of a plan that only a launch can detect.
 TEST(CudaHandlesTest, RefusesPlansThatDoNotFitTheirLaunch) {
   EXPECT_EQ(serve("/symbols/0", {0, 0}), "");
   EXPECT_EQ(serve("/symbols/0", {3, 0}),

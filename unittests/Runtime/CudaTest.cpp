@@ -26,7 +26,7 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
     int allocations = fake.countCalls("cuMemAlloc");
     fake.reset();
     session.launch();
-    // The call path allocates nothing, copies nothing and waits for nothing.
+    // A launch does not allocate, copy or wait.
     for (const char *function :
          {"cuMemAlloc", "cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemsetD8",
           "cuEventRecord", "cuEventQuery", "cuModuleLoadDataEx",
@@ -44,8 +44,8 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
     EXPECT_EQ(first.cooperative, 1);
     EXPECT_EQ(first.programmatic, -1);
     EXPECT_EQ(first.cluster[0], -1);
-    // The workspace begins where its first buffer does; a map is of what lies
-    // behind the words that are zero.
+    // The workspace begins with its first buffer. The map describes the bytes
+    // after the zeroed semaphores.
     uint64_t workspace = first.parameters[1] - 512;
     EXPECT_EQ(workspace % 256, 0u);
     EXPECT_EQ(first.parameters[2], workspace + 1024);
@@ -64,7 +64,7 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
     EXPECT_EQ(second.cluster[0], 2);
     EXPECT_EQ(second.parameters[0],
               reinterpret_cast<uint64_t>(session.data[0]));
-    // The norm's weight was bound on the CPU, so that the kernel gets a copy.
+    // The norm's weight was bound on the CPU, so the kernel receives a copy.
     EXPECT_NE(second.parameters[1],
               reinterpret_cast<uint64_t>(session.data[2]));
     EXPECT_EQ(second.parameters[2],
@@ -75,8 +75,8 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
-/// The shared memory that the first kernel prefers, in per cent, of a plan that
-/// says so or not.
+/// The preferred shared memory of the first kernel in percent, for a plan with
+/// or without a preference.
 static int getCarveout(std::optional<int> wish, int failing = 0) {
   nlohmann::json manifest = nlohmann::json::parse(kManifest);
   nlohmann::json &launch = manifest["functions"][0]["cuda"]["launches"][0];
@@ -96,17 +96,17 @@ static int getCarveout(std::optional<int> wish, int failing = 0) {
   return fake.getLaunch(0)->carveout;
 }
 
-// The plan says how a kernel leaves the memory of its multiprocessors divided.
-// Plans of earlier compilers do not.
+// The plan states the preferred division between shared memory and L1. Plans of
+// earlier compilers do not.
 TEST(CudaTest, PrefersSharedMemoryAsThePlanSays) {
   for (int wish : {0, 37, 100})
     EXPECT_EQ(getCarveout(wish), wish);
   EXPECT_EQ(getCarveout(std::nullopt), -1);
-  // A driver that knows nothing of it is none that fails.
+  // A driver that does not support the attribute is not an error.
   EXPECT_EQ(getCarveout(100, /*failing=*/1), -1);
 }
 
-// A function on tensors without elements has neither code nor launches.
+// A function on empty tensors has neither code nor launches.
 TEST(CudaTest, LaunchesNothingWhereNothingIsToDo) {
   const FakeCuda &fake = getFake();
   nlohmann::json manifest = nlohmann::json::parse(kManifest);
@@ -128,14 +128,14 @@ TEST(CudaTest, OverlapsWhereThePlanAllows) {
   fake.reset();
   session.launch(FUSE_LAUNCH_OVERLAP);
   EXPECT_EQ(fake.getLaunch(0)->programmatic, 1);
-  // Its blocks meet, whatever runs beside them.
+  // Its blocks wait for each other, whatever else runs on the device.
   EXPECT_EQ(fake.getLaunch(0)->cooperative, 1);
   EXPECT_EQ(fake.getLaunch(1)->programmatic, -1);
 }
 
-// Copies and fills are on the default stream, and may be under way when the
-// functions of the driver return. A kernel on another stream that met words of
-// its workspace that were not zero yet waited for ever.
+// Copies and fills are on the default stream and may be in flight when driver
+// functions return. Otherwise, a kernel on another stream could see semaphores
+// that are not zeroed yet and hang.
 TEST(CudaTest, SettlesBeforeTheFirstLaunch) {
   const FakeCuda &fake = getFake();
   CudaSession session;
@@ -144,7 +144,7 @@ TEST(CudaTest, SettlesBeforeTheFirstLaunch) {
   session.launch();
   ASSERT_GT(fake.countLaunches(), 0);
   EXPECT_FALSE(fake.getLaunch(0)->unsettled);
-  // A workspace that is made later settles by itself.
+  // A workspace that is created later waits itself.
   session.workspace = {};
   DLTensor input = session.getView(0, kDLCUDA);
   session.workspace = session.instance->createWorkspace({&input});
@@ -153,7 +153,7 @@ TEST(CudaTest, SettlesBeforeTheFirstLaunch) {
   EXPECT_FALSE(fake.getLaunch(0)->unsettled);
 }
 
-// The second kernel of a function follows the first whatever was before.
+// The second kernel of a function may always overlap the first one.
 TEST(CudaTest, OverlapsKernelsOfOneFunction) {
   const FakeCuda &fake = getFake();
   std::string manifest = kManifest;
@@ -167,7 +167,7 @@ TEST(CudaTest, OverlapsKernelsOfOneFunction) {
   EXPECT_EQ(fake.getLaunch(1)->programmatic, 1);
 }
 
-// Several kernels of one block need its weights in memory once.
+// Several kernels of one block share packed weights.
 TEST(CudaTest, SharesPackedWeights) {
   const FakeCuda &fake = getFake();
   CudaSession session;
@@ -185,23 +185,23 @@ TEST(CudaTest, SharesPackedWeights) {
     instance->prepare(shared);
     return instance;
   };
-  // The packed weight and the copy of the norm's.
+  // The packed weight and the copy of the norm's weight.
   auto first = prepare(1, &shared);
   EXPECT_EQ(fake.countCalls("cuMemAlloc"), 2);
   auto second = prepare(1, &shared);
   EXPECT_EQ(fake.countCalls("cuMemAlloc"), 1);
-  // Another tensor is another weight, and nothing is shared unasked.
+  // Another tensor is another weight, and sharing must be requested.
   EXPECT_EQ((prepare(0, &shared), fake.countCalls("cuMemAlloc")), 2);
   EXPECT_EQ((prepare(1, nullptr), fake.countCalls("cuMemAlloc")), 2);
-  // Weights leave with the last instance that has them.
+  // The last instance that uses the weights frees them.
   first.reset();
   EXPECT_EQ((prepare(1, &shared), fake.countCalls("cuMemAlloc")), 1);
   second.reset();
   EXPECT_EQ((prepare(1, &shared), fake.countCalls("cuMemAlloc")), 2);
 }
 
-// Graphs that were captured, and other instances, read packed weights where
-// they were: there they change.
+// Captured graphs and other instances keep reading packed weights at their
+// address, so changes are made in place.
 TEST(CudaTest, ReplacesPackedWeightsWhereTheyAre) {
   const FakeCuda &fake = getFake();
   CudaSession session;
@@ -233,7 +233,7 @@ TEST(CudaTest, ReplacesPackedWeightsWhereTheyAre) {
   const char *packed = launch(first);
   EXPECT_EQ(packed[0], 1);
 
-  // Launches that read the old ones have to end before.
+  // Launches that read the old weights have to end before.
   session.data[1][0] = 2;
   prepare(first, 1, later);
   EXPECT_EQ(fake.countCalls("cuCtxSynchronize"), 1);
@@ -253,7 +253,7 @@ TEST(CudaTest, ReplacesPackedWeightsWhereTheyAre) {
   EXPECT_EQ(packed[0], 2);
 }
 
-// The same through the C interface; weights outlive the handle.
+// The same through the C interface. Weights outlive the handle.
 TEST(CudaTest, SharesPackedWeightsOfHandles) {
   const FakeCuda &fake = getFake();
   CudaSession session;
@@ -278,7 +278,7 @@ TEST(CudaTest, SharesPackedWeightsOfHandles) {
             FUSE_ERROR_INVALID_ARGUMENT);
 }
 
-// Ranges are named by site, so that a profile shows what was fused.
+// Ranges have the names of sites, so that profiles show fused sites.
 TEST(CudaTest, NamesRangesForProfilers) {
   CudaSession session;
   session.open();
@@ -288,7 +288,7 @@ TEST(CudaTest, NamesRangesForProfilers) {
   EXPECT_EQ(takeRanges(), "[fuse f#0]");
   session.shapes[0][0] = 65;
   EXPECT_NE(getStatus([&] { session.launch(); }).first, FUSE_OK);
-  // Also when a launch fails each range ends.
+  // Every range ends, even if a launch fails.
   std::string ranges = takeRanges();
   EXPECT_EQ(std::count(ranges.begin(), ranges.end(), '['),
             std::count(ranges.begin(), ranges.end(), ']'));
@@ -304,7 +304,7 @@ TEST(CudaTest, LaunchesNothingForNoTokens) {
   EXPECT_EQ(fake.countLaunches(), 0);
 }
 
-// A launch may have nothing to do where others of its function do.
+// One launch may have an empty grid while others of its function do not.
 TEST(CudaTest, SkipsEmptyGrids) {
   const FakeCuda &fake = getFake();
   std::string manifest = kManifest;
@@ -320,8 +320,8 @@ TEST(CudaTest, SkipsEmptyGrids) {
   EXPECT_STREQ(fake.getLaunch(0)->kernel, "first");
 }
 
-// Its words and tensor maps are those of one function: another one would count
-// from what it finds, and wait for ever.
+// The semaphores and tensor maps of a workspace belong to one function. Another
+// function would misread them and hang.
 TEST(CudaTest, RefusesTheWorkspaceOfAnotherFunction) {
   const FakeCuda &fake = getFake();
   nlohmann::json manifest = nlohmann::json::parse(kManifest);
@@ -364,7 +364,7 @@ TEST(CudaTest, RefusesWhatWouldBeOverwritten) {
   EXPECT_EQ(launch(0).second, "result 0 of f overlaps argument 0 of f");
   output.byte_offset = 3 * 64 * 2 - 16;
   EXPECT_EQ(launch(0).second, "result 0 of f overlaps argument 0 of f");
-  // The next byte is its own.
+  // The next byte belongs to the output itself.
   output.byte_offset += 16;
   EXPECT_EQ(launch(0).first, FUSE_OK);
   output.byte_offset += 2;
@@ -396,7 +396,7 @@ TEST(CudaTest, LoadsModulesOnceAndLazily) {
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 1);
 }
 
-// An older driver that does not know the cubin gets the PTX.
+// An older driver that does not support the cubin gets the PTX.
 TEST(CudaTest, FallsBackToPTX) {
   const FakeCuda &fake = getFake();
   fake.reset();
@@ -448,7 +448,7 @@ TEST(CudaTest, RefusesOtherChips) {
                            std::to_string(capability));
   }
   fake.set("capability", 90);
-  // Blocks that wait for each other, on a device that cannot hold them.
+  // Blocks that wait for each other, on a device that cannot hold all of them.
   fake.set("multiprocessors", 3);
   session.open();
   auto [status, message] = getStatus([&] { session.prepare(); });
@@ -514,7 +514,7 @@ TEST(CudaTest, LaunchesOnSeveralStreams) {
   for (std::thread &thread : threads)
     thread.join();
   ASSERT_EQ(fake.countLaunches(), 2 * kStreams * kLaunches);
-  // What a launch reads and writes is that of its stream.
+  // Addresses that launches use on each stream.
   std::map<void *, std::set<uint64_t>> used;
   for (int i = 0; i < fake.countLaunches(); ++i)
     if (const FakeLaunch &launch = *fake.getLaunch(i);
@@ -539,12 +539,12 @@ TEST(CudaTest, RefusesAWorkspaceOnTwoStreams) {
   EXPECT_EQ(status, FUSE_ERROR_STATE);
   EXPECT_EQ(message, "the workspace is in use by a launch on another stream; "
                      "wait for that stream, or make a workspace for each");
-  // Waiting for another stream says nothing of the first.
+  // Waiting for another stream does not affect the first.
   session.wait();
   EXPECT_EQ(getStatus([&] { session.launch(); }).first, FUSE_ERROR_STATE);
   session.device.wait(first, /*timeoutMs=*/20);
   EXPECT_EQ(getStatus([&] { session.launch(); }).first, FUSE_OK);
-  // Or the caller knows.
+  // Or the caller orders the launches.
   session.stream = first;
   EXPECT_EQ(getStatus([&] { session.launch(); }).first, FUSE_ERROR_STATE);
   EXPECT_EQ(getStatus([&] { session.launch(FUSE_LAUNCH_ORDERED); }).first,
@@ -580,7 +580,7 @@ TEST(CudaTest, LoadsAModuleForEachDevice) {
     EXPECT_EQ(launches[0], 40);
     EXPECT_EQ(launches[1], 40);
 
-    // Tensors and workspaces stay on their device.
+    // Tensors and workspaces must stay on their device.
     DLTensor input = sessions[0].getView(0, kDLCUDA),
              output = sessions[0].getView(3, kDLCUDA);
     auto [status, message] = getStatus([&] {
@@ -636,8 +636,8 @@ TEST(CudaTest, LaunchesKernelsOfSeveralModules) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
-// The driver is older than the PTX: it gets the lowest version that has all
-// that the kernels use, once.
+// A driver that is older than the PTX gets one retry, with the lowest version
+// that supports all used features.
 TEST(CudaTest, RetriesWithALowerVersionOfPTX) {
   const FakeCuda &fake = getFake();
   fake.set("cubin", 0);

@@ -1,4 +1,4 @@
-//===- DeferredCodeTest.cpp - Tests of code that is made when needed ------===//
+//===- DeferredCodeTest.cpp - Tests of code that is compiled on demand ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,8 +18,8 @@ using namespace fuse;
 using namespace fuse::test;
 using nlohmann::json;
 
-/// The function of kManifest with a kernel for up to 8 tokens and one for up to
-/// 64, neither of which is compiled yet.
+/// The function of kManifest with one kernel for up to 8 tokens and one for up
+/// to 64. Neither is compiled yet.
 static json makeManifest() {
   json manifest = json::parse(kManifest);
   json &cuda = manifest["functions"][0]["cuda"];
@@ -41,7 +41,7 @@ static json makeManifest() {
 
 namespace {
 
-/// What the source of an artifact was asked for.
+/// Counts the requests to the source of an artifact.
 struct Source {
   fuse_code_source get() {
     return {[](void *data, size_t number, const char **text, size_t *length) {
@@ -130,7 +130,7 @@ TEST(DeferredCodeTest, CompilesWhatAnInstanceNeeds) {
   session.instance->limitTokens(64);
   EXPECT_EQ(session.launchWith(9), "sixtyfour");
 
-  // The program has the code now, for other instances as well.
+  // The program now has the code, also for other instances.
   cxx::Instance other(*session.program, nullptr);
   for (int i : {1, 2})
     other.bind(i, session.getView(i, kDLCPU));
@@ -164,7 +164,7 @@ TEST(DeferredCodeTest, LaunchesWhileItCompiles) {
   EXPECT_EQ(session.launchWith(9), "sixtyfour");
 }
 
-// The compiler may run in a thread that the caller does not see.
+// The compiler may run in a thread that the caller does not know.
 TEST(DeferredCodeTest, HandsOutErrorsAndTriesAgain) {
   Source source;
   DeferredSession session(source);
@@ -191,7 +191,7 @@ TEST(DeferredCodeTest, IsWholeInAFile) {
     EXPECT_EQ(std::string(static_cast<const char *>(bytes), size), source.file);
     EXPECT_EQ(fuse_artifact_num_sections(session.artifact.get()), 3u);
     EXPECT_EQ(source.completions, 1);
-    // What was made of an artifact keeps its source.
+    // Objects made from an artifact keep its source alive.
     session.artifact = cxx::Artifact();
     EXPECT_FALSE(source.destroyed);
     session.instance->prepare();
@@ -199,8 +199,7 @@ TEST(DeferredCodeTest, IsWholeInAFile) {
   EXPECT_TRUE(source.destroyed);
 }
 
-// A file with holes is malformed, and a source that was refused stays the
-// caller's.
+// A file without code is malformed. The caller keeps a source that is refused.
 TEST(DeferredCodeTest, RefusesHolesWithoutASource) {
   std::string bytes = makeArtifact(makeManifest().dump());
   fuse_artifact *artifact = nullptr;
@@ -240,7 +239,7 @@ TEST(ConcurrencyTest, RunsEachTaskOnceAndThrowsTheFirstFailure) {
     what = error.what();
   }
   EXPECT_EQ(what, "3");
-  // The others have run all the same.
+  // The other tasks have run all the same.
   for (const std::atomic<int> &count : runs)
     EXPECT_EQ(count, 2);
 }

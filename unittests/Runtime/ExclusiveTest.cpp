@@ -1,4 +1,4 @@
-//===- ExclusiveTest.cpp - Devices with one waiting kernel at a time ------===//
+//===- ExclusiveTest.cpp - Tests of exclusive devices ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ static void *makeStream(uintptr_t number) {
   return reinterpret_cast<void *>(number);
 }
 
-/// A session whose first kernel has the fields of `change` besides its own.
+/// A session whose first kernel has the additional fields in `change`.
 static std::unique_ptr<CudaSession> makeSession(nlohmann::json change = {}) {
   nlohmann::json manifest = nlohmann::json::parse(kManifest);
   nlohmann::json &launches = manifest["functions"][0]["cuda"]["launches"];
@@ -32,7 +32,7 @@ static std::unique_ptr<CudaSession> makeSession(nlohmann::json change = {}) {
   return session;
 }
 
-/// The attributes of the first kernel in a launch with flags.
+/// Launch attributes of the first kernel for given flags.
 static std::pair<int, int> getAttributes(CudaSession &session, uint32_t flags) {
   getFake().reset();
   session.launch(flags);
@@ -40,8 +40,8 @@ static std::pair<int, int> getAttributes(CudaSession &session, uint32_t flags) {
   return {first.programmatic, first.cooperative};
 }
 
-/// What a launch with flags on a stream says. Each stream has its workspace, so
-/// that only the device can object.
+/// Result of a launch with flags on a stream. Each stream has its workspace, so
+/// only the check of the device can fail.
 static std::pair<fuse_status, std::string>
 launchOn(CudaSession &session, void *stream, uint32_t flags = 0) {
   DLTensor input = session.getView(0, kDLCUDA);
@@ -52,7 +52,8 @@ launchOn(CudaSession &session, void *stream, uint32_t flags = 0) {
 
 using Attributes = std::pair<int, int>;
 
-// Only where kernels overlap does the attribute cost anything.
+// The cooperative attribute is dropped only for overlapping launches, where it
+// has a cost.
 TEST(ExclusiveTest, OverlapsWithoutTheCooperativeAttribute) {
   auto session = makeSession();
   EXPECT_EQ(getAttributes(*session, 0), Attributes(-1, 1));
@@ -61,9 +62,9 @@ TEST(ExclusiveTest, OverlapsWithoutTheCooperativeAttribute) {
   EXPECT_EQ(getAttributes(*session, FUSE_LAUNCH_OVERLAP), Attributes(1, 1));
 }
 
-// Its blocks start all at once or not at all, since the caller checks that they
-// fit: clusters find no place between others, and of a grid that depends on the
-// inputs only the driver knows.
+// The attribute ensures that blocks start all at once or not at all. Clusters
+// may not fit between other blocks, and only the driver knows a grid that
+// depends on the inputs.
 TEST(ExclusiveTest, KeepsTheAttributeWhereBlocksMayNotFit) {
   for (const char *change :
        {R"({"cluster": [2, 1, 1]})", R"({"grid": ["s0", 1, 1]})",
@@ -102,22 +103,22 @@ TEST(ExclusiveTest, RefusesTwoStreams) {
                      "each other may be running on another stream; wait for "
                      "that stream, or do not make the device exclusive");
   EXPECT_EQ(fake.countLaunches(), 0);
-  // The first stream is the one that counts still.
+  // The last use is still on the first stream.
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
-  // Waiting for it, or saying that there is an order, makes room for the other.
+  // Waiting for it, or declaring an order, permits the other stream.
   session->device.wait(makeStream(77), /*timeoutMs=*/20);
   EXPECT_EQ(launchOn(*session, makeStream(78)).first, FUSE_OK);
   EXPECT_EQ(launchOn(*session, makeStream(77), FUSE_LAUNCH_ORDERED).first,
             FUSE_OK);
   EXPECT_EQ(launchOn(*session, makeStream(78)).first, FUSE_ERROR_STATE);
-  // So does a new promise, and without one streams are free.
+  // So does a new call of setExclusive. Without it, streams are unrestricted.
   session->device.setExclusive(true);
   EXPECT_EQ(launchOn(*session, makeStream(78)).first, FUSE_OK);
   session->device.setExclusive(false);
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
 }
 
-// A launch that is refused for another reason is none.
+// A launch that is refused for another reason does not count.
 TEST(ExclusiveTest, ForgetsRefusedLaunches) {
   auto session = makeSession();
   session->device.setExclusive(false);
@@ -130,7 +131,7 @@ TEST(ExclusiveTest, ForgetsRefusedLaunches) {
   EXPECT_EQ(launchOn(*session, makeStream(79)).first, FUSE_OK);
 }
 
-// Layers are instances of their own, and wait for each other all the same.
+// Two instances on one device exclude each other as well.
 TEST(ExclusiveTest, RefusesTwoStreamsOfTwoInstances) {
   auto session = makeSession();
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
@@ -143,7 +144,7 @@ TEST(ExclusiveTest, RefusesTwoStreamsOfTwoInstances) {
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
 }
 
-// Kernels without waits may run anywhere.
+// Kernels whose blocks do not wait may run on any stream.
 TEST(ExclusiveTest, LeavesOtherKernelsAlone) {
   auto session = makeSession({{"cooperative", false}});
   for (uintptr_t stream : {77, 78, 77}) {
@@ -152,7 +153,7 @@ TEST(ExclusiveTest, LeavesOtherKernelsAlone) {
   }
 }
 
-// What a graph captures does not run, so it neither has nor is a neighbor.
+// A captured launch does not run now, so it does not count.
 TEST(ExclusiveTest, DoesNotCountCapturedLaunches) {
   const FakeCuda &fake = getFake();
   auto session = makeSession();
@@ -163,7 +164,7 @@ TEST(ExclusiveTest, DoesNotCountCapturedLaunches) {
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
   fake.set("capturing", 0);
   EXPECT_EQ(launchOn(*session, makeStream(78)).first, FUSE_ERROR_STATE);
-  // The driver is asked where the stream is another one, and may fail.
+  // Another stream requires a query of the driver, which may fail.
   fake.reset();
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
   EXPECT_EQ(fake.countCalls("cuStreamIsCapturing"), 0);
@@ -173,8 +174,8 @@ TEST(ExclusiveTest, DoesNotCountCapturedLaunches) {
   EXPECT_EQ(message, "cuStreamIsCapturing: fake error 906 (906)");
 }
 
-// One handle stands for the default streams of all threads, and two for that of
-// the process.
+// One handle stands for the default streams of all threads, and two for the
+// legacy default stream.
 TEST(ExclusiveTest, KnowsDefaultStreams) {
   auto session = makeSession();
   EXPECT_EQ(launchOn(*session, kPerThread).first, FUSE_OK);

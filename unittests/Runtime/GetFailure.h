@@ -1,4 +1,4 @@
-//===- GetFailure.h - What a call fails with --------------------*- C++ -*-===//
+//===- GetFailure.h - Message of a failing call -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 
 namespace fuse::test {
 
-/// The message of the failure that `body` throws, or nothing.
+/// The message of the failure that `body` throws, or "".
 template <typename Body>
 std::string getFailure(Body body) {
   try {

@@ -15,7 +15,7 @@ using namespace fuse::runtime;
 using namespace fuse::test;
 using nlohmann::json;
 
-/// What is wrong with an expression, or its value for s0 = 7.
+/// The error message for an expression, or its value for s0 = 7.
 static std::string evaluate(const char *text) {
   int64_t symbols[] = {7};
   try {
@@ -65,8 +65,8 @@ TEST(ManifestTest, ReadsAFunction) {
   EXPECT_EQ(function.device->plans[0].launches[1].cluster[0], 2u);
 }
 
-/// The carveout of the first launch where the plan has `value`, or what is
-/// wrong with it.
+/// The carveout of the first launch for `value` in the plan, or the error
+/// message.
 static std::string readCarveout(const json &value) {
   json manifest = json::parse(kManifest);
   manifest["functions"][0]["cuda"]["launches"][0]["carveout"] = value;
@@ -93,7 +93,7 @@ TEST(ManifestTest, ReadsACarveoutWhereThereIsOne) {
       earlier.manifest.functions[0].device->plans[0].launches[0].carveout);
 }
 
-/// What is wrong with the manifest where the value at a pointer is another.
+/// The error message for a manifest with one value replaced.
 static std::string change(const char *pointer, const json &value) {
   json manifest = json::parse(kManifest);
   manifest[json::json_pointer(pointer)] = value;
@@ -181,7 +181,7 @@ static void replaceEach(json &root, json &value,
       replaceEach(root, child, replacements, test);
 }
 
-/// A function with a plan for the CPU and nothing else.
+/// A function with only a plan for the CPU.
 static constexpr const char *kCpuManifest = R"json({
   "producer": "a test",
   "host": {"arch": "x86_64", "level": "x86-64"},
@@ -219,7 +219,7 @@ TEST(ManifestTest, ReadsAPlanForTheCpu) {
   EXPECT_EQ(code.plan->phases[1].arguments[2].index, 2u);
 }
 
-/// What is wrong with the manifest after one text is replaced by another.
+/// The error message for a manifest with one text replaced.
 static std::string breakCpuManifest(const std::string &from,
                                     const std::string &to) {
   std::string text = kCpuManifest;
@@ -262,7 +262,8 @@ TEST(ManifestTest, RefusesPlansThatDoNotFit) {
             "no number of 32 bits");
 }
 
-/// Tries `replacements` everywhere and counts what was refused and taken.
+/// Tries `replacements` everywhere. Returns the numbers of refused and accepted
+/// manifests.
 static std::pair<int, int>
 tryEverywhere(const char *manifest,
               const std::function<std::string(const std::string &)> &make) {
@@ -295,7 +296,7 @@ tryEverywhere(const char *manifest,
   return {refused, taken};
 }
 
-// A wrong manifest is an error; one that is not wrong can be used.
+// An invalid manifest is an error; a valid one can be used.
 TEST(ManifestTest, SurvivesAnyValueAnywhere) {
   auto [refused, taken] = tryEverywhere(kManifest, makeArtifact);
   EXPECT_GT(refused, 1000);
@@ -314,7 +315,7 @@ TEST(CpuCodeTest, RefusesOtherMachines) {
   other = here;
   other.level = "x86-64-v9";
   EXPECT_THROW(checkCpu(other), Failure);
-  // Instructions that this machine does not have, and a list of another kind.
+  // Unsupported instructions, and a list of the wrong type.
   other = here;
   other.cpuid.push_back(0);
   EXPECT_THROW(checkCpu(other), Failure);

@@ -13,7 +13,7 @@
 using namespace fuse::runtime;
 using fuse::test::getFailure;
 
-/// A function of matrices [rows, columns] of bytes.
+/// A function of byte matrices [rows, columns].
 static Function makeFunction(int64_t rows, int64_t columns) {
   Function function;
   for (int i = 0; i < 2; ++i)
@@ -22,8 +22,8 @@ static Function makeFunction(int64_t rows, int64_t columns) {
   return function;
 }
 
-/// Where byte `column` of row `row` of matrix `which` ends up, computed from
-/// the description of the recipes.
+/// Expected offset of byte `column` in row `row` of matrix `which`, according
+/// to the description of the recipes.
 static size_t getPlace(const PackedWeight &packed, size_t which, size_t row,
                        size_t column) {
   bool isPair = packed.operands.size() == 2;
@@ -74,7 +74,7 @@ static void checkRecipe(PackedWeight packed, int64_t rows, int64_t columns) {
       for (int64_t column = 0; column < columns; ++column, ++nonzero)
         ASSERT_EQ(output[getPlace(packed, which, row, column)],
                   matrices[which][row * columns + column]);
-  // Everything else is padding.
+  // All other bytes are padding.
   for (char byte : output)
     nonzero -= byte != 0;
   EXPECT_EQ(nonzero, 0u);
@@ -88,7 +88,7 @@ TEST(PackingTest, PutsEveryByteInItsPlace) {
   checkRecipe({"gate_up_256", {0, 1}}, 200, 272);
 }
 
-/// Projections of one input are one packed weight.
+/// Projections of one input form one packed weight.
 TEST(PackingTest, PutsMatricesOneBehindTheOther) {
   Function function;
   std::vector<std::vector<char>> matrices;
@@ -117,10 +117,10 @@ TEST(PackingTest, PutsMatricesOneBehindTheOther) {
   EXPECT_EQ(std::count(output.begin(), output.end(), 0), int64_t(packed.bytes));
 }
 
-/// For a CPU: panels of outputs, of each matrix as many, a step of each output
-/// after the other.
+/// For a CPU: panels of outputs, equally many of each matrix, with the outputs
+/// of a step next to each other.
 TEST(PackingTest, PutsPanelsNextToEachOther) {
-  // The type of both matrices, and inputs in a step.
+  // The type of both matrices, and the number of inputs in a step.
   for (auto [element, perStep] :
        {std::pair("f32", size_t(1)), std::pair("bf16", size_t(2))}) {
     constexpr size_t rows = 5, inputs = 6, columns = 4;
@@ -146,7 +146,7 @@ TEST(PackingTest, PutsPanelsNextToEachOther) {
         for (size_t column = 0; column < columns; ++column)
           for (size_t byte = 0; byte < 4; ++byte) {
             size_t row = tile * 2 + column % 2;
-            // The last tile is only half there.
+            // Only half of the last tile is used.
             char expected =
                 row < rows
                     ? matrices[column / 2][(row * steps + step) * 4 + byte]
@@ -158,7 +158,7 @@ TEST(PackingTest, PutsPanelsNextToEachOther) {
   }
 }
 
-/// Matrices that are stored as [in, out] make the same panels.
+/// Matrices that are stored as [in, out] give the same panels.
 TEST(PackingTest, TransposesPanels) {
   constexpr size_t rows = 5, inputs = 6, columns = 4;
   for (auto [element, perStep] :
@@ -254,7 +254,7 @@ TEST(PackingTest, RefusesOtherPlans) {
         PackedWeight{"rows_256", {0}, 1, 2, 65536},
         PackedWeight{"rows_256", {0}, 1, 1, 32767}})
     EXPECT_THROW(checkPacking(packed, function), Failure) << packed.recipe;
-  // One behind the other they need one width.
+  // Concatenated matrices must have the same width.
   function.arguments[1].shape[1] = 64;
   EXPECT_THROW(checkPacking({"rows_256", {0, 1}, 2, 1, 65536}, function),
                Failure);

@@ -16,7 +16,8 @@
 
 namespace fuse::test {
 
-/// A directory for the test that runs, empty at first and removed with it.
+/// A directory for the current test. It is empty at first and removed at the
+/// end.
 class TemporaryDirectory {
 public:
   TemporaryDirectory() {

@@ -17,7 +17,7 @@ using fuse::test::getFailure;
 
 namespace {
 
-/// A good tensor, to be spoilt.
+/// A valid tensor for tests to damage.
 struct TestTensor {
   alignas(64) char data[1024] = {};
   int64_t shape[2] = {3, 4};
@@ -30,7 +30,7 @@ const TensorSpec kSpec = {"f32", {kDLFloat, 32, 1}, {-1, 4}, ""};
 
 } // namespace
 
-/// What is wrong with a tensor after a change, or nothing.
+/// The error message for a tensor after a change, or "".
 static std::string check(const std::function<void(TestTensor &)> &spoil) {
   TestTensor test;
   spoil(test);
@@ -48,8 +48,8 @@ TEST(TensorsTest, TakesRowMajorTensors) {
   EXPECT_EQ(check([](TestTensor &) {}), "");
   EXPECT_EQ(check([](TestTensor &t) { t.tensor.strides = nullptr; }), "");
   EXPECT_EQ(check([](TestTensor &t) { t.tensor.byte_offset = 8; }), "");
-  // The stride of a dimension of one element says nothing, and without elements
-  // there is nothing to say.
+  // The stride of a dimension of size 1 is arbitrary, and so are all strides of
+  // an empty tensor.
   EXPECT_EQ(check([](TestTensor &t) {
               t.shape[0] = 1;
               t.strides[0] = -7;
@@ -120,8 +120,8 @@ TEST(TensorsTest, RefusesOthers) {
   EXPECT_THROW(checkTensor(nullptr, kSpec, "it"), Failure);
 }
 
-/// Whether the elements of a tensor follow each other in row-major order: what
-/// strides say, element by element.
+/// Whether the strides put the elements in row-major order, checked element by
+/// element.
 static bool isRowMajor(const std::vector<int64_t> &shape,
                        const std::vector<int64_t> &strides) {
   int64_t count = 1;
@@ -234,7 +234,7 @@ TEST(TensorsTest, GivesAHeldTensorBackOnce) {
     EXPECT_FALSE(other);
     other = std::move(moved);
     EXPECT_TRUE(other);
-    // The shape may change after binding; what was checked is kept.
+    // The caller may change the shape after binding; the checked copy is kept.
     test.shape[0] = 77;
     EXPECT_EQ(other.get().shape[0], 3);
     EXPECT_EQ(released, 0);

@@ -1,4 +1,4 @@
-//===- TestArtifact.h - An artifact made by hand ----------------*- C++ -*-===//
+//===- TestArtifact.h - A handwritten artifact ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,8 @@
 
 namespace fuse::test {
 
-/// A function on [?, 64] tokens with one packed weight and one plain weight,
-/// which launches a kernel of every kind.
+/// A function on [?, 64] tokens with one packed and one plain weight, which
+/// launches one kernel of each kind.
 inline constexpr const char *kManifest = R"json({
   "producer": "a test",
   "functions": [{

@@ -45,7 +45,7 @@ TEST(ThreadPoolTest, RunsEveryTaskOnce) {
   }
 }
 
-/// What a loop writes the next one sees, in all threads.
+/// All threads of a loop see the writes of the previous loop.
 TEST(ThreadPoolTest, OrdersLoops) {
   ThreadPool pool(4);
   std::vector<size_t> values(64, 0);
@@ -53,7 +53,7 @@ TEST(ThreadPoolTest, OrdersLoops) {
     runTasks(pool, values.size(), [&](size_t i) { ++values[i]; });
   for (size_t value : values)
     EXPECT_EQ(value, 2000u);
-  // Sums of what all threads wrote before.
+  // Each task sums the writes of all threads.
   std::vector<size_t> sums(64, 0);
   runTasks(pool, sums.size(), [&](size_t i) {
     for (size_t value : values)
@@ -66,7 +66,7 @@ TEST(ThreadPoolTest, OrdersLoops) {
 TEST(ThreadPoolTest, WakesThreadsThatSleep) {
   ThreadPool pool(3);
   for (int round = 0; round < 5; ++round) {
-    // Longer than threads wait before they sleep.
+    // Longer than idle threads spin before they sleep.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     for (const std::atomic<int> &runs : countRuns(pool, 100))
       ASSERT_EQ(runs, 1);
@@ -108,7 +108,7 @@ TEST(ThreadPoolTest, ChangesItsSize) {
 
 namespace {
 
-/// Sets FUSE_NUM_THREADS for as long as it lives.
+/// Sets FUSE_NUM_THREADS while it exists.
 struct NumThreadsVariable {
   explicit NumThreadsVariable(const char *value) {
     ::setenv("FUSE_NUM_THREADS", value, 1);
@@ -148,7 +148,7 @@ TEST(ThreadPoolTest, IsSetThroughTheInterface) {
   EXPECT_EQ(fuse_set_num_threads(0), FUSE_OK);
 }
 
-/// A process that was forked has none of the threads.
+/// A forked process has none of the threads.
 TEST(ThreadPoolTest, SurvivesAFork) {
   ThreadPool::get().setNumThreads(2);
   countRuns(ThreadPool::get(), 10);

@@ -1,4 +1,4 @@
-//===- InstancesTest.cpp - Instances that are bound differently run -------===//
+//===- InstancesTest.cpp - Instances with different bindings --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@ namespace {
 
 using Vector = std::array<float, 4>;
 
-// The kernel rounds to bf16 on the way, by which its results can be told from
-// those of the eager body.
+// The kernel rounds an intermediate value to bf16, which distinguishes its
+// results from those of the eager body.
 const char *kernels = R"mlir(
 fuse.slot_kernel "rough" op "scale" variant "standard" {
   fuse.implementation on <any> {
@@ -44,7 +44,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 )mlir";
 
-/// A context with a kernel of this program.
+/// A context with one kernel of this program.
 class Instances : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -70,7 +70,7 @@ protected:
   fuse_context *context = nullptr;
 };
 
-/// Compiles a module and keeps what runs it.
+/// Compiles a module and owns the objects that run it.
 class Runner {
 public:
   explicit Runner(const fuse_module *module) {
@@ -141,7 +141,8 @@ TEST_F(Instances, RunBesideEachOther) {
   EXPECT_EQ(rough(x), rounded);
   EXPECT_EQ(eager(x), exact);
 
-  // Undone, the student can be bound as the teacher is, and gives the same.
+  // After unbinding, the student can be bound like the teacher and gives the
+  // same.
   ASSERT_EQ(fuse_module_unbind_slots(student, nullptr), FUSE_OK);
   ASSERT_EQ(fuse_module_bind_slots(student, "bind: {scale: eager}", nullptr),
             FUSE_OK)
@@ -166,7 +167,7 @@ TEST_F(Instances, ErrorsSayWhatThereIs) {
             FUSE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(fuse_module_unbind_slots(module, "teacher"),
             FUSE_ERROR_INVALID_ARGUMENT);
-  // An unbound slot does not run.
+  // A module with an unbound slot cannot be compiled.
   fuse_artifact *artifact = nullptr;
   EXPECT_EQ(fuse_module_compile(module, nullptr, &artifact), FUSE_ERROR_PASS);
   EXPECT_NE(std::string(fuse_last_error()).find("has no kernel bound"),
@@ -188,7 +189,7 @@ TEST_F(Instances, KernelsOfAContextAreListedAndUnique) {
   EXPECT_NE(std::string(text).find("op=scale, variant=standard"),
             std::string::npos);
   fuse_string_free(text);
-  // Another context has no kernels of this one.
+  // Another context does not have the kernels of this one.
   fuse_context *other = nullptr;
   ASSERT_EQ(fuse_context_create(&other), FUSE_OK);
   ASSERT_EQ(fuse_context_list_kernels(other, 1, &text), FUSE_OK);

@@ -22,7 +22,7 @@ class Registry : public ::testing::Test {
 protected:
   Registry() : registry(&context) { context.loadDialect<FuseDialect>(); }
 
-  /// A kernel of op `f` on any device.
+  /// A kernel of op `f` for any device.
   KernelSpec makeKernel(StringRef name, StringRef variant = "standard") {
     KernelSpec spec;
     spec.name = name.str();
@@ -140,7 +140,7 @@ TEST_F(Registry, SmallestIntervalWins) {
 TEST(KernelModes, Chains) {
   constexpr KernelMode all[] = {inference, inference | compile, training,
                                 training | compile, KernelMode::Any};
-  // Distances of what is offered, in the order above; -1 where it cannot do.
+  // Distances of the modes above, or -1 for unsupported modes.
   auto distances = [&](KernelMode wanted) {
     std::vector<int> result;
     for (KernelMode offered : all) {

@@ -1,4 +1,4 @@
-//===- SlotBindingTest.cpp - Binding with kernels of a program ------------===//
+//===- SlotBindingTest.cpp - Binding to kernels of a program --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -53,8 +53,8 @@ protected:
     module = parseSourceString<ModuleOp>(models, &context);
   }
 
-  /// A registry with kernels of this program: `twice` for any device, `broken`
-  /// that gives no value.
+  /// A registry with kernels of this program: `twice` for any device, and
+  /// `broken`, which returns no value.
   KernelRegistry makeRegistry() {
     KernelRegistry registry(&context);
     KernelSpec twice;
@@ -149,8 +149,7 @@ TEST_F(Binding, RefusesOtherKeysOfAConfiguration) {
             "slots.yaml:2:1: unknown key 'bnid'");
 }
 
-// The body of the kernel is made of ops of dialects that the program has not
-// loaded.
+// The kernel's body uses dialects that the program has not loaded.
 TEST(BindingOutsideOfPasses, LoadsWhatBodiesAreBuiltOf) {
   MLIRContext context;
   context.loadDialect<FuseDialect, func::FuncDialect>();

@@ -1,11 +1,11 @@
-//===- ExpandSmallFloatsTest.cpp - All values against APFloat -------------===//
+//===- ExpandSmallFloatsTest.cpp - Compare conversions with APFloat -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the expanded conversions on this machine, as scalars and as vectors, on
-// every code of every small format, and compares bits with APFloat.
+// Runs the expanded conversions as scalars and as vectors on every code of
+// every small format, and compares the bits with APFloat.
 //
 //===----------------------------------------------------------------------===//
 

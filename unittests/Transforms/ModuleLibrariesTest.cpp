@@ -1,4 +1,4 @@
-//===- ModuleLibrariesTest.cpp - Patterns declared by a program -----------===//
+//===- ModuleLibrariesTest.cpp - Patterns declared in memory --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -15,51 +15,50 @@
 
 namespace fuse {
 
-/// Everything that an artifact is written from.
+/// All data from which an artifact is written.
 struct ArtifactDraft {
-  /// Without functions.
+  /// The manifest without its functions.
   llvm::json::Object manifest;
-  /// Of functions, without code for GPUs.
+  /// Descriptions of the functions, without code for GPUs.
   std::vector<llvm::json::Object> descriptions;
   /// Sections after the manifest, with their kinds.
   std::vector<std::pair<uint32_t, std::string>> sections;
   DeviceProgram device;
 
-  /// The index that the section will have.
+  /// Returns the index of the new section.
   int64_t addSection(uint32_t kind, std::string data) {
     sections.push_back({kind, std::move(data)});
     return sections.size();
   }
-  /// Makes it independent of the context of the module.
+  /// Makes the draft independent of the context of the module.
   void detach();
 };
 
-/// Compiles a module as far as `compileToArtifact` does, but for scheduled
-/// kernels.
+/// Does the work of `compileToArtifact` except for compiling scheduled kernels.
 llvm::Expected<ArtifactDraft> draftArtifact(mlir::ModuleOp module,
                                             const CompileOptions &options);
 
-/// The bytes of the artifact. Kernels without PTX are named in the manifest by
-/// their number in `device.modules`, as `deferred`.
+/// Serializes the artifact. A kernel without PTX appears in the manifest as
+/// `deferred` with its number in `device.modules`.
 llvm::Expected<std::string> writeArtifact(ArtifactDraft draft);
 
 /// An artifact in memory whose scheduled kernels are compiled when they are
-/// needed. Its functions may be called by several threads at once.
+/// needed. Several threads may call its functions at once.
 class DeferredArtifact {
 public:
   DeferredArtifact(ArtifactDraft draft, mlir::DialectRegistry dialects,
                    CompileOptions options);
 
-  /// PTX of a module of `device`. It is compiled once.
+  /// PTX of a module of `device`, which is compiled at most once.
   llvm::Expected<llvm::StringRef> getModule(size_t number);
-  /// The whole artifact, as `compileToArtifact` gives it.
+  /// The whole artifact, as `compileToArtifact` returns it.
   llvm::Expected<llvm::StringRef> getFile();
 
 private:
   ArtifactDraft draft;
   mlir::DialectRegistry dialects;
   CompileOptions options;
-  /// Held while the module is compiled, and for reading its PTX.
+  /// Held while the module is compiled or its PTX is read.
   std::deque<std::mutex> mutexes;
   std::mutex fileMutex;
   std::string file;

@@ -12,9 +12,9 @@
 
 namespace fuse {
 
-/// Everything that the bytes of an artifact depend on.
+/// All inputs that the bytes of an artifact depend on.
 struct CacheIngredients {
-  /// The module with its locations, which are in the artifact.
+  /// The module with its locations, which the artifact contains.
   std::string ir;
   /// All of `CompileOptions`.
   std::string options;
@@ -22,11 +22,11 @@ struct CacheIngredients {
   std::string build;
   /// Version of the compiler and of LLVM.
   std::string version;
-  /// Of the format of artifacts.
+  /// Version of the artifact format.
   uint32_t format = 0;
-  /// The processor and its features where options say "native".
+  /// The CPU and its features if the options say "native".
   std::string host;
-  /// The assembler, where options want one.
+  /// The assembler and its version if the options require one.
   std::string assembler;
 
   runtime::Digest getKey() const;
@@ -35,12 +35,12 @@ struct CacheIngredients {
 CacheIngredients getIngredients(mlir::ModuleOp module,
                                 const CompileOptions &options);
 
-/// How an artifact was come by.
+/// Origin of an artifact.
 enum class CacheResult { Compiled, Found, Shared };
 
-/// Gives the artifact of a module from `cache`, or compiles it and stores it.
-/// When several threads ask for the same one, one compiles and the others get
-/// what it made.
+/// Finds the artifact of a module in `cache`, or compiles and stores it. If
+/// several threads request the same artifact, one compiles it and all others
+/// wait for the result.
 llvm::Expected<std::string> compileCached(const runtime::Cache &cache,
                                           mlir::ModuleOp module,
                                           const CompileOptions &options,

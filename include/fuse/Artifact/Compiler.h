@@ -26,57 +26,59 @@ class FuncOp;
 
 namespace fuse {
 
-/// Whether PTX is assembled by ptxas. Without, the driver does it.
+/// Whether ptxas assembles PTX. Otherwise the driver does it.
 enum class Assemble { Never, IfPossible, Always };
 
-/// Called with every context that the compiler makes for a thread, such as to
-/// trace it. What it returns is kept as long as the context.
+/// Called with every context that the compiler creates for a thread, for
+/// example to trace it. The result is kept as long as the context.
 using ContextObserver =
     std::function<std::shared_ptr<void>(mlir::MLIRContext &)>;
 
-/// What to compile for.
+/// Targets and options of a compilation.
 struct CompileOptions {
-  /// Code for the CPU: a processor as LLVM names it, "native", or empty for
-  /// none. A level such as "x86-64-v3" runs on every machine that has it.
+  /// Code for the CPU: a processor name of LLVM, "native", or empty for none. A
+  /// level such as "x86-64-v3" runs on every machine that supports it.
   std::string cpu = "native";
-  /// Whether to link that code, so that it can be loaded without LLVM.
+  /// Whether to link the code for the CPU, so that it can be loaded without
+  /// LLVM.
   bool link = false;
   /// Code for a GPU, such as "sm_90a"; empty for none.
   std::string chip;
-  /// Whether the scheduled path may be taken, which sm_90a has.
+  /// Whether the scheduled path may be used. It exists for sm_90a.
   bool scheduled = true;
-  /// Whether scheduled kernels may stand in one plan with portable ones.
+  /// Whether one plan may combine scheduled and portable kernels.
   bool mixed = false;
-  /// Most tokens that scheduled kernels of functions with a dynamic number of
-  /// tokens serve, and the multiprocessors they are made for.
+  /// Largest number of tokens that scheduled kernels support in functions with
+  /// a dynamic number of tokens. `multiprocessors` is the number of SMs they
+  /// are made for.
   int64_t tokens = 16384;
   int64_t multiprocessors = 132;
-  /// Table of fuse-tune that schedules come from where it has them; empty for
-  /// none.
+  /// Table of fuse-tune whose schedules take precedence; empty for none.
   std::string schedules;
   Assemble assemble = Assemble::Never;
-  /// Directories in which the linker is looked for before PATH.
+  /// Directories that are searched for the linker before PATH.
   std::vector<std::string> toolDirectories;
   ContextObserver observe;
 };
 
-/// Registers what compiling needs in a context beside the dialects.
+/// Registers the translations that a compilation requires in addition to the
+/// dialects.
 void registerCompilerTranslations(mlir::DialectRegistry &registry);
 
-/// Compiles the public functions on tensors of a module, which stays as it is,
-/// and of each model its forward, as a function of its name.
-/// The bytes are the same for the same module, options and machine.
+/// Compiles the public functions on tensors of a module and the forward
+/// function of each model, under the model's name. The module is not changed.
+/// Equal modules, options and machines give equal bytes.
 llvm::Expected<std::string> compileToArtifact(mlir::ModuleOp module,
                                               const CompileOptions &options);
 
-/// Arguments, results and the sizes that the code takes for granted, as the
-/// manifest has them. `lowered` is the function after phase `linalg` of the CPU
-/// pipeline.
+/// Describes arguments, results and the sizes that the code assumes, in the
+/// form of the manifest. `lowered` is the function after phase `linalg` of the
+/// CPU pipeline.
 llvm::Expected<llvm::json::Object> describeFunction(mlir::func::FuncOp function,
                                                     mlir::func::FuncOp lowered);
 
-/// SHA-256 of the module without fused ops, as text without locations: what a
-/// module that was made from the same layers has as well.
+/// SHA-256 of the module's text with fused ops decomposed and without
+/// locations. Modules made of the same layers have the same digest.
 llvm::Expected<std::string> getLayersDigest(mlir::ModuleOp module);
 
 } // namespace fuse

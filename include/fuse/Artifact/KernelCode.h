@@ -12,12 +12,11 @@
 
 namespace fuse {
 
-/// A kernel in the tile dialect as bytecode of MLIR. It belongs to no context,
-/// so that any thread can compile it at any time.
+/// A kernel in the tile dialect as MLIR bytecode. It belongs to no context, so
+/// any thread can compile it at any time.
 std::string serializeKernel(tile::KernelOp kernel);
 
-/// PTX of a kernel that was serialized. It is made in a context of its own with
-/// `dialects`.
+/// PTX of a serialized kernel. A new context with `dialects` compiles it.
 llvm::Expected<std::string> compileKernel(llvm::StringRef bytecode,
                                           const mlir::DialectRegistry &dialects,
                                           const ContextObserver &observe);

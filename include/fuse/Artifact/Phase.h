@@ -15,7 +15,7 @@
 
 namespace fuse {
 
-/// A part of a compilation that is not a pass, such as LLVM's code generation.
+/// A part of a compilation that is not a pass, such as code generation in LLVM.
 class PhaseAction : public mlir::tracing::ActionImpl<PhaseAction> {
 public:
   using Base = mlir::tracing::ActionImpl<PhaseAction>;
@@ -29,15 +29,15 @@ private:
   llvm::StringRef name;
 };
 
-/// Runs `body`, as a phase that profilers of actions see.
+/// Runs `body` as a phase that observers of actions can see.
 inline void runPhase(mlir::MLIRContext *context, llvm::StringRef name,
                      llvm::function_ref<void()> body) {
   context->executeAction<PhaseAction>(body, {}, name);
 }
 
-/// Runs passes of this compiler on `op`. Builds with assertions verify what
-/// each of them makes, others, where that would be a tenth of the time to the
-/// first kernel, the IR after the last one.
+/// Runs passes of this compiler on `op`. Builds with assertions verify the IR
+/// after each pass. Other builds verify it only after the last one, since
+/// verification would take a tenth of the time to the first kernel.
 inline llvm::LogicalResult runPasses(mlir::PassManager &manager,
                                      mlir::Operation *op) {
 #ifdef NDEBUG

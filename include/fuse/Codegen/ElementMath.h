@@ -1,11 +1,11 @@
-//===- ElementMath.h - What layers compute of single elements ---*- C++ -*-===//
+//===- ElementMath.h - Arithmetic of layers on single elements --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic that a layer op stands for, on scalars and equally on vectors,
-// for every path that lowers through upstream dialects.
+// Emits the arithmetic of layer ops on scalars or vectors, for every path that
+// lowers through upstream dialects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@
 namespace fuse {
 
 mlir::Value constantF32(mlir::ImplicitLocOpBuilder &b, float value);
-/// The value in f32, exactly.
+/// Widens a value to f32, which is exact.
 mlir::Value widen(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
-/// A rounding of an f32 value to f16, bf16 or f32.
+/// Rounds an f32 value to f16, bf16 or f32.
 mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                     mlir::Type element);
-/// A saturating conversion of an f32 value to f8E4M3FN, f8E5M2 or i8.
+/// Converts an f32 value to f8E4M3FN, f8E5M2 or i8, with saturation.
 mlir::Value saturateTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                        mlir::Type element);
 
@@ -33,20 +33,20 @@ mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs, float rhs);
 mlir::Value add(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
                 mlir::Value rhs);
 mlir::Value addOne(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
-/// An activation function of an f32 value.
+/// Applies an activation function to an f32 value.
 mlir::Value activate(mlir::ImplicitLocOpBuilder &b, Activation kind,
                      mlir::Value x);
 
 /// `1 / sqrt(sum / count + eps)` of a scalar.
 mlir::Value reciprocalRoot(mlir::ImplicitLocOpBuilder &b, mlir::Value sum,
                            int64_t count, float eps);
-/// The f32 value of an RMS norm before its last rounding. `x` and `weight`
-/// (null for none) have the types of the op's operands.
+/// The f32 value of an RMS norm before its last rounding. `x` and `weight` have
+/// the types of the op's operands. `weight` may be null.
 mlir::Value normalizeRMS(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
                          mlir::Value scale, mlir::Value weight, NormCast cast,
                          int64_t offset);
-/// The same of a layer norm, from the distance to the mean. `weight` and `bias`
-/// may be null.
+/// The f32 value of a layer norm before its last rounding. `centered` is the
+/// input minus its mean. `weight` and `bias` may be null.
 mlir::Value normalizeLayer(mlir::ImplicitLocOpBuilder &b, mlir::Value centered,
                            mlir::Value scale, mlir::Value weight,
                            mlir::Value bias);

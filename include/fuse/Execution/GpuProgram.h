@@ -11,37 +11,37 @@
 
 namespace fuse {
 
-/// What code for a GPU is made for and checked on.
+/// Target of GPU code, and how it is checked.
 struct GpuOptions {
   /// Empty for no GPU.
   std::string chip;
-  /// Takes the portable path, also where there is a scheduled one.
+  /// Uses the portable path even if there is a scheduled one.
   bool isPortable = false;
-  /// How often a function runs on the same inputs, on the emulator in another
-  /// order of its threads and copies each time.
+  /// Number of runs on the same inputs. On the emulator, each uses another
+  /// interleaving of threads and copies.
   unsigned numOrders = 3;
 };
 
 /// The code of a function for a GPU.
 class GpuProgram {
 public:
-  /// What it runs on: the emulator, unless the environment names another
-  /// library of CUDA.
+  /// Name of the device: the emulator, unless the environment names another
+  /// CUDA library.
   static llvm::Expected<std::string> getDeviceName();
   static llvm::Expected<GpuProgram> compile(mlir::func::FuncOp function,
                                             const GpuOptions &options);
 
-  /// Such as `scheduled`.
+  /// The compiled path, such as `scheduled`.
   llvm::StringRef getPath() const { return path; }
-  /// Runs it once from poisoned results and workspaces, on the emulator in the
-  /// order that a seed says.
+  /// Runs the function once, with results and workspaces poisoned before.
+  /// `order` selects the interleaving on the emulator.
   llvm::Expected<std::vector<HostTensor>> run(llvm::ArrayRef<HostTensor> inputs,
                                               uint64_t order) const;
 
 private:
   std::string artifact, name, path;
   Signature signature;
-  /// By argument.
+  /// Whether each argument is bound.
   std::vector<bool> isBound;
 };
 

@@ -13,12 +13,12 @@
 
 namespace fuse {
 
-/// A function with the interface that the CPU pipeline gives to public
-/// functions, behind an array of pointers to its arguments.
+/// A public function of the CPU pipeline, behind an array of pointers to its
+/// arguments.
 using PackedFunction = void (*)(void **);
 
-/// Calls `function` on tensors. The caller answers for the shapes: no check is
-/// made inside of the function.
+/// Calls `function` on tensors. The caller must check the shapes: the function
+/// does not.
 llvm::Expected<std::vector<HostTensor>>
 callHostFunction(PackedFunction function, llvm::ArrayRef<HostTensor> inputs,
                  llvm::ArrayRef<TensorSpec> results);

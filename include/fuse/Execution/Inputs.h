@@ -1,4 +1,4 @@
-//===- Inputs.h - What a function is run on ---------------------*- C++ -*-===//
+//===- Inputs.h - Inputs for running a function -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 
 namespace fuse {
 
-/// Where the arguments of a function come from.
+/// Sources of the arguments of a function.
 struct InputOptions {
   /// Arrays for the arguments that are not parameters, in order.
   std::vector<std::string> files;
@@ -24,22 +24,22 @@ struct InputOptions {
   uint64_t seed = 0;
 };
 
-/// One tensor per argument. What no file gives is random: activations are
-/// normal with variance 1, weights of linears are scaled by their input size,
-/// and norms, biases and scales are what they usually are.
+/// One tensor per argument. Arguments without a file are random. Activations
+/// are normal with variance 1, and weights of linears are scaled by their input
+/// size. Norms, biases and scales have typical values.
 ///
-/// Compiled functions do not check sizes, so dynamic sizes that stand at the
-/// same place, counted from the last dimension, have to agree in all
-/// arguments.
+/// Compiled functions do not check sizes. Dynamic sizes at the same distance
+/// from the last dimension therefore have to agree in all arguments.
 llvm::Expected<std::vector<HostTensor>>
 createInputs(mlir::func::FuncOp function, const Signature &signature,
              const InputOptions &options);
 
-/// What random tensors of an argument are drawn from, in the distributions of
-/// `createInputs`.
+/// The pool from which random tensors of an argument are drawn. Distributions
+/// are those of `createInputs`.
 struct RandomValues {
   HostTensor pool;
-  /// Whether it is an activation, and not a weight, bias or scale.
+  /// Whether the argument is an activation, as opposed to a weight, bias or
+  /// scale.
   bool isActivation = true;
 };
 

@@ -1,4 +1,4 @@
-//===- Program.h - A function to run ----------------------------*- C++ -*-===//
+//===- Program.h - A compiled function for the CPU --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,20 +20,20 @@ struct Signature {
   std::vector<TensorSpec> inputs, results;
 };
 
-/// The only public function of a module, or the one called `name`. Every
-/// failure names what there is.
+/// Finds the only public function of a module, or the one called `name`. The
+/// error message lists the public functions.
 llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
                                                 llvm::StringRef name);
-/// Makes scalars among arguments and results tensors without dimensions, of
-/// i64 for those of type index. Fails where that would change calls.
+/// Replaces scalars among arguments and results by tensors of rank 0; index
+/// becomes i64. Fails if that would change calls.
 llvm::Error liftScalars(mlir::func::FuncOp function);
 llvm::Expected<Signature> getSignature(mlir::func::FuncOp function);
 
-/// A copy of the module with nothing public but `function`, and without what
-/// that does not need.
+/// Copies the module with `function` as the only public symbol, and drops
+/// unused symbols.
 mlir::OwningOpRef<mlir::ModuleOp> isolate(mlir::func::FuncOp function);
 
-/// Where to write the IR after each phase; empty for nowhere.
+/// Where to write the IR after each phase; an empty directory disables it.
 struct PhaseDump {
   std::string directory;
 
@@ -45,7 +45,7 @@ struct PhaseDump {
 /// A function compiled for this machine.
 class Program {
 public:
-  /// Compiles `function` of a copy of its module.
+  /// Compiles `function` in a copy of its module.
   static llvm::Expected<Program> compile(mlir::func::FuncOp function,
                                          bool reference,
                                          const PhaseDump &dump = {});
@@ -61,8 +61,8 @@ private:
   Signature signature;
 };
 
-/// Lowers a copy of the module of `function` by the first phases of the CPU
-/// pipeline, up to the one called `last`.
+/// Lowers a copy of the function's module through the CPU pipeline, up to the
+/// phase `last`.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerForCPU(mlir::func::FuncOp function, bool reference, llvm::StringRef last,
             const PhaseDump &dump = {});

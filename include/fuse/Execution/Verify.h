@@ -11,38 +11,37 @@
 
 namespace fuse {
 
-/// How far two results are apart.
+/// Distance between two results.
 struct Difference {
   int64_t numValues = 0, numDifferent = 0;
   /// Largest difference, absolute and relative to the largest value.
   double maxAbsolute = 0.0, maxRelative = 0.0;
   /// |x - y|^2 / (|x|^2 + |y|^2).
   double energy = 0.0;
-  /// NaN or infinity stands where the other result has something else.
+  /// Whether NaN or infinity is in a place where the other result has another
+  /// value.
   bool specialsDiffer = false;
 
-  /// Counts both, and keeps the larger of each measure.
+  /// Adds the counts and keeps the larger value of each measure.
   void merge(const Difference &other);
 };
 
 Difference compare(llvm::ArrayRef<HostTensor> first,
                    llvm::ArrayRef<HostTensor> second);
 
-/// The bound of `Difference::energy` between two orders of summation. A sum in
-/// another order moves some results by one rounding step, and a quantization
-/// behind it moves some by one bin.
+/// Upper bound of `Difference::energy` between two orders of summation. Another
+/// order changes some results by one rounding step, and a later quantization
+/// changes some by one bin.
 double getEnergyBound(llvm::ArrayRef<HostTensor> inputs,
                       llvm::ArrayRef<HostTensor> results);
 
-/// Prints a table of checks over some sets of inputs, and returns whether all
-/// hold:
+/// Prints a table of checks over sets of inputs, and returns whether all hold:
 ///
 /// - V0: forming kernels and unfusing them gives the same IR;
 /// - V1: fused and unfused give the same bits;
-/// - the optimized and the reference lowering differ by rounding only;
-/// - V2, where the options name a GPU: what is compiled for it gives values
-/// that
-///   the contract of the function allows, and the same bits each time.
+/// - the optimized and the reference lowering differ only by rounding;
+/// - V2, if the options name a GPU: the code for it gives values that the
+///   contract of the function allows, and the same bits each time.
 llvm::Expected<bool> verify(mlir::func::FuncOp function,
                             llvm::ArrayRef<std::vector<HostTensor>> inputSets,
                             const GpuOptions &gpu, llvm::raw_ostream &os);

@@ -32,7 +32,7 @@ enum class ElementType {
 
 /// Size of an element in bytes.
 size_t getSize(ElementType type);
-/// Name as in MLIR.
+/// The MLIR name of a type.
 llvm::StringRef getName(ElementType type);
 bool isFloat(ElementType type);
 
@@ -48,8 +48,8 @@ std::string toString(ElementType type, llvm::ArrayRef<int64_t> shape);
 /// A tensor in row-major order that owns its memory.
 class HostTensor {
 public:
-  /// A tensor whose content is not initialized. Fails when the sizes are
-  /// negative or there is not that much memory.
+  /// Creates a tensor with uninitialized content. Fails if a size is negative
+  /// or there is not enough memory.
   static llvm::Expected<HostTensor> create(ElementType type,
                                            llvm::ArrayRef<int64_t> shape);
 
@@ -60,13 +60,14 @@ public:
   char *getData() { return data.get(); }
   const char *getData() const { return data.get(); }
 
-  /// An element as a double, which holds all of them exactly but large i64.
+  /// An element as a double, which represents all values exactly except large
+  /// i64.
   double get(int64_t index) const;
-  /// Rounds a value to the element type, to nearest even.
+  /// Stores a value, rounded to the element type (to nearest even).
   void set(int64_t index, double value);
 
   HostTensor clone() const;
-  /// The same values in another type; fails when one of them is not exact.
+  /// The same values in another type. Fails if one of them is not exact.
   llvm::Expected<HostTensor> convertExactly(ElementType to) const;
   bool isBitEqual(const HostTensor &other) const;
 

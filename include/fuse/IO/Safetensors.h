@@ -16,42 +16,40 @@
 
 namespace fuse {
 
-/// Parses JSON that may come from anywhere: limits its nesting and refuses
-/// duplicate keys.
+/// Parses untrusted JSON: limits its nesting and refuses duplicate keys.
 llvm::Expected<llvm::json::Value> parseShallowJSON(llvm::StringRef text);
 
-/// Element type of a type as safetensors spells it, if kernels can have it.
+/// The element type of a safetensors type name, if kernels support it.
 std::optional<ElementType> parseSafetensorsType(llvm::StringRef dtype);
-/// A type as safetensors spells it.
+/// The safetensors name of a type.
 llvm::StringRef getSafetensorsType(ElementType type);
 
 /// A safetensors file, mapped into memory.
 ///
-/// Opening checks everything the header says before any of it is used: length
-/// and nesting of the header, duplicate keys, types, shapes, and that the
-/// tensors cover the data without gap, overlap or trailing bytes.
+/// Opening checks the whole header before any of it is used: its length and
+/// nesting, duplicate keys, types and shapes. The tensors must cover the data
+/// without gaps, overlaps or trailing bytes.
 class SafetensorsFile {
 public:
   static llvm::Expected<SafetensorsFile> open(llvm::StringRef path);
 
-  /// The tensor called `name`, whose type and shape have to be those of
-  /// `spec`.
+  /// Reads the tensor called `name`, whose type and shape must match `spec`.
   llvm::Expected<HostTensor> read(llvm::StringRef name,
                                   const TensorSpec &spec) const;
   llvm::SmallVector<llvm::StringRef> getNames() const;
 
   /// A tensor as the file stores it.
   struct Entry {
-    /// Type as the file spells it.
+    /// Type name in the file.
     std::string dtype;
     llvm::SmallVector<int64_t> shape;
     llvm::StringRef data;
   };
   /// The tensor called `name`, or null.
   const Entry *lookup(llvm::StringRef name) const;
-  /// The whole header, as it stands in the file.
+  /// The text of the header.
   llvm::StringRef getHeader() const { return header; }
-  /// What the file says of itself under `key`, or nothing.
+  /// The metadata of the file under `key`, if present.
   std::optional<llvm::StringRef> getMetadata(llvm::StringRef key) const;
 
 private:

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A packed checkpoint holds what kernels store in place of parameters, the
-// parameters that no recipe takes or that are kept, the recipes, and the
-// header of the checkpoint that it was made of. It needs nothing else to be
-// converted back, to the bytes of that checkpoint.
+// A packed checkpoint contains the weights that kernels store in place of
+// parameters, the recipes, and the header of the original checkpoint. It also
+// contains parameters that no recipe uses or that are kept. These suffice to
+// restore the original byte for byte.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace fuse {
 
-/// What `#fuse.recipe` says, for hosts without MLIR.
+/// Contents of `#fuse.recipe`, for programs without MLIR.
 struct WeightRecipe {
   enum Kind { Concat, Interleave, Fold, Quantize };
 
@@ -29,22 +29,22 @@ struct WeightRecipe {
   bool keep = false;
   /// Rows of a block of an interleaved weight.
   int64_t block = 0;
-  /// What is added to the vector that is folded into a matrix.
+  /// Offset that is added to the vector before it is folded into a matrix.
   int64_t offset = 0;
   ElementType storage = ElementType::I8;
   double scale = 0.0;
 };
 
-/// Writes `checkpoint` with the weights that `recipes` make. `ties` has, for a
-/// parameter that a checkpoint may leave out, the name of the one that it is
-/// another name of.
+/// Writes `checkpoint` with the weights that `recipes` make. A checkpoint may
+/// leave out tied parameters: `ties` maps such a parameter to the one that it
+/// equals.
 llvm::Error packWeights(const SafetensorsFile &checkpoint,
                         llvm::ArrayRef<WeightRecipe> recipes,
                         const llvm::StringMap<std::string> &ties,
                         llvm::raw_ostream &os);
 
-/// Writes the checkpoint that `packed` was made of: parameters that the file
-/// contains as they are there, the others from the stored weights.
+/// Writes the checkpoint from which `packed` was made. Parameters that the file
+/// contains are copied, and all others are restored from the stored weights.
 llvm::Error unpackWeights(const SafetensorsFile &packed, llvm::raw_ostream &os);
 
 } // namespace fuse

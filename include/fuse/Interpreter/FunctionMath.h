@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As LayerMath.h, for ops that are functions of their own.
+// Counterpart of LayerMath.h for function ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,20 +15,20 @@
 
 namespace fuse {
 
-/// How the losses of rows become one number.
+/// How the losses of rows are reduced to one number.
 struct LossParts {
   LossReduction reduction;
   /// Whether the label of a row is that of the next position.
   bool isCausal = false;
   int64_t ignoreIndex = -100;
-  /// What a sum is divided by, or null.
+  /// Divisor of the sum, or null.
   const Tensor *items = nullptr;
 };
 
 Tensor getCrossEntropy(const Tensor &logits, const Tensor &labels,
                        const LossParts &parts);
 
-/// What tokens are sent to: index and factor for each of a token's places.
+/// Routing of tokens to experts: index and factor for each of a token's places.
 struct Routing {
   const Tensor &index, &weights;
   /// The type that a result and its factor promote to.
@@ -42,8 +42,8 @@ Tensor runExperts(const Tensor &x, const Routing &routing, const Tensor &gateUp,
 /// Dimension i of the result is dimension `permutation[i]` of `x`.
 Tensor transpose(const Tensor &x, llvm::ArrayRef<int64_t> permutation);
 
-/// Every `strides[i]`-th value from `offsets[i]` on; a negative size is all of
-/// a dimension.
+/// Takes every `strides[i]`-th value from `offsets[i]` on. A negative size
+/// selects a whole dimension.
 Tensor takeView(const Tensor &x, llvm::ArrayRef<int64_t> offsets,
                 llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
 

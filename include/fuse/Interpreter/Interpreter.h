@@ -16,20 +16,20 @@
 
 namespace fuse {
 
-/// Says what the results of a function may be. Layer ops, function ops, fused
-/// ops and the few ops between them are each computed from what their contract
-/// says; fused ops are not decomposed, and nothing is lowered.
+/// Computes the values that a function's results may have. Each layer op,
+/// function op and fused op, and the few ops between them, is evaluated by its
+/// contract. Fused ops are not decomposed, and nothing is lowered.
 class Interpreter {
 public:
-  /// `accumulator` is what fused ops sum products of 8-bit floats in. With
-  /// `mayRoundParts`, relaxed ones may round parts of their last sums to bf16,
-  /// as scheduled kernels do.
+  /// `accumulator` is the accumulator in which fused ops sum products of 8-bit
+  /// floats. With `mayRoundParts`, relaxed ops may round partial sums of their
+  /// last product to bf16, as scheduled kernels do.
   explicit Interpreter(Accumulator accumulator = Accumulator::Single,
                        bool mayRoundParts = false)
       : accumulator(accumulator), mayRoundParts(mayRoundParts) {}
 
-  /// The results of `function` on `inputs`. Fails on an op that has no meaning
-  /// here.
+  /// The results of `function` on `inputs`. Fails on an op that the interpreter
+  /// does not support.
   llvm::Expected<std::vector<Tensor>> run(mlir::func::FuncOp function,
                                           llvm::ArrayRef<HostTensor> inputs);
 
@@ -71,7 +71,7 @@ private:
   friend class FusedOpInterpreter;
 };
 
-/// The first value of `actual` that is not in `expected`, or nothing.
+/// Index of the first value of `actual` that is not in `expected`, or nothing.
 std::optional<int64_t> findOutside(const Tensor &expected,
                                    const HostTensor &actual);
 

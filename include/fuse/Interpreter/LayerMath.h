@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What docs/reference/numerics.md and the descriptions of the ops say, on whole
-// tensors. Nothing here builds IR or comes from a lowering, so that a mistake
-// in one of these is not a mistake in the other.
+// Implements docs/reference/numerics.md and the descriptions of the ops on
+// whole tensors. It builds no IR and shares no code with the lowerings, so a
+// mistake in one is not a mistake in the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ struct Tensor {
   Interval operator[](int64_t index) const { return values[index]; }
 };
 
-/// A rounding that a kernel makes, or may leave out.
+/// A rounding that a kernel makes. An optional rounding may be omitted.
 struct Rounding {
   mlir::Type type;
   bool isOptional = false;
@@ -41,7 +41,7 @@ struct Rounding {
   Tensor operator()(const Tensor &tensor) const;
 };
 
-/// The parts of a norm; a tensor that is absent is null.
+/// Parameters of a norm. Absent tensors are null.
 struct NormParts {
   NormKind kind;
   double eps;
@@ -52,19 +52,19 @@ struct NormParts {
   mlir::Type inputType = {}, weightType = {};
 };
 
-/// What the sums of a linear map are multiplied with, and what is added.
+/// Scales, bias and accumulation of a linear map.
 struct LinearParts {
   const Tensor *bias = nullptr;
   /// Whether the result is rounded before the bias is added.
   bool isBiasAfterRounding = false;
   /// Whether the operands are integers.
   bool isInteger = false;
-  /// What sums of stored floats are kept in.
+  /// Accumulator for sums of stored floats.
   Accumulator accumulator = Accumulator::Single;
-  /// Whether parts of these sums may be rounded to bf16.
+  /// Whether partial sums may be rounded to bf16.
   bool mayRoundParts = false;
-  /// Scales of stored operands: one number, one per token or output channel,
-  /// or none.
+  /// Scales of stored operands: one number, one per token or output channel, or
+  /// none.
   std::optional<double> inputScale, weightScale;
   const Tensor *dynamicScale = nullptr, *channelScale = nullptr;
 };
@@ -75,12 +75,12 @@ Tensor multiplyWeights(const Tensor &x, const Tensor &weight,
 Tensor activate(Activation kind, const Tensor &x, Rounding rounding);
 Tensor addTensors(const Tensor &lhs, const Tensor &rhs, Rounding rounding);
 Tensor multiplyTensors(const Tensor &lhs, const Tensor &rhs, Rounding rounding);
-/// The scale is a number, or has a value for each index of dimension 0.
+/// The scale is one number, or one per index of dimension 0.
 Tensor quantize(const Tensor &x, std::optional<double> scale,
                 const Tensor *channelScale, QuantOrder order, mlir::Type type);
 Tensor dequantize(const Tensor &q, std::optional<double> scale,
                   const Tensor *channelScale, Rounding rounding);
-/// Quantizes with scales that are measured, and returns these too.
+/// Quantizes with dynamic scales, and returns the scales as the second tensor.
 std::pair<Tensor, Tensor> quantizeDynamically(const Tensor &x, ScaleScope scope,
                                               mlir::Type type);
 Tensor rotate(const Tensor &x, const Tensor &cos, const Tensor &sin,

@@ -1,12 +1,12 @@
-//===- Child.h - Work in a process that may be lost -------------*- C++ -*-===//
+//===- Child.h - Work in a child process that may fail ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A process in which a kernel failed or hangs cannot go on. So a child does
-// the work and its parent watches. CUDA does not survive a fork, which is why
-// only children may load the driver.
+// A process cannot recover from a kernel that fails or hangs. A child process
+// therefore does the work while its parent watches. CUDA does not survive a
+// fork, which is why only children may load the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,19 +19,19 @@
 
 namespace fuse::measure {
 
-/// How a child ended.
+/// The end of a child process.
 struct ChildEnd {
-  /// It was killed because it said nothing for too long.
+  /// Whether it was killed because it sent no message for too long.
   bool wasSilent = false;
-  /// As `waitpid` gives it.
+  /// Status from `waitpid`.
   int status = 0;
 
   std::string describe() const;
 };
 
-/// Runs `body` in a child, and `receive` here on each message that it sends.
-/// The child ends with `body`, without destructors of what is static: a kernel
-/// that hangs would keep the driver from going.
+/// Runs `body` in a child process, and calls `receive` here for each of its
+/// messages. The child exits after `body` without running static destructors,
+/// because a kernel that hangs would block those of the driver.
 ChildEnd runInChild(
     const std::function<
         void(const std::function<void(const nlohmann::json &)> &send)> &body,

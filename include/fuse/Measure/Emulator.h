@@ -11,14 +11,15 @@
 
 namespace fuse::measure {
 
-/// Lets the runtime load the emulator beside the folder of the program, unless
-/// FUSE_CUDA_LIBRARY names a library. Throws `runtime::Failure` when it is not
-/// there. Has no effect once the driver is loaded.
+/// Makes the runtime load the emulator from `lib/fuse-emulated` beside the
+/// program's directory, unless FUSE_CUDA_LIBRARY names a library. Throws
+/// `runtime::Failure` if the emulator does not exist. Has no effect once the
+/// driver is loaded.
 void chooseEmulator();
 
-/// In what order the emulator does what is in none, from when a device is
-/// opened on that is not open: the one that FUSE_EMULATOR_SEED asks for, or
-/// the `index`th one after it. A GPU does as it likes.
+/// Selects the emulator's interleaving seed: the `index`th one after
+/// FUSE_EMULATOR_SEED. It applies when a device that is not open is opened. A
+/// GPU ignores it.
 void chooseOrder(uint64_t index);
 
 } // namespace fuse::measure

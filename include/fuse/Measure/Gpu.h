@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a program that measures needs beside the runtime: memory for tensors, a
-// stream, graphs and events. All functions throw `runtime::Failure`.
+// Parts that a program that measures needs in addition to the runtime: memory
+// for tensors, a stream, graphs and events. All functions throw
+// `runtime::Failure`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ public:
   size_t size() const { return bytes; }
   void upload(const std::string &content) const;
   std::string download() const;
-  /// Sets every byte, in the order of the stream.
+  /// Sets every byte, in stream order.
   void set(uint8_t value, void *stream) const;
 
 private:
@@ -42,7 +43,7 @@ private:
   size_t bytes;
 };
 
-/// Launches that are replayed as one.
+/// Captured launches that are replayed as one.
 class GpuGraph {
 public:
   GpuGraph(std::shared_ptr<const Gpu> gpu, void *executable);
@@ -57,8 +58,8 @@ private:
   void *executable;
 };
 
-/// One device. After a wait that timed out or a failed kernel nothing of it can
-/// be used any more, by this process.
+/// One device. After a time-out or a failed kernel, this process cannot use the
+/// device any more.
 class Gpu : public std::enable_shared_from_this<Gpu> {
 public:
   /// Loads the driver.
@@ -71,23 +72,23 @@ public:
   /// Such as "12.4".
   std::string getDriverVersion() const;
   int getMultiprocessors() const;
-  /// Ten times the major plus the minor number.
+  /// Ten times the major plus the minor number of the compute capability.
   int getCapability() const;
   int getOrdinal() const { return ordinal; }
 
   void *createStream() const;
-  /// Sets bytes of device memory, in the order of the stream.
+  /// Sets bytes of device memory, in stream order.
   void set(void *data, uint8_t value, size_t bytes, void *stream) const;
-  /// Waits for a stream, at most so long.
+  /// Waits for a stream, for at most `timeoutMs` milliseconds.
   void wait(void *stream, uint64_t timeoutMs) const;
-  /// What `body` enqueues on the stream.
+  /// Captures the work that `body` enqueues on the stream.
   GpuGraph capture(void *stream, const std::function<void()> &body) const;
 
-  /// Microseconds of each graph in `rounds` turns. Each replay comes after
-  /// `flush` has been written, which leaves nothing else in L2, and all graphs
-  /// take turns, so that clocks and temperature are the same for all. `failed`
-  /// is called with the index of a graph that does not end in time, before the
-  /// exception.
+  /// Returns the time of each graph in each of `rounds` rounds, in
+  /// microseconds. `flush` is written before each replay so that it fills L2.
+  /// All graphs take turns, so that clocks and temperature are the same for
+  /// all. If a graph does not end in time, `failed` is called with its index
+  /// before the exception.
   std::vector<std::vector<double>>
   time(const std::vector<const GpuGraph *> &graphs, int rounds,
        const GpuBuffer &flush, void *stream, uint64_t timeoutMs,

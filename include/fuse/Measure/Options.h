@@ -15,27 +15,27 @@
 
 namespace fuse::measure {
 
-/// The number after `name=`, or false where `text` is another option. Throws
-/// `Failure` unless it is from `least` to `most`.
+/// Parses the number after `name=`. Returns false if `text` is another option.
+/// Throws `Failure` unless the number is from `least` to `most`.
 bool readNumber(std::string_view text, const std::string &name, uint64_t least,
                 uint64_t most, uint64_t &number);
 
-/// The exit status of a tool: that of `run`, or 1 after the message of what it
-/// throws. With --help among the arguments it prints `usage` instead.
+/// Exit status of a tool: the result of `run`, or 1 after printing the message
+/// of an exception. If --help is among the arguments, prints `usage` instead.
 int runMain(int argc, char **argv, const char *tool, const char *usage,
             const std::function<int()> &run);
 
 /// A command of a program, such as `info` of `fuse-artifact info`.
 struct Command {
   const char *name;
-  /// What it does, for `--help`.
+  /// Summary for `--help`.
   const char *summary;
-  /// Gets the arguments from the name of the command on.
+  /// Called with the arguments that begin with the command's name.
   int (*run)(int argc, char **argv);
 };
 
-/// Runs the command that the first argument names. Without one, or with an
-/// unknown one, prints the commands and returns 2.
+/// Runs the command that the first argument names. If it is missing or unknown,
+/// prints the commands and returns 2.
 int runCommand(int argc, char **argv, const char *tool, const Command *commands,
                size_t count);
 

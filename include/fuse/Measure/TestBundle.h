@@ -1,13 +1,13 @@
-//===- DeviceTest.h - Artifacts with inputs to run them on ------*- C++ -*-===//
+//===- TestBundle.h - Artifacts with inputs to run them on ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A test bundle takes artifacts from the compiler's machine to the GPU's: it is
-// a container like an artifact, whose first section says in JSON which function
-// of which artifact to run on what. Tensors are drawn from pools of values, so
-// that a file is small whatever they are. All functions throw
+// A test bundle carries artifacts from the compiler's machine to the machine
+// with the GPU. It is a container like an artifact. Its first section lists in
+// JSON the functions to run, with their artifacts and arguments. Tensors are
+// drawn from pools of values, so the file stays small. All functions throw
 // `runtime::Failure`.
 //
 //===----------------------------------------------------------------------===//
@@ -23,13 +23,13 @@
 
 namespace fuse::measure {
 
-/// Kinds of sections; those of artifacts have smaller numbers.
+/// Section kinds. Those of artifacts have smaller numbers.
 enum : uint32_t {
   kDescriptionSection = 64,
   kArtifactSection = 65,
   kPoolSection = 66,
   kExpectedSection = 67,
-  /// Two f64 for each value of a result, see `findOutside`.
+  /// Two f64 for each value of a result; see `findOutside`.
   kContractSection = 68
 };
 
@@ -40,22 +40,23 @@ struct Argument {
   /// Section of the pool.
   size_t pool = 0;
   uint64_t seed = 0;
-  /// A weight, which is bound once.
+  /// Whether the argument is a weight, which is bound once.
   bool bound = false;
 
   size_t getCount() const;
 };
 
-/// What the functions of a test bundle expect, and what their artifacts are.
+/// A test bundle: the description of its functions, and sections with artifacts
+/// and data.
 class TestBundle {
 public:
-  /// Reads a file whose description has this format and version.
+  /// Reads a file, whose description must have this format and version.
   TestBundle(const std::string &path, const std::string &format, int version);
 
   const nlohmann::json &getDescription() const { return description; }
-  /// The section of a kind with this number in the file.
+  /// The section with this index in the file, which must be of this kind.
   std::string_view getSection(size_t index, uint32_t kind) const;
-  /// The argument that an object describes.
+  /// Parses the JSON description of an argument.
   Argument readArgument(const nlohmann::json &object) const;
 
 private:
@@ -64,13 +65,13 @@ private:
   nlohmann::json description;
 };
 
-/// Values of arguments in host memory. They stay where they are, so that
-/// instances can share what is packed of them.
+/// Values of arguments in host memory. Their addresses are stable, so that
+/// instances can share packed weights.
 class ArgumentStore {
 public:
-  /// With the values that `put` is given.
+  /// Starts empty. Values are added by `put`.
   ArgumentStore() = default;
-  /// Others are drawn from pools of the file.
+  /// Other values are drawn from pools of the file.
   explicit ArgumentStore(const TestBundle &file) : file(&file) {}
 
   const std::string &get(const Argument &argument);
@@ -84,29 +85,29 @@ private:
       values;
 };
 
-/// The arguments that are bound before a function runs on a device: parameters
-/// of the model, and weights that are packed.
+/// Arguments that are bound before a function runs on a device: parameters of
+/// the model, and weights that are packed.
 std::vector<bool> findBound(const runtime::Function &function);
 
 /// A function on a GPU with all of its tensors.
 class Call {
 public:
-  /// Loads `artifact` and prepares its function `name`, or its only one.
+  /// Loads `artifact` and prepares its function `name`, or its only function.
   /// `shared` may be null.
   Call(std::shared_ptr<Gpu> gpu, std::string_view artifact,
        const std::string &name, const std::vector<Argument> &arguments,
        ArgumentStore &store, runtime::SharedWeights *shared);
-  /// The function of `first` with other tensors, such as the next layer of a
-  /// model. Both have one program and one workspace, so that they may be
-  /// launched on one stream only.
+  /// Prepares the function of `first` with other tensors, such as the next
+  /// layer of a model. Both share one program and one workspace, so launches
+  /// must use a single stream.
   Call(const Call &first, const std::vector<Argument> &arguments,
        ArgumentStore &store, runtime::SharedWeights *shared);
 
   void launch(void *stream, uint32_t flags = 0) const;
   /// Fills the results with a value that no kernel writes everywhere.
   void poison(void *stream) const;
-  /// The same for what a launch must have written to its workspace before it
-  /// makes use of it.
+  /// Does the same for the part of the workspace that a launch must write
+  /// before it reads it.
   void poisonWorkspace(void *stream) const;
   std::vector<std::string> download() const;
   const std::vector<int64_t> &getResultShape(size_t result) const {
@@ -115,7 +116,7 @@ public:
   const runtime::Function &getFunction() const { return *function; }
 
 private:
-  /// Binds or uploads tensors and makes those of the results.
+  /// Binds or uploads the arguments and allocates the results.
   void prepare(const std::vector<Argument> &arguments, ArgumentStore &store,
                runtime::SharedWeights *shared);
 
@@ -125,7 +126,7 @@ private:
   std::unique_ptr<runtime::Instance> instance;
   std::shared_ptr<runtime::Workspace> workspace;
   std::vector<GpuBuffer> buffers;
-  /// Where the buffers of results begin.
+  /// Index of the first result's buffer.
   size_t firstResult = 0;
   std::vector<std::vector<int64_t>> shapes;
   std::vector<DLTensor> inputs, outputs;

@@ -1,17 +1,19 @@
-//===- TestBundle.h - Names in files of cases to check ----------*- C++ -*-===//
+//===- TestBundleFormat.h - Names in test bundles ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-//   {"format": "fuse-test-bundle", "version": 1, "cases": [
+//   {"format": "fuse-test-bundle", "version": 2, "cases": [
 //     {"name", "path": "portable" or "scheduled", "function",
 //      "artifact": section, "arguments": [...],
-//      "results": [{"expected": section, "energy", "element"}]}]}
+//      "results": [{"expected": section, "contract": section, "energy",
+//                   "element"}]}]}
 //
-// A result holds when it has NaN and infinities where what is expected has
-// them, and neither of these is exceeded: `energy`, |x - y|^2 / (|x|^2 +
-// |y|^2); `element`, the largest |x - y| / (rms(y) + max(|x|, |y|)).
+// A result holds when its contract allows every value. Its distance from the
+// expected result decides nothing and is reported as a ratio to two bounds:
+// `energy` of |x - y|^2 / (|x|^2 + |y|^2), and `element` of the largest
+// |x - y| / (rms(y) + max(|x|, |y|)).
 //
 //===----------------------------------------------------------------------===//
 

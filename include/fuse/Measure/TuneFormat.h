@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Candidates, a test bundle of the compiler:
+// Candidates are a test bundle from the compiler:
 //
 //   {"format": "fuse-tune-candidates", "version": 2, "compiler", "chip",
 //    "multiprocessors", "ops": [
@@ -13,15 +13,18 @@
 //       "candidates": [{"schedule", "model_us", "artifact": section}
 //                      or {"schedule", "model_us", "error"}]}]}
 //
-// Measurements, JSON of the GPU's machine: the same without arguments and
-// sections, and with
+// Measurements are JSON that the machine with the GPU writes. They have the
+// fields above without arguments and sections, and
 //
 //   "device": {"name", "driver", "multiprocessors"},
 //   "protocol": {"name": one of kProtocols, "launches", ...},
-//   and in each candidate "status", and "median_us", "min_us", "max_us" of a
-//   launch, "rounds" or "detail"; where it was among the fastest and measured
-//   again, "over_choice", the median ratio of its time to that of the model's
-//   choice in the same round, or of whatever was fastest before if that is out
+//   in each candidate "status", "median_us", "min_us" and "max_us" of a launch
+//   in microseconds, and "rounds" or "detail",
+//   in candidates that were among the fastest and measured again, "over_choice"
+//
+// "over_choice" is the median ratio of a candidate's time to that of the
+// model's choice in the same round. If the choice is out, the fastest candidate
+// before takes its place.
 //
 // The first candidate of an op is the choice of the compiler's cost model.
 //
@@ -45,13 +48,13 @@ constexpr const char *kCandidatesFormat = "fuse-tune-candidates";
 constexpr const char *kMeasurementsFormat = "fuse-tune-measurements";
 constexpr int kTuneVersion = 2;
 
-/// How launches are measured: alone, or several with weights of their own, each
-/// of which may begin while the one before it ends. In exclusive chains blocks
-/// begin one by one, see `fuse_device_set_exclusive`.
+/// Protocols for measuring launches. `single` measures launches alone. A chain
+/// has several launches with different weights, and each may begin while its
+/// predecessor ends. In exclusive chains blocks begin one by one, see
+/// `fuse_device_set_exclusive`.
 constexpr const char *kProtocols[] = {"single", "chain", "exclusive-chain"};
 
-/// The place of a protocol in the list. Throws `Failure` where there is none of
-/// that name.
+/// Index of a protocol in the list. Throws `Failure` for an unknown name.
 inline size_t readProtocol(std::string_view name) {
   const auto *place =
       std::find(std::begin(kProtocols), std::end(kProtocols), name);
@@ -65,15 +68,15 @@ inline size_t readProtocol(std::string_view name) {
 
 /// Values of "status".
 constexpr const char *kStatusOk = "ok";
-/// Its result differs from what most candidates compute.
+/// The result differs from that of most candidates.
 constexpr const char *kStatusWrong = "wrong";
-/// The compiler, the driver or the device refused it.
+/// The compiler, the driver or the device refused the candidate.
 constexpr const char *kStatusFailed = "failed";
-/// It did not end.
+/// The launch did not end in time.
 constexpr const char *kStatusTimeout = "timeout";
 
-/// The fastest candidate of those that were measured again, or null. Times of
-/// other rounds do not compare: the clock falls while a GPU is busy.
+/// The fastest candidate among those that were measured again, or null. Times
+/// of different rounds are not comparable: the clock drops while a GPU is busy.
 inline const nlohmann::json *findFastest(const nlohmann::json &candidates) {
   const nlohmann::json *fastest = nullptr;
   auto getRatio = [](const nlohmann::json &candidate) {

@@ -1,4 +1,4 @@
-//===- FloatEnvironment.h - How a thread rounds -----------------*- C++ -*-===//
+//===- FloatEnvironment.h - Floating-point state of a thread ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,18 +15,18 @@
 
 namespace fuse {
 
-/// While one exists, the thread rounds to nearest, keeps subnormal numbers, and
-/// no operation traps, as at the start of a program. Hosts may have set it
-/// otherwise, and threads that they start inherit that; kernels and what the
-/// compiler computes count on the defaults. What the host had comes back, with
-/// no flag raised in between.
+/// While an object exists, the thread has the default floating-point state: it
+/// rounds to nearest, keeps subnormal numbers, and does not trap. A host
+/// process may have changed the state, and its new threads inherit it. Kernels
+/// and constant folding depend on the defaults. The destructor restores the
+/// previous state, without new exception flags.
 class FloatEnvironment {
 public:
   FloatEnvironment(const FloatEnvironment &) = delete;
   FloatEnvironment &operator=(const FloatEnvironment &) = delete;
 
 #if defined(__x86_64__)
-  // Without the registers of the x87, which take ten times as long.
+  // Leaves the x87 state alone, since saving it takes ten times as long.
   FloatEnvironment() : saved(_mm_getcsr()) { _mm_setcsr(0x1f80); }
   ~FloatEnvironment() { _mm_setcsr(saved); }
 

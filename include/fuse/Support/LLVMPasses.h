@@ -17,11 +17,11 @@ class TargetMachine;
 
 namespace fuse {
 
-/// Runs passes of LLVM's, written as for `opt -passes`.
+/// Runs LLVM passes in the syntax of `opt -passes`.
 ///
-/// What the lowerings write is inlined, blocked and vectorized, and MLIR has
-/// folded it. The pipeline of -O3 spends two thirds of its time on trying all
-/// of that again, so each caller names the passes that find something.
+/// The lowerings emit code that is already inlined, blocked, vectorized and
+/// folded. The -O3 pipeline would spend two thirds of its time on trying that
+/// again, so each caller names the passes that are useful.
 llvm::Error runLLVMPasses(llvm::Module &module, llvm::TargetMachine &machine,
                           llvm::StringRef pipeline);
 

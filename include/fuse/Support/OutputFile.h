@@ -1,4 +1,4 @@
-//===- OutputFile.h - Write a file at once ----------------------*- C++ -*-===//
+//===- OutputFile.h - Write a file atomically -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,9 +17,9 @@ class raw_ostream;
 
 namespace fuse {
 
-/// Writes what `body` prints to a file, `-` for standard output. The file is
-/// there as a whole or, after an error, as it was before, so that `body` may
-/// read it. Pipes and devices are written to and stay what they are.
+/// Writes the output of `body` to a file, or to standard output for `-`. The
+/// file is replaced as a whole, or unchanged after an error, so `body` may read
+/// it. Pipes and devices are written to directly.
 llvm::Error
 writeFile(llvm::StringRef path,
           llvm::function_ref<llvm::Error(llvm::raw_ostream &)> body);

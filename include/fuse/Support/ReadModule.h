@@ -1,4 +1,4 @@
-//===- ReadModule.h - Modules in files --------------------------*- C++ -*-===//
+//===- ReadModule.h - Read modules from files -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,9 +17,9 @@ class SourceMgr;
 
 namespace fuse {
 
-/// The module in a file of text, `-` for standard input, that keeps the limits
-/// of TextLimits.h. `sources` gets the text, so that a diagnostic handler on it
-/// shows lines of it.
+/// Reads a module from a text file, or from standard input for `-`, within the
+/// limits of TextLimits.h. The text is added to `sources`, so that diagnostic
+/// handlers can show its lines.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 readModule(mlir::MLIRContext &context, llvm::StringRef path,
            llvm::SourceMgr &sources);

@@ -1,4 +1,4 @@
-//===- ReplacementCounter.h - How many ops patterns replace -----*- C++ -*-===//
+//===- ReplacementCounter.h - Count replaced ops ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 
 namespace fuse {
 
-/// Adds the ops that are replaced while it listens to a statistic of a pass.
+/// Counts replaced ops in a statistic of a pass while it is the listener.
 class ReplacementCounter : public mlir::RewriterBase::Listener {
 public:
   explicit ReplacementCounter(mlir::Pass::Statistic &count) : count(count) {}

@@ -1,4 +1,4 @@
-//===- TemporaryDirectory.h - A place for the files of a step ---*- C++ -*-===//
+//===- TemporaryDirectory.h - Directory for temporary files -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,11 +15,11 @@
 
 namespace fuse {
 
-/// A new directory that only this user can look into, and that goes with all
-/// that is in it.
+/// A new directory that only this user can access. The destructor removes it
+/// with all of its contents.
 class TemporaryDirectory {
 public:
-  /// Makes one whose name begins with `prefix`.
+  /// Creates a directory whose name begins with `prefix`.
   static llvm::Expected<TemporaryDirectory> create(llvm::StringRef prefix);
 
   TemporaryDirectory(TemporaryDirectory &&other)
@@ -27,7 +27,7 @@ public:
   TemporaryDirectory &operator=(TemporaryDirectory &&) = delete;
   ~TemporaryDirectory();
 
-  /// The path of a file in it, which need not be there.
+  /// The path of a file in the directory, which need not exist.
   std::string getFile(llvm::StringRef name) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- TextLimits.h - What is read from outside -----------------*- C++ -*-===//
+//===- TextLimits.h - Limits of untrusted text ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,25 +20,25 @@ namespace fuse {
 inline constexpr size_t kMaxTextSize = size_t(64) << 20;
 
 /// Deepest nesting of brackets that is parsed. The recursive parsers of MLIR
-/// and of LLVM's JSON need some hundred bytes of stack for each level and have
-/// no limit of their own.
+/// and of LLVM's JSON need some hundred bytes of stack per level and have no
+/// limit.
 inline constexpr unsigned kMaxTextDepth = 256;
 
-/// Refuses text that a recursive parser would not survive: too large, nested
-/// too deeply, or MLIR bytecode, whose reader is not hardened. Brackets in
-/// strings and in `//` comments do not count.
+/// Refuses text that would crash a recursive parser: text that is too large or
+/// nested too deeply, and MLIR bytecode, whose reader is not hardened. Brackets
+/// in strings and in `//` comments do not count.
 llvm::Error checkTextLimits(llvm::StringRef text);
 
-/// Refuses, in text of any size, what MLIR's parser does not survive: brackets
-/// that are nested too deeply, and arrays of `index`, which is not an
-/// attribute.
+/// Refuses text of any size that would crash MLIR's parser: brackets that are
+/// nested too deeply, and arrays of `index`, which is not an attribute.
 llvm::Error checkForParser(llvm::StringRef text);
 
-/// Says of the first file among the arguments of a tool that `checkForParser`
-/// refuses it; for tools whose `main` is one of MLIR, which reads by itself.
+/// Reports the first file among the arguments of a tool that `checkForParser`
+/// refuses. For tools whose `main` belongs to MLIR and reads the files itself.
 llvm::Error checkInputFiles(int argc, const char *const *argv);
 
-/// The text of a file, `-` for standard input, if it keeps the limits.
+/// The text of a file, or of standard input for `-`, if it is within the
+/// limits.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readText(llvm::StringRef path);
 

@@ -1,12 +1,12 @@
-//===- AmxTiles.cpp - Products with the tiles of AMX ----------------------===//
+//===- AmxTiles.cpp - Products with AMX tiles -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A panel of 64 outputs lies as pairs of inputs, so 16 pairs and 16 outputs of
-// it are a tile of AMX as they are, with the row of a panel as the stride.
-// LLVM configures the tiles, whose rows are known at run time.
+// A panel of 64 outputs stores pairs of inputs. 16 pairs of 16 outputs are
+// therefore an AMX tile whose stride is a row of the panel. LLVM configures the
+// tiles, whose number of rows is known at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Bytes of a row of a tile, in bf16 and in f32.
+/// Bytes in a row of a tile: 32 bf16 or 16 f32.
 static constexpr int64_t kRowBytes = 64;
-/// Steps of 32 terms between a load of weights and their prefetch: 8 KB of a
-/// panel, which memory takes longer to bring than a step lasts. Loads of
-/// tiles do not start the processor's own prefetching in time.
+/// Prefetch distance in steps of 32 terms: 8 KB of a panel. Memory latency
+/// exceeds the duration of one step, and tile loads do not trigger the hardware
+/// prefetcher in time.
 static constexpr int64_t kStepsAhead = 2;
 
 Value CPUKernelBuilder::callAMX(StringRef name, ValueRange operands,
@@ -47,9 +47,10 @@ Value CPUKernelBuilder::addressOf(Value buffer, Value at) {
                                   address);
 }
 
-/// Sums of up to 16 or 32 tokens and one panel. The last of `numTiles` tiles
-/// has `rows` tokens, the others have 16. With two of them, two columns of
-/// tiles are summed up at a time: tiles of tokens, weights and sums are eight.
+/// Emits the sums of up to 16 or 32 tokens and one panel. The last of
+/// `numTiles` tiles has `rows` tokens, all others have 16. Two tiles are
+/// multiplied by two columns of tiles at a time, because AMX has only eight
+/// tiles for tokens, weights and sums.
 func::FuncOp CPUKernelBuilder::getMultiplyTiles(int64_t numTiles) {
   std::string symbol = "multiply_tiles_" + std::to_string(numTiles);
   if (auto known = kernels.lookupSymbol<func::FuncOp>(symbol))
@@ -83,7 +84,7 @@ func::FuncOp CPUKernelBuilder::getMultiplyTiles(int64_t numTiles) {
   Value lastRows = arith::IndexCastOp::create(b, b.getI16Type(), rows);
   Value inputStride = i64(times(stride, 2));
   Value panelStride = i64(c(columns * 4));
-  // Sums of a block of terms, which are added to those before them.
+  // Sums of one block of terms, which are then added to the previous sums.
   Value memory = memref::AllocaOp::create(
       b, MemRefType::get({numTiles * kTileRows * columns}, f32),
       b.getI64IntegerAttr(64));

@@ -67,7 +67,8 @@ void CPUKernelBuilder::placeValues(const CPUStep &step) {
     ops.push_back(step.problem.op);
   for (Operation *op : ops)
     for (Value result : op->getResults()) {
-      // What only elementwise ops of the same step read is in registers.
+      // Values that only elementwise ops of the same step read stay in
+      // registers.
       bool isInside = !step.maps.empty() &&
                       llvm::all_of(result.getUsers(), [&](Operation *user) {
                         return llvm::is_contained(ops, user);
@@ -81,7 +82,8 @@ void CPUKernelBuilder::placeValues(const CPUStep &step) {
 }
 
 void CPUKernelBuilder::buildProblem() {
-  // Without a norm or an add the products read the input as it is.
+  // Without a norm, an addition or a conversion, products read the input
+  // directly.
   if (p.norm || p.residual || p.streamResult >= 0 || p.normedResult >= 0 ||
       xType != inputType)
     buildRows();
@@ -380,7 +382,7 @@ std::string fuse::getCPUProblem(const CPUStep &step) {
     if (type.getElementType().isBF16() && type.getDimSize(1) % 2 != 0)
       return "the width " + std::to_string(type.getDimSize(1)) + " is odd";
   }
-  // What a product reads has the type of its weights, as the verifier says.
+  // The verifier ensures that inputs of a product have the type of its weights.
   Type x = getElement(problem.x);
   for (StringRef point : {"stream", "gate", "up", "act", "down"})
     if (Type type = problem.rounding.getTypeOf(point, x); !isFloat(type))

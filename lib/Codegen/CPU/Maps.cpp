@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Elementwise ops that follow each other make one pass over the rows: between
-// them a vector stays in registers, rounded as each op says.
+// Consecutive elementwise ops become one pass over the rows. Vectors between
+// them stay in registers and are rounded as each op defines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace fuse;
 
 void CPUKernelBuilder::buildMaps(ArrayRef<Operation *> maps) {
-  // Values of other steps and of this one that the phase gets, in order.
+  // Inputs and results of the phase, in order.
   SmallVector<Value> sources, targets;
   for (Operation *op : maps) {
     for (Value operand : op->getOperands()) {
@@ -61,7 +61,7 @@ void CPUKernelBuilder::buildMaps(ArrayRef<Operation *> maps) {
   });
 }
 
-/// Computes the elements of a result from those of what the op reads.
+/// Computes the elements of a result from those of the op's operands.
 void CPUKernelBuilder::buildMap(Operation *op,
                                 DenseMap<Value, Value> &elements) {
   auto get = [&](Value value) { return elements.at(getFlatSource(value)); };

@@ -15,22 +15,22 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Tokens of a task. Their sums in one panel stay in the cache.
+/// Number of tokens in a task. Their sums in one panel stay in the cache.
 static constexpr int64_t kTokensPerTask = 128;
-/// Tokens whose sums are in registers, largest first.
+/// Numbers of tokens whose sums fit in registers, largest first.
 static constexpr int64_t kTokens[] = {6, 4, 2, 1};
-/// Terms that are summed up before they are added to the sum of those before:
-/// the roundings of a sum of thousands are as far apart as these.
+/// Number of terms that are summed before they are added to the total. The
+/// rounding error of a long sum thus stays as small as that of a short one.
 static constexpr int64_t kTermsPerSum = 256;
-/// Bytes of a panel that all tokens of a task pass before the next are read:
-/// they stay in the second cache level.
+/// Bytes of a panel that all tokens of a task use before the next bytes are
+/// read. They stay in the L2 cache.
 static constexpr int64_t kBlockBytes = 256 * 1024;
 
 //===----------------------------------------------------------------------===//
 // Sums of a few tokens and one panel
 //===----------------------------------------------------------------------===//
 
-/// One term or pair of every sum.
+/// Adds one term or one pair to every sum.
 CPUKernelBuilder::Values
 CPUKernelBuilder::multiplyStep(int64_t tokens, Value input, ValueRange starts,
                                Value packed, Value at, Value step,
@@ -88,7 +88,7 @@ CPUKernelBuilder::multiplyStep(int64_t tokens, Value input, ValueRange starts,
     }
     return next;
   }
-  // A bf16 number is the upper half of one in f32.
+  // A bf16 value is the upper half of an f32 value.
   Values even, odd;
   for (Value weight : weights) {
     Value bits = vector::BitCastOp::create(b, ints, weight);
@@ -123,7 +123,8 @@ func::FuncOp CPUKernelBuilder::getMultiply(int64_t tokens) {
                                              {}));
   function.setPrivate();
   function->setAttr(kPointersAttrName, b.getUnitAttr());
-  // The phases call it; a copy in each would double the time of LLVM.
+  // Copies of the function in every phase would double the compile time in
+  // LLVM.
   function->setAttr("passthrough", b.getArrayAttr(b.getStringAttr("noinline")));
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
@@ -272,8 +273,8 @@ void CPUKernelBuilder::buildHidden() {
   buildTasks(
       input, packed, panels, p.width,
       [&](Value token, Value sums, Value panel) {
-        // The code of a vector is there once: most of the time to a first
-        // kernel is LLVM's.
+        // Use a loop, not unrolled code: LLVM takes most of the time to a first
+        // kernel.
         forBlocks(width, vectors.lanes, [&](Value offset) {
           Value column = plus(times(panel, width), offset);
           Value mask = p.hidden % width ? getMask(column, p.hidden) : Value();

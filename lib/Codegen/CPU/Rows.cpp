@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Tokens of a task: enough to outweigh handing it out.
+/// Number of tokens in a task: enough to outweigh the cost of distributing it.
 static constexpr int64_t kTokensPerTask = 4;
 
 CPUKernelBuilder::Values CPUKernelBuilder::forColumns(int64_t width,
@@ -56,7 +56,7 @@ void CPUKernelBuilder::buildRows() {
   if (p.streamResult >= 0) {
     addResult(stream, p.op->getResult(p.streamResult));
   } else if (p.residual) {
-    // The norm reads it again, as does an add at the end.
+    // The norm and an addition at the end read the stream again.
     streamBuffer =
         makeWorkspace(p.width * streamType.getIntOrFloatBitWidth() / 8);
     addWorkspace(stream, streamBuffer, streamType);
@@ -70,7 +70,7 @@ void CPUKernelBuilder::buildRow(Value row) {
   Value start = times(row, p.width);
   bool layer = p.norm && p.norm.getKind() == NormKind::Layer;
   bool rms = p.norm && !layer;
-  // The stream is written in the first pass and read in the others.
+  // The first pass writes the stream, and later passes read it.
   Value source = stream ? stream : x;
   Value sum;
   if (p.norm || stream) {
@@ -128,7 +128,7 @@ void CPUKernelBuilder::buildRow(Value row) {
         value = normalizeLayer(b, arith::SubFOp::create(b, value, mean), scale,
                                weight, bias);
     }
-    // A norm by itself has the one rounding of its result.
+    // A separate norm is rounded only once, as its result.
     if (p.norm && input)
       value = round(value, p.rounding.getTypeOf("normed", xType));
     if (normed)

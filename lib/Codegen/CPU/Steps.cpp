@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fused ops, norms, linears and elementwise ops one after the other become the
-// phases of one kernel. All that is asked of them is that they work on the same
-// tokens: a row of each value belongs to a row of the first input.
+// Consecutive fused ops, norms, linears and elementwise ops become the phases
+// of one kernel. The only requirement is that they work on the same tokens:
+// each row of a value belongs to a row of the first input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ BlockArgument fuse::getStoredWeight(Value weight) {
   return dyn_cast<BlockArgument>(weight);
 }
 
-/// An op that makes no value of its own for tokens: sizes, buffers, reshapes,
-/// and transposed weights, which packing takes care of.
+/// Whether an op computes no values for tokens: sizes, buffers, reshapes, and
+/// transposed weights, which packing handles.
 static bool isAuxiliary(Operation *op) {
   if (op->hasTrait<OpTrait::ConstantLike>() ||
       isa<tensor::EmptyOp, tensor::DimOp>(op))
@@ -57,7 +57,8 @@ static bool isAuxiliary(Operation *op) {
          isa<BlockArgument>(transpose.getInput());
 }
 
-/// Whether vectors of f32 and of types that widen to it can compute an op.
+/// Whether an op can be computed on vectors of f32 and of types that widen to
+/// f32.
 static bool hasVectorForm(Operation *op) {
   if (isa<arith::ExtFOp, arith::TruncFOp>(op))
     return true;
@@ -68,8 +69,8 @@ static bool hasVectorForm(Operation *op) {
          op->getResult(0).getType().isF32();
 }
 
-/// Whether a `linalg.generic` computes each element of its one result from
-/// those of its inputs at the same place.
+/// Whether a `linalg.generic` computes each element of its only result from the
+/// elements of its inputs at the same position.
 static bool isMap(linalg::GenericOp op) {
   if (op.getNumResults() != 1 || op.getNumDpsInputs() == 0 ||
       op.getNumParallelLoops() != op.getNumLoops() ||
@@ -99,7 +100,7 @@ static bool isMap(Operation *op) {
   return isa<ResidualAddOp, ActivationOp>(op);
 }
 
-/// What a map reads for every token.
+/// Operands that a map reads for every token.
 static OperandRange getInputs(Operation *op) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return op->getOperands().take_front(generic.getNumDpsInputs());
@@ -167,7 +168,7 @@ struct StepReader {
   func::FuncOp function;
   std::string &reason;
   std::vector<CPUStep> steps = {};
-  /// Values with a row for every token.
+  /// Values with one row per token.
   DenseSet<Value> rows = {};
   bool hasFused = false;
 
@@ -191,8 +192,8 @@ struct StepReader {
       reason = why.str();
   }
 
-  /// Whether an operand has a row for every token. That an argument beside the
-  /// first input has as many rows is what the verifier of its op says.
+  /// Whether an operand has one row per token. The verifier of the op ensures
+  /// that other arguments have as many rows as the first input.
   bool isRows(Value value) {
     return !value || isa<BlockArgument>(value) ||
            rows.contains(getFlatSource(value));

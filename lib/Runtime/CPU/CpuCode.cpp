@@ -31,13 +31,13 @@ using namespace fuse::runtime;
 
 static constexpr const char *kArch = "x86_64";
 
-/// The bits of AMX in edx of leaf 7: bf16, tiles and 8-bit integers.
+/// AMX bits in edx of leaf 7: bf16, tiles and 8-bit integers.
 static constexpr uint32_t kTilesBits = 1u << 22 | 1u << 24 | 1u << 25;
 
 bool fuse::runtime::hasTiles() {
-  // Linux saves the eight kilobytes of tiles only for processes that asked:
-  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). All threads have it
-  // from then on.
+  // Linux saves the 8 KiB of tile registers only for processes that requested
+  // it: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). The permission
+  // covers all threads.
   static const bool granted = [] {
     constexpr long kRequest = 0x1023, kTileData = 18;
     unsigned a, b, c, d;
@@ -52,14 +52,14 @@ bool fuse::runtime::hasTiles() {
   return granted;
 }
 
-/// Bits of which each stands for instructions or registers: those of leaves 1
-/// and 7 of cpuid, and what the operating system saves of the registers.
+/// Bits that each stand for instructions or registers: leaves 1 and 7 of cpuid,
+/// and the registers that the operating system saves.
 static std::vector<uint32_t> getCpuid() {
   std::vector<uint32_t> words;
   unsigned a, b, c, d;
   bool hasXsave = false;
   if (__get_cpuid_count(1, 0, &a, &b, &c, &d)) {
-    // Bit 27 says that xgetbv can be asked.
+    // Bit 27 (OSXSAVE): xgetbv is available.
     hasXsave = c >> 27 & 1;
     words.insert(words.end(), {c, d});
   } else {
@@ -161,8 +161,8 @@ void *LoadedCode::lookup(const std::string &symbol) const {
 
 namespace {
 
-/// A path to an open file that no other call has made. The number of a closed
-/// file is used again, and dlopen takes equal paths for the same library while
+/// A path to an open file that no other call has returned. Numbers of closed
+/// files are reused, and dlopen treats equal paths as the same library while
 /// the first is loaded.
 static std::string uniquePath(int fd) {
   static std::atomic<uint32_t> count = 0;
@@ -172,7 +172,7 @@ static std::string uniquePath(int fd) {
   return path + "/" + std::to_string(fd);
 }
 
-/// A shared object, loaded by the system from a file without a name.
+/// A shared object, which the system loads from an unnamed file.
 class SharedObject : public LoadedCode {
 public:
   explicit SharedObject(std::string_view image) {
@@ -213,7 +213,7 @@ private:
 
 std::atomic<const fuse_object_linker *> objectLinker;
 
-/// A relocatable object, loaded by the linker of the compiler.
+/// A relocatable object, which the compiler's linker loads.
 class LinkedObject : public LoadedCode {
 public:
   LinkedObject(const fuse_object_linker *linker, std::string_view image)

@@ -21,12 +21,12 @@ using namespace fuse::runtime;
 
 namespace {
 
-/// Takes an array of pointers: to room for the descriptors of all results, if
-/// there are any, and to the descriptor of each argument.
+/// Entry point of generated code. Its array has a pointer to room for the
+/// descriptors of all results, if any, and one to each argument's descriptor.
 using EntryPoint = void (*)(void **);
 
-/// A memref descriptor: allocated pointer, aligned pointer, offset, sizes and
-/// strides, each of 8 bytes.
+/// Number of 8-byte words in a memref descriptor: allocated pointer, aligned
+/// pointer, offset, sizes and strides.
 static size_t getDescriptorWords(size_t rank) { return 3 + 2 * rank; }
 
 static void writeDescriptor(const TensorView &view, size_t rank,
@@ -41,10 +41,10 @@ static void writeDescriptor(const TensorView &view, size_t rank,
   }
 }
 
-/// Memory at an address that suits vectors, in large pages where it is large:
-/// weights are read from end to end, and the tables of small pages with them.
-/// Large memory is mapped, so that all of it goes back to the system with its
-/// owner: what malloc has given once it may keep for other requests.
+/// Memory aligned for vector loads. Large blocks use huge pages: weights are
+/// read from end to end, and small pages would add reads of page tables. Large
+/// blocks are mapped so that the system gets them back when they are freed;
+/// malloc may keep freed memory.
 class HostMemory {
 public:
   HostMemory() = default;
@@ -76,8 +76,7 @@ public:
 private:
   static constexpr size_t kLargePage = 2 << 20;
 
-  /// Maps one large page more than is needed: untouched pages are
-  /// no memory.
+  /// Maps one huge page more than needed. Untouched pages use no memory.
   void map() {
     if (bytes > SIZE_MAX - kLargePage)
       return;
@@ -101,7 +100,7 @@ private:
 
   void *data = nullptr;
   size_t bytes = 0;
-  /// What was mapped around `data`, if it was.
+  /// The mapping around `data`, if there is one.
   void *mapped = nullptr;
   size_t mappedBytes = 0;
 };
@@ -111,7 +110,7 @@ struct CpuWorkspace : Workspace {
   HostMemory memory;
 };
 
-/// Code of a function: the portable one, the phases of the plan, or both.
+/// Code of a function: the portable code, the phases of the plan, or both.
 struct CpuEntries {
   EntryPoint portable = nullptr;
   std::vector<EntryPoint> phases;
@@ -163,7 +162,7 @@ private:
 
   const CpuEntries &entries;
   const CpuPlan *plan;
-  /// Whether the weights are bound that the plan packs.
+  /// Whether the weights that the plan packs are bound.
   bool isScheduled = false;
   std::vector<std::shared_ptr<HostMemory>> packedWeights;
 };
@@ -234,7 +233,7 @@ public:
 // The scheduled path
 //===----------------------------------------------------------------------===//
 
-/// Where workspace buffers begin.
+/// Alignment of workspace buffers in bytes.
 static constexpr size_t kAlignment = 64;
 
 void CpuInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
@@ -302,13 +301,14 @@ size_t CpuInstance::getWorkspaceSize(size_t numTokens) const {
 
 namespace {
 
-/// A phase and its buffers, as flat memrefs of which only the address is read.
+/// A phase and its buffers. The buffers are flat memrefs, of which only the
+/// address is read.
 struct PhaseCall {
   static constexpr size_t kWords = 5;
 
   static void run(void *context, size_t first, size_t last) {
     const auto &call = *static_cast<PhaseCall *>(context);
-    // Each thread has a range of its own.
+    // Each thread has its own range.
     int64_t range[3] = {call.numTokens, static_cast<int64_t>(first),
                         static_cast<int64_t>(last)};
     int64_t rangeWords[kWords] = {reinterpret_cast<intptr_t>(range),
@@ -333,7 +333,7 @@ void CpuInstance::launchPhases(const Views &tensors,
   if (numTokens == 0)
     return;
   size_t bytes = getWorkspaceSize(numTokens);
-  // Callers without a workspace use one of their thread, which grows.
+  // Without a workspace, each calling thread uses its own, which grows.
   thread_local HostMemory ownMemory;
   char *memory;
   if (options.workspace) {
@@ -387,7 +387,7 @@ void CpuInstance::launchPortable(const Views &tensors) {
     numResultWords += getDescriptorWords(spec.shape.size());
   for (const TensorSpec &spec : function.arguments)
     numWords += getDescriptorWords(spec.shape.size());
-  // Kept between calls, so that a call allocates only what its code does.
+  // Kept between calls: a call allocates only if the generated code does.
   thread_local std::vector<int64_t> words;
   thread_local std::vector<void *> pointers;
   words.assign(numResultWords + numWords, 0);
@@ -404,7 +404,7 @@ void CpuInstance::launchPortable(const Views &tensors) {
   }
   entries.portable(pointers.data());
 
-  // Results belong to this function now, also when one of them is wrong.
+  // This function owns the results from here on, even if one of them is wrong.
   std::string problem;
   const int64_t *result = words.data();
   for (size_t i = 0; i < function.results.size(); ++i) {
@@ -429,7 +429,7 @@ void CpuInstance::launchPortable(const Views &tensors) {
   result = words.data();
   for (const TensorSpec &spec : function.results) {
     auto *allocation = reinterpret_cast<void *>(result[0]);
-    // Two results may be one buffer.
+    // Two results may share one buffer.
     if (std::find(pointers.begin(), pointers.end(), allocation) ==
         pointers.end()) {
       pointers.push_back(allocation);
@@ -442,7 +442,7 @@ void CpuInstance::launchPortable(const Views &tensors) {
 }
 
 std::shared_ptr<Device> fuse::runtime::openCpu() {
-  // Says now what is wrong with FUSE_NUM_THREADS.
+  // Reports an invalid FUSE_NUM_THREADS early.
   (void)ThreadPool::get();
   return std::make_shared<CpuDevice>();
 }

@@ -20,8 +20,8 @@ using namespace fuse::runtime::cuda;
 // Streams
 //===----------------------------------------------------------------------===//
 
-/// What tells streams apart: one handle stands for the default stream of each
-/// thread, and two for the default stream of all.
+/// Identity of a stream. One handle stands for the default stream of each
+/// thread, and two handles stand for the legacy default stream.
 static void *identify(void *stream) {
   static thread_local char ofThread;
   constexpr uintptr_t legacy = 1, perThread = 2;
@@ -105,7 +105,7 @@ CudaDevice::CudaDevice(int ordinal) : driver(Driver::get()), ordinal(ordinal) {
 }
 
 CudaDevice::~CudaDevice() {
-  // No caller is left to report an error to.
+  // A destructor has no caller to report an error to.
   if (canRelease())
     (void)driver.cuDevicePrimaryCtxRelease(device);
 }
@@ -148,12 +148,12 @@ void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
   } owned{driver};
   call(driver.cuEventCreate(&owned.event, kEventDisableTiming),
        "cuEventCreate");
-  // Launches up to here are before the event, or on another stream.
+  // Launches up to this number precede the event or are on another stream.
   uint64_t last = progress->getNumLaunches();
   call(driver.cuEventRecord(owned.event, static_cast<Stream>(stream)),
        "cuEventRecord");
   using Clock = std::chrono::steady_clock;
-  // Larger numbers stand for ever: the clock counts in signed nanoseconds.
+  // Larger values mean no time-out: the clock counts in signed nanoseconds.
   constexpr uint64_t most = INT64_MAX / 1000000;
   std::chrono::milliseconds timeout(std::min(timeoutMs, most));
   Clock::time_point begin = Clock::now();
@@ -171,7 +171,7 @@ void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
       throw Failure(FUSE_ERROR_TIMEOUT, "the stream did not finish in " +
                                             std::to_string(timeoutMs) + " ms");
     }
-    // Short waits matter for latency, long ones for the processor.
+    // Spin at first to keep the latency low, then sleep to free the processor.
     if (elapsed() < std::chrono::microseconds(200))
       std::this_thread::yield();
     else
@@ -184,7 +184,8 @@ void CudaDevice::wait(void *stream, uint64_t timeoutMs) {
 }
 
 void CudaDevice::settle() const {
-  // Far longer than any copy takes, behind whatever else is on the stream.
+  // In milliseconds. Far longer than any copy, after all other work on the
+  // stream.
   constexpr uint64_t timeoutMs = 60000;
   waitFor(/*stream=*/nullptr, timeoutMs);
 }
@@ -196,7 +197,7 @@ void CudaDevice::setExclusive(bool isExclusive) {
 }
 
 LastUse *CudaDevice::enterExclusive(void *stream, bool isOrdered) const {
-  // Asked on another stream only: the driver takes its time to say.
+  // Query only for another stream, because the driver call is slow.
   if (!exclusiveUse.isOn(stream)) {
     int isCapturing = 0;
     call(driver.cuStreamIsCapturing(static_cast<Stream>(stream), &isCapturing),
@@ -235,7 +236,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<const CudaDevice> owner, size_t size,
                            const std::string &what)
     : device(std::move(owner)), bytes(size) {
   CurrentContext current(*device);
-  // The driver refuses to allocate nothing.
+  // The driver refuses allocations of zero bytes.
   device->call(
       device->getDriver().cuMemAlloc(&address, std::max<size_t>(size, 16)),
       "cuMemAlloc", std::to_string(size) + " bytes for " + what);
@@ -248,7 +249,7 @@ DeviceMemory::~DeviceMemory() {
     CurrentContext current(*device);
     (void)device->getDriver().cuMemFree(address);
   } catch (const Failure &) {
-    // Without its context the memory is gone as well.
+    // The memory is gone together with its context.
   }
 }
 
@@ -276,7 +277,7 @@ static std::string printPTXVersion(unsigned version) {
 }
 
 int CudaModule::load(std::string_view image, std::string &log) {
-  // The driver wants a zero behind text.
+  // The driver requires text to end with a zero byte.
   std::string terminated(image);
   log.assign(8192, '\0');
   int options[] = {kJitErrorLog, kJitErrorLogBytes};
@@ -288,8 +289,8 @@ int CudaModule::load(std::string_view image, std::string &log) {
   return code;
 }
 
-/// Loads PTX. A driver that does not know its version gets it once more in the
-/// lowest version that has all that it uses.
+/// Loads PTX. If the driver does not know its version, retries with the lowest
+/// version that has all used features.
 int CudaModule::loadPTX(std::string text, const KernelModule &module,
                         std::string &log) {
   int result = load(text, log);
@@ -315,7 +316,7 @@ CudaModule::CudaModule(std::shared_ptr<const CudaDevice> owner,
     : device(std::move(owner)) {
   std::string log;
   std::string of = module.source.empty() ? "" : " of '" + module.source + "'";
-  // A cubin may need a newer driver than the PTX that it was made of.
+  // A cubin may require a newer driver than its PTX does.
   if (module.cubin) {
     int result = load(artifact.sections[*module.cubin].data, log);
     if (result == kSuccess)
@@ -348,7 +349,7 @@ CudaModule::~CudaModule() {
     CurrentContext current(*device);
     (void)device->getDriver().cuModuleUnload(handle);
   } catch (const Failure &) {
-    // Without its context the module is gone as well.
+    // The module is gone together with its context.
   }
 }
 
@@ -365,8 +366,9 @@ KernelFunction CudaModule::getKernel(const std::string &name) const {
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// Throws unless code for `chip` runs on a device. Code for an architecture
-/// such as sm_90a runs on that one, other code on all later ones as well.
+/// Throws unless code for `chip` runs on the device. Code for an
+/// architecture-specific chip such as sm_90a runs on that one only. Other code
+/// also runs on all later ones.
 static void checkChip(const std::string &chip, const CudaDevice &device) {
   char *end = nullptr;
   long number =

@@ -98,8 +98,9 @@ static void *findFunction(void *library, const char *name, int version) {
   return address;
 }
 
-/// The driver, which stays loaded: it does not survive being unloaded. Who has
-/// no GPU may name another library that has its functions.
+/// Opens the driver, which stays loaded because it does not survive unloading.
+/// On a machine without a GPU, an environment variable may name another library
+/// that defines its functions.
 static void *openLibrary() {
   const char *named = std::getenv("FUSE_CUDA_LIBRARY");
   std::string name = named && *named ? named : "libcuda.so.1";

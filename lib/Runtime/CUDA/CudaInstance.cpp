@@ -16,12 +16,12 @@
 using namespace fuse::runtime;
 using namespace fuse::runtime::cuda;
 
-/// Where workspace buffers begin.
+/// Alignment of workspace buffers in bytes.
 static constexpr uint64_t kAlignment = 256;
 
 namespace {
 
-/// Workspace on a device, and the tensor maps of what is in it.
+/// Workspace on a device, and the tensor maps of matrices in it.
 class CudaWorkspace : public Workspace {
 public:
   CudaWorkspace(std::shared_ptr<const CudaDevice> device, size_t bytes,
@@ -36,16 +36,16 @@ public:
     return {reinterpret_cast<void *>(memory.get()), memory.size(), zeroed};
   }
 
-  /// What launches on two streams would write at the same time.
+  /// Last use, since launches on two streams would write the same memory.
   LastUse lastUse;
 
   std::shared_ptr<const CudaDevice> device;
   DeviceMemory memory;
-  /// Others would find words and maps that are not theirs.
+  /// Other functions would misread the semaphores and tensor maps.
   const Function &function;
   size_t zeroed;
-  /// By their number among the tensor maps of all launches, with the address
-  /// that they are of. They are made once, as addresses seldom change.
+  /// Tensor maps by their number in the function, each with the address that it
+  /// describes. They are cached because addresses seldom change.
   std::vector<std::pair<DevicePtr, TensorMap>> maps;
 };
 
@@ -69,7 +69,7 @@ protected:
   void launchCode(const Views &tensors, const LaunchOptions &options) override;
 
 private:
-  /// A launch in the making: values that kernel parameters point to.
+  /// Values that kernel parameters of a launch point to.
   struct Scratch {
     std::vector<int64_t> symbols;
     std::vector<DevicePtr> buffers;
@@ -85,7 +85,7 @@ private:
   /// A packed weight on the device.
   struct Placed {
     std::shared_ptr<DeviceMemory> memory;
-    /// Where the matrices lie that were packed.
+    /// Addresses of the matrices that were packed.
     std::vector<const char *> sources;
   };
 
@@ -104,12 +104,12 @@ private:
                     const LaunchOptions &options, bool overlaps,
                     bool isExclusive, Scratch &scratch) const;
 
-  /// Declared before what lives in its context.
+  /// Declared before members that live in its context.
   std::shared_ptr<CudaProgram> cudaProgram;
   std::shared_ptr<const CudaDevice> device;
   const DeviceCode &code;
   std::string rangeName;
-  /// Of the launches of each plan; none where they have not been loaded.
+  /// Kernels of each plan's launches; empty for plans that are not loaded.
   std::vector<std::vector<KernelFunction>> kernels;
   /// Device copies of bound arguments that are on the CPU, by argument.
   std::vector<DeviceMemory> copies;
@@ -136,8 +136,8 @@ void CudaInstance::checkPlace(const TensorView &view, bool isBound,
             std::to_string(place.device_id) +
             ", expected CUDA (2:" + std::to_string(device->getOrdinal()) + ")" +
             (isBound ? " or the CPU" : ""));
-  // Scheduled kernels read vectors, and an address that does not suit them ends
-  // the context. Those of the portable path read single elements.
+  // Scheduled kernels use vector loads, and a misaligned address ends the
+  // context. Kernels of the portable path load single elements.
   constexpr uintptr_t vectorBytes = 16;
   uintptr_t rest = reinterpret_cast<uintptr_t>(view.data) % vectorBytes;
   if (onDevice && function.maxTokens > 0 && rest != 0)
@@ -158,7 +158,7 @@ std::vector<char> CudaInstance::download(const TensorView &view,
   return bytes;
 }
 
-/// Packs into `memory`, or into new memory where there is none.
+/// Packs into `memory`, or into new memory if it is null.
 void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
                         std::shared_ptr<DeviceMemory> &memory) {
   std::vector<std::vector<char>> downloads;
@@ -180,9 +180,9 @@ void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
   memory->upload(image.data(), image.size());
 }
 
-/// Packs all weights that are not in `shared` yet. What was packed of tensors
-/// that only changed is replaced where it is: there graphs read it that were
-/// captured, and other instances whose weights it is, too.
+/// Packs all weights that are not in `shared` yet. Packed copies of tensors
+/// whose contents changed are replaced in place, because captured graphs and
+/// other instances read them there.
 void CudaInstance::packAll(const Views &arguments, SharedWeights *shared) {
   std::vector<Placed> before = std::move(packedWeights);
   packedWeights.clear();
@@ -196,7 +196,7 @@ void CudaInstance::packAll(const Views &arguments, SharedWeights *shared) {
                                             " is packed and has to be bound");
       placed[i].sources.push_back(arguments[operand].data);
     }
-    // What else was there is given up first: there may be room for one only.
+    // Free memory of other tensors first: there may be room for only one copy.
     if (before[i].sources != placed[i].sources)
       before[i].memory.reset();
     isReplacing |= before[i].memory != nullptr;
@@ -223,7 +223,7 @@ void CudaInstance::packAll(const Views &arguments, SharedWeights *shared) {
   packedWeights = std::move(placed);
 }
 
-/// Blocks of a launch, unless the inputs decide.
+/// Number of blocks in a launch, unless it depends on the inputs.
 static std::optional<int64_t> countBlocks(const Launch &launch) {
   int64_t blocks = 1;
   for (const Expression &size : launch.grid) {
@@ -234,15 +234,16 @@ static std::optional<int64_t> countBlocks(const Launch &launch) {
   return blocks;
 }
 
-/// Whether all blocks get a place in the end when they take those that come
-/// free one by one. Clusters need several places beside each other.
+/// Whether blocks can start one by one as SMs become free, and all start in the
+/// end. A cluster needs several free SMs at once.
 static bool canStartInParts(const Launch &launch) {
   return countBlocks(launch) &&
          launch.cluster == std::array<unsigned, 3>{1, 1, 1};
 }
 
-/// Blocks that wait for each other have to be resident together. What is not
-/// checked here is checked by the driver, in cooperative launches.
+/// Checks that blocks that wait for each other fit on the device together. If
+/// the grid depends on the inputs, the driver checks it in the cooperative
+/// launch.
 void CudaInstance::checkResidency(const Launch &launch,
                                   KernelFunction kernel) const {
   std::optional<int64_t> blocks = countBlocks(launch);
@@ -278,7 +279,7 @@ KernelFunction CudaInstance::loadKernel(const Launch &launch) const {
   }
   if (launch.carveout) {
     CurrentContext current(*device);
-    // Without it the kernel is slower and not wrong.
+    // A failure costs speed only.
     (void)device->getDriver().cuFuncSetAttribute(
         kernel, kFunctionPreferredCarveout, int(*launch.carveout));
   }
@@ -286,7 +287,7 @@ KernelFunction CudaInstance::loadKernel(const Launch &launch) const {
   return kernel;
 }
 
-/// Copies a bound tensor that is on the host, and that a kernel reads as it is.
+/// Copies a bound tensor that is on the host and that a kernel reads unpacked.
 void CudaInstance::copyIfRead(const KernelArgument &argument,
                               const Views &arguments) {
   using Kind = KernelArgument::Kind;
@@ -313,7 +314,7 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   copies.clear();
   kernels.clear();
   packAll(arguments, shared);
-  // Only what kernels read as it is has to be on the device.
+  // Only tensors that kernels read unpacked have to be on the device.
   copies.resize(function.arguments.size());
   for (const LaunchPlan &plan : code.plans)
     for (const Launch &launch : plan.launches)
@@ -324,7 +325,7 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
 
 std::function<void()> CudaInstance::loadCode(int64_t tokens) {
   device->check();
-  // Kernels for more tokens may be in modules that are not needed.
+  // Modules with kernels for more tokens may not be needed.
   size_t count = &code.getPlan(tokens) - code.plans.data() + 1;
   std::vector<bool> isNeeded(code.modules.size());
   for (size_t i = 0; i < count; ++i)
@@ -360,7 +361,7 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
                       ", which needs " + std::to_string(code.zeroedBytes) +
                       " for words alone");
   auto workspace = std::make_unique<CudaWorkspace>(device, bytes, function);
-  // A kernel that starts before would count from anything, and wait for ever.
+  // A kernel that starts earlier would read uninitialized semaphores and hang.
   device->settle();
   return workspace;
 }
@@ -388,14 +389,14 @@ void CudaInstance::evaluatePlanSymbols(const Views &tensors,
                                            std::to_string(tokens));
 }
 
-/// The launches for the number of tokens that the symbols say.
+/// The plan for the number of tokens that the symbols give.
 const LaunchPlan &
 CudaInstance::getPlan(const std::vector<int64_t> &symbols) const {
   return code.getPlan(
       code.plans.size() > 1 ? function.tokens[0].evaluate(symbols.data()) : 0);
 }
 
-/// Bytes of all workspace buffers, and where each begins.
+/// Computes where each workspace buffer begins, and returns the total in bytes.
 uint64_t CudaInstance::layOut(const LaunchPlan &plan, const int64_t *symbols,
                               DevicePtr base,
                               std::vector<DevicePtr> *buffers) const {
@@ -417,9 +418,9 @@ uint64_t CudaInstance::layOut(const LaunchPlan &plan, const int64_t *symbols,
 size_t CudaInstance::computeWorkspaceSize(const Views &arguments) const {
   thread_local std::vector<int64_t> symbols;
   evaluatePlanSymbols(arguments, symbols);
-  // What is enough for some tokens has to be enough for fewer, which may have
-  // other launches. A number of tokens that is not a size itself stays what it
-  // is: that is enough for fewer, too.
+  // A workspace for some tokens has to suffice for fewer tokens, which may use
+  // another plan. If the number of tokens is not itself a size, it is kept,
+  // which is an upper bound.
   const LaunchPlan &last = getPlan(symbols);
   uint64_t bytes = layOut(last, symbols.data(), 0, nullptr);
   for (const LaunchPlan *plan = code.plans.data(); plan != &last; ++plan) {
@@ -469,7 +470,7 @@ void CudaInstance::encodeMap(const KernelArgument &argument, DevicePtr address,
                    std::to_string(argument.columns) + "x" + argument.element);
 }
 
-/// Where the value of a parameter lies until the launch has been made.
+/// Address of a parameter's value, valid until the launch has been made.
 void *CudaInstance::getParameter(const KernelArgument &argument,
                                  const Views &tensors, Scratch &scratch,
                                  CudaWorkspace *workspace) const {
@@ -523,7 +524,7 @@ void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
   unsigned grid[3];
   for (size_t i = 0; i < 3; ++i) {
     int64_t size = launch.grid[i].evaluate(scratch.symbols.data());
-    // A grid without blocks has nothing to do; the driver calls it an error.
+    // An empty grid has nothing to do, and the driver refuses it.
     if (size == 0)
       return;
     if (size < 0 || size > (i == 0 ? INT32_MAX : 65535))
@@ -538,8 +539,9 @@ void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
     attributes[count].id = kAttributeProgrammatic;
     attributes[count++].value.numbers[0] = 1;
   }
-  // Also where the launch overlaps the one before. Without, two grids that
-  // share the device could each hold what the other one waits for.
+  // Cooperative launches are needed even if the launch overlaps its
+  // predecessor. Otherwise two grids that share the device could each hold SMs
+  // that the other waits for.
   if (launch.cooperative &&
       !(isExclusive && overlaps && canStartInParts(launch))) {
     attributes[count].id = kAttributeCooperative;
@@ -569,7 +571,7 @@ void CudaInstance::launchCode(const Views &tensors,
                               const LaunchOptions &options) {
   device->check();
   ProfilerRange range(rangeName);
-  // Kept between calls: a launch allocates nothing once they have grown.
+  // Kept between calls: launches do not allocate after the buffers have grown.
   thread_local Scratch scratch;
   evaluatePlanSymbols(tensors, scratch.symbols);
   scratch.buffers.clear();
@@ -624,12 +626,13 @@ void CudaInstance::launchCode(const Views &tensors,
     const Launch &launch = plan.launches[i];
     scratch.values.clear();
     scratch.pointers.clear();
-    // Pointers into the values must not move.
+    // Reserve, since `scratch.pointers` points into the values.
     scratch.values.reserve(launch.arguments.size());
     for (const KernelArgument &argument : launch.arguments)
       scratch.pointers.push_back(
           getParameter(argument, tensors, scratch, workspace));
-    // What goes before is this function's own, or what the caller says.
+    // The preceding launch is this function's own, or the caller permits
+    // overlap.
     bool overlaps = launch.dependent &&
                     (i > 0 || (options.flags & FUSE_LAUNCH_OVERLAP) != 0);
     launchKernel(launch, loaded[i], options, overlaps, isExclusive, scratch);

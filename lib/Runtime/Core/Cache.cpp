@@ -21,12 +21,13 @@
 
 using namespace fuse::runtime;
 
-/// Kinds of the sections of an entry, out of the way of those of artifacts.
+/// Section kinds of an entry, which differ from those of artifacts.
 static constexpr uint32_t kKeySection = 1001, kContentSection = 1002;
 static constexpr std::string_view kEntrySuffix = ".fuse",
                                   kDamagedSuffix = ".damaged",
                                   kTemporaryPrefix = "tmp.";
-/// No writer takes this long; its file was left behind.
+/// Age in seconds after which a temporary file counts as left by a writer that
+/// did not finish. No writer takes this long.
 static constexpr time_t kStaleSeconds = 3600;
 
 //===----------------------------------------------------------------------===//
@@ -37,7 +38,7 @@ static constexpr time_t kStaleSeconds = 3600;
   throw Failure(FUSE_ERROR_IO, "cache " + path + ": " + why);
 }
 
-/// Makes a directory and those above it, for this user alone.
+/// Creates a directory and its parents, accessible to this user only.
 static void makeDirectories(const std::string &path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     std::string prefix = path.substr(0, end);
@@ -87,7 +88,7 @@ static bool endsWith(std::string_view text, std::string_view suffix) {
          text.substr(text.size() - suffix.size()) == suffix;
 }
 
-/// A file of the cache, by its name.
+/// A cache file, identified by its name.
 struct Cache::File {
   std::string name;
   uint64_t bytes;
@@ -136,7 +137,7 @@ static std::string_view toBytes(const Digest &digest) {
   return {reinterpret_cast<const char *>(digest.data()), digest.size()};
 }
 
-/// All of a file, or nothing.
+/// Reads a whole file, or nothing.
 static std::optional<std::string> readAll(int fd) {
   struct stat info;
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) ||
@@ -156,7 +157,7 @@ static std::optional<std::string> readAll(int fd) {
   return bytes;
 }
 
-/// The content of an entry, nothing when the bytes are none of this name.
+/// The content of an entry, or nothing if the bytes do not belong to this name.
 static std::optional<std::string> parseEntry(std::string_view bytes,
                                              const std::string &name) {
   std::vector<Section> sections;
@@ -176,15 +177,15 @@ static std::optional<std::string> parseEntry(std::string_view bytes,
   return std::string(sections[1].data);
 }
 
-/// The content of an entry; nothing when it is missing, damaged or under the
-/// name of another key. What is wrong is put aside.
+/// The content of an entry, or nothing if it is missing, damaged or belongs to
+/// another key. Damaged entries are put aside.
 std::optional<std::string> Cache::read(const std::string &name,
                                        bool isUse) const {
   int fd = ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0)
     return std::nullopt;
   std::optional<std::string> bytes = readAll(fd);
-  // Entries that are used stay longest.
+  // Update the time of use, since recently used entries are kept longest.
   if (bytes && isUse)
     (void)::futimens(fd, nullptr);
   ::close(fd);
@@ -269,7 +270,7 @@ uint64_t Cache::collect(uint64_t maxBytes) const {
       entries.push_back(file);
       return;
     }
-    // A temporary file may be one that is being written.
+    // A temporary file may still be being written.
     if (!file.isTemporary || now - file.used.tv_sec > kStaleSeconds)
       removed += ::unlinkat(directory, file.name.c_str(), 0) == 0;
   });

@@ -35,7 +35,7 @@ void fuse::runtime::runConcurrently(size_t count,
     while (threads.size() + 1 < most)
       threads.emplace_back(work);
   } catch (const std::system_error &) {
-    // As many as the system allows.
+    // Continue with as many threads as the system allows.
   }
   work();
   for (std::thread &thread : threads)

@@ -60,8 +60,9 @@ static std::string_view toBytes(const Digest &digest) {
 // Sections
 //===----------------------------------------------------------------------===//
 
-/// Version 5 has archives in place of one object, which libraries before it
-/// would hand to a linker; files without are written as they read them.
+/// Earliest format version that can represent the sections. Version 5 allows
+/// archives in place of one object; older libraries would pass them to a
+/// linker.
 static uint32_t getWrittenVersion(const std::vector<Section> &sections) {
   constexpr std::string_view archiveMagic = "!<arch>\n";
   for (const Section &section : sections)
@@ -120,8 +121,8 @@ std::vector<Section> fuse::runtime::readContainer(std::string_view bytes) {
       bytes.substr(kDigestOffset, sizeof(Digest)))
     damaged("its checksum is wrong");
 
-  // From here on a mistake is one of the writer; nothing is trusted all the
-  // same.
+  // The checksum matched, so an error from here on is the writer's. Nothing is
+  // trusted all the same.
   uint64_t count = getInt(bytes, 12, 4);
   if (count > kMaxSections ||
       count > (bytes.size() - kHeaderBytes) / kEntryBytes)
@@ -163,7 +164,7 @@ public:
       ::close(fd);
   }
   int get() const { return fd; }
-  /// Closes early, to see whether that works.
+  /// Closes early, to detect errors of close.
   bool close() { return ::close(std::exchange(fd, -1)) == 0; }
 
 private:
@@ -199,7 +200,7 @@ std::string fuse::runtime::readFile(const std::string &path) {
       continue;
     if (count < 0)
       failIO(path);
-    // Another process shortened the file; the content checks report the rest.
+    // Another process has shortened the file. The content checks report it.
     if (count == 0)
       break;
     done += static_cast<size_t>(count);
@@ -244,7 +245,7 @@ void fuse::runtime::writeFileAtomically(const std::string &path,
     errno = code;
     failIO(path);
   }
-  // The name is on disk only when its directory is.
+  // A rename is durable only after its directory has been synchronized.
   size_t slash = path.rfind('/');
   std::string directory =
       slash == std::string::npos ? "." : path.substr(0, slash + 1);

@@ -13,7 +13,7 @@
 using namespace fuse::runtime;
 using nlohmann::json;
 
-/// Operands that wait for their operator are never more than this plus one.
+/// Maximum nesting depth. At most one more operand waits for its operator.
 static constexpr unsigned kMaxDepth = 64;
 
 static Failure malformed(const std::string &why) {

@@ -68,8 +68,9 @@ void Instance::bind(size_t argument, const DLTensor *tensor,
   HeldTensor held(*tensor);
   ExclusiveLock lock(mutex);
   prepared = false;
-  // Nothing throws from here on: the tensor is taken. The one it replaces is
-  // given back without the lock, because that runs the caller's code.
+  // Nothing throws from here on, so ownership passes to the instance. The
+  // replaced tensor is released without the lock, because that runs the
+  // caller's code.
   held.setRelease(std::move(release));
   std::swap(bound[argument], held);
   lock.unlock();
@@ -108,12 +109,12 @@ void Instance::limitTokens(int64_t tokens) {
   SharedLock reading(mutex);
   bool loads = prepared;
   reading.unlock();
-  // Launches need not wait for a compiler.
+  // Load without the lock, so that launches do not wait for a compiler.
   if (loads)
     publish = loadCode(tokens);
   ExclusiveLock lock(mutex);
   limit = tokens;
-  // Binding may have undone it meanwhile.
+  // A concurrent bind may have reset it.
   if (publish && prepared)
     publish();
 }
@@ -151,12 +152,12 @@ void Instance::collectArguments(const DLTensor *const *inputs, size_t numInputs,
                                                      std::to_string(numInputs) +
                                                      " inputs");
     if (bound[i]) {
-      // It was checked when it was bound.
+      // Bound tensors were checked when they were bound.
       views.push_back({static_cast<char *>(tensor->data) + tensor->byte_offset,
                        tensor->shape, tensor->device});
       continue;
     }
-    // Names are only made for messages, and are not free.
+    // Build names for messages only, because that allocates.
     try {
       views.push_back(
           checkTensor(tensor, function.arguments[i], "", needsData));
@@ -173,7 +174,7 @@ void Instance::collectArguments(const DLTensor *const *inputs, size_t numInputs,
                       " inputs, got " + std::to_string(numInputs));
 }
 
-/// Room for the symbols of a function, kept between calls.
+/// Buffer for the symbols of a function, kept between calls.
 static int64_t *getSymbolRoom(const Function &function) {
   thread_local std::vector<int64_t> values;
   values.resize(function.symbols.size() + 1);
@@ -214,7 +215,8 @@ size_t Instance::getWorkspaceSize(const DLTensor *const *inputs,
   return computeWorkspaceSize(views);
 }
 
-/// Kernels read arguments while they write results.
+/// Throws if a result overlaps another tensor: kernels read arguments while
+/// they write results.
 void Instance::checkOverlap(const Views &views) const {
   size_t numArguments = function.arguments.size();
   auto getEnd = [&](size_t i) {
@@ -281,7 +283,7 @@ void Instance::launch(const DLTensor *const *inputs, size_t numInputs,
     }
   }
   checkOverlap(views);
-  // Kernels on no tokens have nothing to do, and no data to begin with.
+  // Kernels on no tokens have nothing to do, and their data may be null.
   bool isEmpty = options.numOutputs > 0;
   for (size_t i = 0; i < options.numOutputs; ++i)
     isEmpty &= getNumBytes(function.results[i],

@@ -1,4 +1,4 @@
-//===- Manifest.cpp - What an artifact says about itself ------------------===//
+//===- Manifest.cpp - Manifest of an artifact -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 using namespace fuse::runtime;
 using nlohmann::json;
 
-/// Of JSON, and of the shape of a tensor.
+/// Maximum nesting of JSON and maximum rank of a tensor.
 static constexpr int kMaxDepth = 64;
 static constexpr size_t kMaxRank = 16;
 
@@ -24,7 +24,7 @@ static constexpr size_t kMaxRank = 16;
 
 namespace {
 
-/// Reads one object and names what is wrong with it.
+/// Reads one JSON object and reports what is wrong with it.
 class Reader {
 public:
   Reader(const json &value, const std::vector<Section> &sections, bool mayDefer,
@@ -168,7 +168,8 @@ static TensorSpec readTensor(const Reader &reader) {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-/// A pair of an argument and a dimension, of arguments and maybe results.
+/// Reads a pair of argument and dimension. The argument may be a result if the
+/// caller allows it.
 static Symbol::Place readPlace(const Reader &reader, const json &entry,
                                const Function &function, bool orResult) {
   auto fail = [&] { reader.fail("names a size that does not exist"); };
@@ -222,7 +223,7 @@ readResultSizes(const Reader &reader, const TensorSpec &spec,
 // Code for a device
 //===----------------------------------------------------------------------===//
 
-/// The bits of a constant as a kernel takes it.
+/// Reads the bits of a constant argument of a kernel.
 static void readValue(const Reader &reader, KernelArgument &argument) {
   const std::string &type = reader.getString("type");
   const json &value = reader.get("value");
@@ -397,7 +398,7 @@ static LaunchPlan readLaunchPlan(const Reader &reader, const Function &function,
   return plan;
 }
 
-/// Plans for ranges of the number of tokens, up to `maxTokens`.
+/// Reads plans for ranges of the number of tokens, up to `maxTokens`.
 static void readAlternatives(const Reader &reader, const Function &function,
                              int64_t maxTokens, DeviceCode &code) {
   if (reader.getArray("tokens").empty())
@@ -419,7 +420,7 @@ static void readAlternatives(const Reader &reader, const Function &function,
       reader.fail("has an alternative for up to " + std::to_string(plan.upTo) +
                   " tokens behind one for up to " + std::to_string(before));
     before = plan.upTo;
-    // Words count from launch to launch, so that they must not move.
+    // Semaphores count across launches, so they must not move.
     if (code.zeroedBytes > 0 &&
         (getZeroed(plan) != getZeroed(code.plans[0]) ||
          getZeroed(plan) < static_cast<int64_t>(code.zeroedBytes)))

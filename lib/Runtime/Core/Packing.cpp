@@ -15,8 +15,8 @@
 using namespace fuse::runtime;
 
 static constexpr uint64_t kTileRows = 256, kStepBytes = 128, kChunkBytes = 16;
-/// What an output has in a step of recipe "panels": an element of 32 bits or
-/// two of 16.
+/// Bytes per output in a step of recipe "panels": one 32-bit element or two
+/// 16-bit elements.
 static constexpr uint64_t kPanelStepBytes = 4;
 
 [[noreturn]] static void fail(const PackedWeight &packed,
@@ -24,7 +24,7 @@ static constexpr uint64_t kPanelStepBytes = 4;
   throw Failure(FUSE_ERROR_FORMAT, "recipe '" + packed.recipe + "' " + why);
 }
 
-/// Matrix rows in a tile: those of one matrix.
+/// Rows of one matrix in a tile.
 static uint64_t getSourceRows(const PackedWeight &packed) {
   return packed.recipe == "gate_up_256" ? kTileRows / 2 : kTileRows;
 }
@@ -46,7 +46,7 @@ static bool isPanels(const PackedWeight &packed) {
   return packed.recipe == "panels" || packed.recipe == "panels_transposed";
 }
 
-/// Whether matrices are stored as [in, out]: an output is a column.
+/// Whether matrices are stored as [in, out], so that an output is a column.
 static bool isTransposed(const PackedWeight &packed) {
   return packed.recipe == "panels_transposed";
 }
@@ -88,7 +88,7 @@ static void packPanels(const PackedWeight &packed, const TensorSpec &spec,
   uint64_t rows = static_cast<uint64_t>(spec.shape[transposed ? 1 : 0]);
   uint64_t elementBytes = spec.dtype.bits / 8;
   uint64_t tileRows = packed.columns / operands.size();
-  // An output's terms of one step.
+  // Copies the terms of one output in one step.
   auto packStep = [&](uint64_t tile, uint64_t column, uint64_t step) {
     char *place =
         output + ((tile * packed.steps + step) * packed.columns + column) *
@@ -107,7 +107,7 @@ static void packPanels(const PackedWeight &packed, const TensorSpec &spec,
                     elementBytes);
     }
   };
-  // The loop inside follows the matrix in memory.
+  // The inner loop follows the memory order of the matrix.
   auto packTiles = [&](uint64_t first, uint64_t last) {
     for (uint64_t tile = first; tile < last; ++tile)
       if (transposed)
@@ -153,7 +153,7 @@ void fuse::runtime::checkPacking(const PackedWeight &packed,
                        toString(spec));
     tiles += countTiles(packed, spec);
   }
-  // Those of a pair share their tiles.
+  // The two matrices of a pair share their tiles.
   tiles /= count;
   uint64_t rowBytes = getRowBytes(first), bytes = getRows(first) * rowBytes;
   if (isPair || isRows) {
@@ -168,7 +168,7 @@ void fuse::runtime::checkPacking(const PackedWeight &packed,
                      std::to_string(packed.bytes));
 }
 
-/// Packs matrices that share their tiles, from tile `first` of the output on.
+/// Packs matrices that share tiles, starting at tile `first` of the output.
 static void packTiles(const PackedWeight &packed, const TensorSpec &spec,
                       const char *const *matrices, uint64_t first,
                       char *output) {
@@ -214,8 +214,8 @@ void fuse::runtime::packWeights(const PackedWeight &packed,
     return packPanels(packed, function.arguments[packed.operands[0]], operands,
                       output);
   std::memset(output, 0, packed.bytes);
-  // Matrices of rows_256 lie one behind the other, each from a tile of its own
-  // on; the two of a pair are one.
+  // Matrices of rows_256 follow each other, and each begins with a new tile.
+  // The two matrices of a pair count as one.
   size_t together = packed.recipe == "gate_up_256" ? 2 : 1;
   uint64_t first = 0;
   for (size_t i = 0; i < operands.size(); i += together) {

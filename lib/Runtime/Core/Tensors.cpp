@@ -9,7 +9,7 @@
 
 using namespace fuse::runtime;
 
-/// Larger than any memory, and far from overflow.
+/// Limit in bytes, larger than any memory and far from overflow.
 static constexpr int64_t kMaxBytes = int64_t(1) << 48;
 
 [[noreturn]] static void fail(const std::string &what, const std::string &why) {
@@ -64,7 +64,7 @@ TensorView fuse::runtime::checkTensor(const DLTensor *tensor,
                      std::to_string(dim) + ", expected " + toString(spec));
     empty |= size == 0;
   }
-  // Row-major; the stride of a dimension with one element says nothing.
+  // Row-major; the stride of a dimension of size 1 is arbitrary.
   int64_t bytes = spec.dtype.bits / 8, stride = 1;
   for (size_t dim = spec.shape.size(); dim-- > 0 && !empty;) {
     int64_t size = tensor->shape[dim];
@@ -98,7 +98,7 @@ void fuse::runtime::checkManaged(const DLManagedTensorVersioned *tensor,
                                  bool writable, const std::string &what) {
   if (!tensor)
     fail(what, "is null");
-  // Nothing behind the version may be read when it is another.
+  // With another major version, only the version may be read.
   if (tensor->version.major != DLPACK_MAJOR_VERSION)
     fail(what, "is of DLPack " + std::to_string(tensor->version.major) + "." +
                    std::to_string(tensor->version.minor) + ", expected " +

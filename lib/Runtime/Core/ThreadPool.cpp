@@ -20,7 +20,7 @@ using namespace fuse::runtime;
 
 static constexpr uint64_t kOpen = uint64_t(1) << 31;
 static constexpr uint64_t kCountMask = kOpen - 1;
-/// How long a worker waits for the next loop before it sleeps.
+/// Time that an idle worker spins for the next loop before it sleeps.
 static constexpr std::chrono::microseconds kSpinTime(100);
 
 static uint32_t getGeneration(uint64_t word) {
@@ -50,7 +50,7 @@ ThreadPool &ThreadPool::get() {
   ThreadPool *pool = processPool.load(std::memory_order_acquire);
   if (!pool) {
     pool = new ThreadPool;
-    // Threads do not survive a fork, and what they held stays locked.
+    // Threads do not survive a fork, and the locks that they held stay locked.
     static int registered =
         ::pthread_atfork(nullptr, nullptr, [] { processPool.store(nullptr); });
     (void)registered;
@@ -72,7 +72,7 @@ unsigned ThreadPool::getDefaultThreads() {
   }
   cpu_set_t set;
   CPU_ZERO(&set);
-  // Machines with more processors than the set has room for fail here.
+  // Fails on machines with more processors than the set has room for.
   if (::sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
     return std::min<unsigned>(CPU_COUNT(&set), kMaxThreads);
   return std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
@@ -95,7 +95,7 @@ void ThreadPool::start(unsigned count) {
     while (workers.size() + 1 < count)
       workers.emplace_back([this] { work(); });
   } catch (const std::system_error &) {
-    // As many as the system allows.
+    // Continue with as many threads as the system allows.
   }
   numThreads = static_cast<unsigned>(workers.size()) + 1;
 }
@@ -141,7 +141,8 @@ void ThreadPool::work() {
       if (count % 64 != 0 || Clock::now() < deadline)
         continue;
       std::unique_lock<std::mutex> lock(sleepMutex);
-      // Who starts a loop reads this after it wrote the state.
+      // The thread that starts a loop reads this after it has written the
+      // state.
       ++numSleeping;
       wakeUp.wait(lock, [&] { return hasWork(word = state.load(), seen); });
       --numSleeping;
@@ -164,8 +165,8 @@ void ThreadPool::takeTasks() {
   size_t share = 2 * size_t(numThreads);
   size_t first = nextTask.load(std::memory_order_relaxed);
   while (first < numTasks) {
-    // Large parts at first, whose memory is contiguous, and small ones at the
-    // end, so that all threads finish at the same time.
+    // Assign large parts first, since their memory is contiguous. Small parts
+    // at the end make all threads finish at about the same time.
     size_t count = std::max<size_t>(1, (numTasks - first) / share);
     if (!nextTask.compare_exchange_weak(first, first + count,
                                         std::memory_order_relaxed))
@@ -179,7 +180,7 @@ void ThreadPool::run(size_t count, Body function, void *argument) {
   if (count == 0)
     return;
   std::unique_lock<std::mutex> lock(running, std::defer_lock);
-  // A thread that is in a loop of this pool holds the mutex already.
+  // A thread inside a loop of this pool already holds the mutex.
   thread_local bool isInside = false;
   if (count == 1 || numThreads == 1 || isInside || !lock.try_lock())
     return function(argument, 0, count);
@@ -193,7 +194,8 @@ void ThreadPool::run(size_t count, Body function, void *argument) {
     generation = 1;
   state.store(generation << 32 | kOpen);
   if (numSleeping.load() > 0) {
-    // A thread between its last look at the state and its sleep has the mutex.
+    // Lock, since a worker holds the mutex between its last check and its
+    // sleep.
     {
       std::lock_guard<std::mutex> sleepLock(sleepMutex);
     }

@@ -1,13 +1,13 @@
-//===- Statistic.h - Statistics as LLVM lays them out -----------*- C++ -*-===//
+//===- Statistic.h - Statistics with the layout of LLVM's build -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Stands before LLVM's header of the same name when fuse is built with
-// assertions and LLVM was not. LLVM's header takes the layout of a statistic
-// from NDEBUG, and mlir::Pass::Statistic is constructed inside LLVM's library:
-// with a setting of our own, passes would count in uninitialized memory.
+// Overrides LLVM's header of the same name if fuse is built with assertions and
+// LLVM was not. The layout of a statistic depends on NDEBUG there, and LLVM's
+// library constructs mlir::Pass::Statistic. With another setting, passes would
+// count in uninitialized memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,6 @@
 #define NDEBUG 1
 #include_next "llvm/ADT/Statistic.h"
 #pragma pop_macro("NDEBUG")
-// What Statistic.h includes may have included <cassert> in that setting; assert
-// is what the last inclusion says.
+// Statistic.h may have included <cassert> with that setting. Include it again,
+// since the last inclusion defines assert.
 #include <cassert>

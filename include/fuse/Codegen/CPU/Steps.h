@@ -14,26 +14,26 @@
 
 namespace fuse {
 
-/// What a kernel for a CPU does to every token in one go: either `problem`,
-/// which is a fused op, a norm or a linear, or `maps`, which are elementwise
-/// ops of values of one width.
+/// Work of a CPU kernel on every token in one pass. It is either `problem` or
+/// `maps`. The former is a fused op, a norm or a linear. The latter are
+/// elementwise ops on values of one width.
 struct CPUStep {
   MlpProblem problem;
   llvm::SmallVector<mlir::Operation *> maps;
 };
 
-/// Describes the body of a function, or says in `reason` what it cannot be made
-/// of. Empty without a reason if there is no fused op: such functions are not
-/// meant for kernels.
+/// Describes the body of a function, or states in `reason` why it is not
+/// supported. The result is empty without a reason if there is no fused op:
+/// such functions are not meant for kernels.
 std::vector<CPUStep> describeSteps(mlir::func::FuncOp function,
                                    std::string &reason);
 
-/// The value whose elements `value` has, in the same order: reshapes of the
-/// dimensions before the last one do not move them.
+/// The value with the same elements in the same order: follows reshapes of all
+/// dimensions but the last.
 mlir::Value getFlatSource(mlir::Value value);
 
-/// The argument that a weight of `[out, in]` is, or is the transposition of.
-/// Null for any other value.
+/// The argument that `weight` of `[out, in]` is, or whose transpose it is. Null
+/// for any other value.
 mlir::BlockArgument getStoredWeight(mlir::Value weight);
 
 } // namespace fuse

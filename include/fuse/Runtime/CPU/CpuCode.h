@@ -14,26 +14,26 @@
 
 namespace fuse::runtime {
 
-/// What this machine is, with level "native".
+/// The CPU of this machine, with level "native".
 CpuTarget getThisCpu();
 
-/// Whether this process may use the tiles of AMX, which Linux grants on
-/// request. `FUSE_AMX=0` in the environment is a no.
+/// Whether this process may use AMX tiles, which Linux grants on request.
+/// `FUSE_AMX=0` in the environment disables them.
 bool hasTiles();
 
-/// Levels that code for the architecture of this machine can be restricted to,
-/// or only those it has, weakest first.
+/// Levels to which code for this architecture can be restricted, weakest first.
+/// With `ofThisMachine`, only the levels that this machine supports.
 std::vector<std::string> getCpuLevels(bool ofThisMachine);
 
 /// Throws `Failure` unless this machine has every instruction of `target`.
 void checkCpu(const CpuTarget &target);
 
-/// Code in this process. It leaves with the object.
+/// Code loaded into this process. The destructor unloads it.
 class LoadedCode {
 public:
   virtual ~LoadedCode();
 
-  /// The address of a function. Throws `Failure` when there is none.
+  /// The address of a function. Throws `Failure` if the symbol does not exist.
   void *lookup(const std::string &symbol) const;
 
   /// Loads a section, which is a shared or a relocatable object.

@@ -18,16 +18,16 @@ namespace fuse::runtime::cuda {
 
 class CudaDevice;
 
-/// The stream that something was last used on, and by which launch. Uses on one
-/// stream come one after the other.
+/// The stream and the launch of the last use of a resource. Uses on one stream
+/// are ordered.
 class LastUse {
 public:
-  /// Takes note of a use on a stream. False, and nothing is noted, if the last
-  /// one was on another stream and may not have ended, unless the caller has
-  /// ordered the two.
+  /// Records a use on a stream. Returns false and records nothing if the last
+  /// use was on another stream and may still be running. `isOrdered` states
+  /// that the caller has ordered the two uses.
   bool enter(const CudaDevice &device, void *onStream, bool isOrdered);
-  /// Called when the kernels are on the stream: a wait for it that begins now
-  /// sees their end.
+  /// Called when the kernels are on the stream. A wait for the stream that
+  /// begins after this call includes them.
   void leave(const CudaDevice &device);
   bool isOn(void *someStream) const;
   void forget();
@@ -38,30 +38,30 @@ private:
   uint64_t lastLaunch = 0;
 };
 
-/// What waiting has shown of the launches on a device. All handles of the
-/// device share it: what was launched through one of them may be waited for
-/// through another.
+/// Launches on a device that are known to have ended. All handles of the device
+/// share it, since a launch through one handle may be waited for through
+/// another.
 class Progress {
 public:
-  /// That of the device with a number.
+  /// The progress of the device with this ordinal.
   static Progress &get(int ordinal);
 
-  /// Counts a launch, and gives its number.
+  /// Counts a launch and returns its number.
   uint64_t countLaunch() { return ++launches; }
   uint64_t getNumLaunches() const { return launches; }
-  /// Launches on a stream up to this one have ended.
+  /// Records that launches on a stream up to this one have ended.
   void end(void *stream, uint64_t launch);
   bool hasEnded(void *stream, uint64_t launch) const;
 
 private:
   std::atomic<uint64_t> launches = 0;
   mutable std::mutex mutex;
-  /// The last launch that a wait for a stream has seen the end of.
+  /// Last launch of each stream that is known to have ended.
   std::map<void *, uint64_t> ended;
 };
 
-/// The primary context of a device. All calls of the driver go through `call`,
-/// which notices when the context has become unusable.
+/// The primary context of a device. All driver calls go through `call`, which
+/// notices when the context has become unusable.
 class CudaDevice : public Device {
 public:
   explicit CudaDevice(int ordinal);
@@ -75,29 +75,30 @@ public:
 
   int getOrdinal() const { return ordinal; }
   int getMultiprocessors() const { return multiprocessors; }
-  /// Ten times the major plus the minor number.
+  /// Ten times the major plus the minor number of the compute capability.
   int getCapability() const { return capability; }
   const Driver &getDriver() const { return driver; }
 
-  /// Waits for copies and fills of this thread, which the driver may leave
-  /// under way: they are on the default stream, which others need not wait for.
+  /// Waits for copies and fills that the driver has started for this thread and
+  /// may not have completed. They are on the default stream, with which other
+  /// streams need not synchronize.
   void settle() const;
 
-  /// Throws `Failure` for a code that is not success. `what` is the function
-  /// and what it was to do.
+  /// Throws `Failure` if `code` is not success. `what` names the function and
+  /// its purpose.
   void call(int code, const char *function, const std::string &what = "") const;
 
   Progress &getProgress() const { return *progress; }
 
   bool isExclusive() const { return exclusive; }
-  /// Called before launches of blocks that wait for each other while the device
-  /// is exclusive. Throws `Failure` where such launches may be running on
-  /// another stream. Gives what to leave afterwards; null for a launch that a
-  /// graph captures, which does not run now.
+  /// Called before launches whose blocks wait for each other while the device
+  /// is exclusive. Throws `Failure` if such launches may be running on another
+  /// stream. Returns the use that the caller has to leave afterwards. Returns
+  /// null for a launch that a graph captures, which does not run now.
   LastUse *enterExclusive(void *stream, bool isOrdered) const;
 
-  /// Whether handles may be given back. After a time-out the driver would wait
-  /// for what still runs, and with it the host, so that they are abandoned.
+  /// Whether handles may be released. After a time-out, a release would block
+  /// the host until the running work ends, so handles are abandoned.
   bool canRelease() const { return poison != -1; }
 
 private:
@@ -131,7 +132,8 @@ private:
   const CudaDevice &device;
 };
 
-/// Memory of a device. Made and destroyed with the context current or not.
+/// Device memory. Its owner may be made and destroyed with or without the
+/// context current.
 class DeviceMemory {
 public:
   DeviceMemory() = default;
@@ -187,8 +189,8 @@ public:
               std::shared_ptr<const CudaDevice> device);
 
   std::unique_ptr<Instance> instantiate(const Function &function) override;
-  /// The code of a module, which is compiled and loaded if it has not been. May
-  /// be called by several threads for different modules at the same time.
+  /// The code of a module, compiled and loaded on first use. Several threads
+  /// may call this for different modules at the same time.
   const CudaModule &getModule(const KernelModule &module,
                               const std::string &chip);
 
@@ -201,7 +203,8 @@ private:
 
   std::shared_ptr<const CudaDevice> device;
   std::mutex mutex;
-  /// By the place of their code: sections, or numbers in the source.
+  /// Keyed by the location of the code: the section, or the number in the
+  /// source.
   std::map<std::pair<bool, size_t>, Slot> modules;
 };
 

@@ -21,27 +21,27 @@ namespace fuse::runtime::cuda {
 
 /// The functions of libcuda.so.1.
 struct Driver {
-// A name and a list of parameters: parentheses would change what they mean.
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
+// Expands to a name and a parameter list, so parentheses would change the
+// meaning. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define FUSE_CUDA_MEMBER(NAME, VERSION, PARAMETERS) int(*NAME) PARAMETERS;
   FUSE_CUDA_FUNCTIONS(FUSE_CUDA_MEMBER)
 #undef FUSE_CUDA_MEMBER
   /// As 1000 * major + 10 * minor.
   int version = 0;
 
-  /// Loads the driver when it is first called. Throws `Failure` when there is
-  /// none that works; the next call tries again.
+  /// Loads the driver on the first call. Throws `Failure` if no working driver
+  /// is found; the next call tries again.
   static const Driver &get();
 
-  /// What the driver says about a code.
+  /// The driver's description of a status code.
   std::string describe(int code) const;
 };
 
-/// A function that is not among them, for programs that measure. Throws
-/// `Failure` when the driver does not have it.
+/// A function that is not in this list, for programs that measure. Throws
+/// `Failure` if the driver does not have it.
 void *findFunction(const char *name, int version);
 
-/// The status of a code of the driver.
+/// Maps a driver code to a status.
 fuse_status getStatus(int code);
 /// Whether no later call can succeed in this process.
 bool isSticky(int code);

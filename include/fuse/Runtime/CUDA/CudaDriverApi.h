@@ -1,4 +1,4 @@
-//===- CudaDriverApi.h - What is used of the CUDA driver API ----*- C++ -*-===//
+//===- CudaDriverApi.h - The used part of the CUDA driver API ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -68,8 +68,8 @@ enum : int {
   kNotReady = 600,
 };
 
-/// Every function that is called: its name, the version it is asked for, and
-/// its parameters.
+/// All driver functions that are called. Each entry has a name, the requested
+/// version and the parameters.
 #define FUSE_CUDA_FUNCTIONS(F)                                                 \
   F(cuInit, 2000, (unsigned))                                                  \
   F(cuDriverGetVersion, 2020, (int *))                                         \

@@ -14,16 +14,17 @@
 
 namespace fuse::runtime {
 
-/// A directory with one checksummed file per entry, for any number of processes
-/// at the same time.
+/// A directory with one checksummed file per entry. Any number of processes may
+/// use it at the same time.
 ///
-/// An entry that is damaged, or belongs to another key, is a miss and is put
-/// aside. Only files of this user are read, in a directory that only this user
-/// can write to.
+/// An entry that is damaged or belongs to another key counts as a miss and is
+/// put aside. Only files of this user are read, from a directory that only this
+/// user can write to.
 class Cache {
 public:
-  /// Makes the directory if it is not there. Throws `Failure` when it is not
-  /// safe: a link, of another owner, or writable by others.
+  /// Creates the directory if it does not exist. Throws `Failure` if the
+  /// directory is not safe: a link, owned by another user, or writable by
+  /// others.
   explicit Cache(const std::string &path);
   Cache(const Cache &) = delete;
   Cache &operator=(const Cache &) = delete;
@@ -31,23 +32,23 @@ public:
 
   const std::string &getPath() const { return path; }
 
-  /// What was stored under a key.
+  /// The content stored under a key.
   std::optional<std::string> find(const Digest &key) const;
-  /// Stores `content`, all of it or nothing. Returns whether that worked: a
-  /// full disk is not a reason to fail.
+  /// Stores all of `content` or nothing. Returns whether that worked; a full
+  /// disk is not an error.
   bool store(const Digest &key, std::string_view content) const;
 
   struct Stats {
     uint64_t entries = 0, bytes = 0;
-    /// Files that were put aside or that a writer left behind.
+    /// Files that were put aside or left by a writer that did not finish.
     uint64_t otherFiles = 0, otherBytes = 0;
   };
   Stats getStats() const;
   /// Reads every entry, puts damaged ones aside and returns their number.
   uint64_t verify() const;
-  /// Removes what was put aside and left behind, and then the entries that were
-  /// not used for longest, until at most `maxBytes` are left. Returns the
-  /// number of files that went.
+  /// Removes files that were put aside or left by writers, and then the least
+  /// recently used entries until at most `maxBytes` remain. Returns the number
+  /// of removed files.
   uint64_t collect(uint64_t maxBytes) const;
   /// Removes everything that this class puts into the directory.
   uint64_t clear() const;

@@ -12,10 +12,11 @@
 
 namespace fuse::runtime {
 
-/// Runs `task(0)` to `task(count - 1)` and returns when all have finished, on
-/// as many threads as `ThreadPool::getDefaultThreads()`, this one among them.
-/// The threads are new ones: the pool of kernels stays free, and nothing is
-/// left behind. Throws what the first of the tasks that failed has thrown.
+/// Runs `task(0)` to `task(count - 1)` and returns when all have finished. Uses
+/// `ThreadPool::getDefaultThreads()` threads, including the calling one. The
+/// other threads are new ones and end with the call, so the pool of the kernels
+/// stays free. Rethrows the exception of the failed task with the lowest
+/// number.
 void runConcurrently(size_t count, const std::function<void(size_t)> &task);
 
 } // namespace fuse::runtime

@@ -31,9 +31,11 @@
 namespace fuse::runtime {
 
 constexpr uint32_t kFormatVersion = 5;
-/// Files of this version on have all that is read; newer ones may have more.
+/// Version from which on files contain all that is read. Newer ones may contain
+/// more.
 constexpr uint32_t kOldestFormatVersion = 2;
-/// Files larger than this are refused. Weights are not in them.
+/// Largest size of a file in bytes; larger files are refused. Weights are not
+/// stored in the file.
 constexpr uint64_t kMaxFileBytes = uint64_t(1) << 30;
 
 struct Section {
@@ -41,21 +43,21 @@ struct Section {
   std::string_view data;
 };
 
-/// Makes the bytes of a file, in the earliest version that has what is in it.
+/// Serializes the sections in the earliest format version that supports them.
 std::string writeContainer(const std::vector<Section> &sections);
 
-/// The sections of a file, which point into `bytes`. Throws `Failure` unless
-/// every byte is as it was written.
+/// The sections of a file, which point into `bytes`. Throws `Failure` if the
+/// checksum or the structure is wrong.
 std::vector<Section> readContainer(std::string_view bytes);
 
-/// The version in the header of a file that could be read.
+/// The format version in the header of a file that `readContainer` accepts.
 uint32_t getFormatVersion(std::string_view bytes);
 
 /// The contents of a regular file of at most `kMaxFileBytes`.
 std::string readFile(const std::string &path);
 
-/// Writes a file under another name in the same directory, and renames it when
-/// it is complete and on disk. Pipes and devices are written to as they are.
+/// Writes a temporary file in the same directory, and renames it when it is
+/// complete and on disk. Writes to pipes and devices directly.
 void writeFileAtomically(const std::string &path, std::string_view bytes);
 
 } // namespace fuse::runtime

@@ -19,16 +19,16 @@ namespace fuse::runtime {
 /// Evaluating it allocates nothing.
 class Expression {
 public:
-  /// Throws `Failure` for anything that is not an expression over symbols below
+  /// Throws `Failure` unless `json` is an expression over symbols below
   /// `numSymbols`.
   static Expression parse(const nlohmann::json &json, size_t numSymbols);
   static Expression constant(int64_t value);
 
-  /// Throws `Failure` when a value does not fit or a divisor is not positive.
+  /// Throws `Failure` if a value overflows or a divisor is not positive.
   int64_t evaluate(const int64_t *symbols) const;
-  /// Whether it is the same for all symbols.
+  /// Whether the value does not depend on the symbols.
   bool isConstant() const;
-  /// The symbol that it is, if it is one.
+  /// The symbol if the expression is a single symbol.
   std::optional<size_t> getSymbol() const;
 
 private:

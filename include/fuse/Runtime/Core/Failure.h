@@ -1,4 +1,4 @@
-//===- Failure.h - What goes wrong at run time ------------------*- C++ -*-===//
+//===- Failure.h - Errors of the runtime ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@
 
 namespace fuse::runtime {
 
-/// Thrown by everything below the C interface, which turns it into a status
-/// and a sentence.
+/// Exception thrown by everything below the C interface, which turns it into a
+/// status and a message.
 class Failure : public std::exception {
 public:
   Failure(fuse_status status, std::string message)

@@ -18,18 +18,18 @@ namespace fuse::runtime {
 
 class Instance;
 
-/// What makes code when it is needed. Called by several threads at once.
+/// Generates code when it is first needed. Several threads may call it at once.
 class CodeSource {
 public:
   virtual ~CodeSource();
 
-  /// PTX of the module with a number. It lives as long as the source.
+  /// PTX of the module with this number. The text lives as long as the source.
   virtual std::string_view getModule(size_t number) const = 0;
   /// The bytes of the artifact with all of its code.
   virtual std::string_view getFile() const = 0;
 };
 
-/// A file in memory, checked.
+/// A verified file in memory.
 struct Artifact {
   /// With `source`, the file may lack code.
   explicit Artifact(std::string bytes,
@@ -41,11 +41,11 @@ struct Artifact {
   Manifest manifest;
 };
 
-/// What a launch writes between kernels.
+/// Memory that a launch writes between kernels.
 class Workspace {
 public:
-  /// Its memory on its device; of its start, `zeroed` bytes have a meaning from
-  /// one launch to the next.
+  /// The memory on its device. The first `zeroed` bytes keep their meaning
+  /// between launches.
   struct Extent {
     void *data = nullptr;
     size_t size = 0, zeroed = 0;
@@ -59,16 +59,18 @@ public:
 /// as an instance that was prepared with them.
 struct SharedWeights {
   struct Entry {
-    /// Where `memory` is: weights of the host may be packed for several.
+    /// Device of `memory`. One entry's source weights on the host may be packed
+    /// for several devices.
     DLDevice place;
     PackedWeight packed;
-    /// Where the matrices lie that were packed; they have not changed since.
+    /// Addresses of the packed matrices, whose contents have not changed since.
     std::vector<const char *> sources;
     std::weak_ptr<void> memory;
   };
   std::vector<Entry> entries;
 
-  /// What was packed on a device of the same matrices in the same way, or null.
+  /// The memory with the same matrices packed in the same way on `place`, or
+  /// null.
   std::shared_ptr<void> find(DLDevice place, const PackedWeight &packed,
                              const std::vector<const char *> &sources) const;
 };
@@ -104,10 +106,10 @@ public:
 };
 
 std::shared_ptr<Device> openCpu();
-/// Loads the driver if it has not been.
+/// Loads the driver on the first call.
 std::shared_ptr<Device> openCuda(int ordinal);
 
-/// What a launch is told beside its inputs.
+/// Arguments of a launch other than the inputs.
 struct LaunchOptions {
   const DLTensor *const *outputs = nullptr;
   size_t numOutputs = 0;
@@ -116,8 +118,9 @@ struct LaunchOptions {
   uint32_t flags = 0;
 };
 
-/// A function of a program and the tensors bound to its arguments. Launches of
-/// several threads run at the same time; binding and preparing wait for them.
+/// A function of a program and the tensors bound to its arguments. Several
+/// threads may launch it at the same time. Binding and preparing wait for these
+/// launches.
 class Instance {
 public:
   Instance(std::shared_ptr<Program> program, const Function &function)
@@ -127,15 +130,15 @@ public:
 
   const Function &getFunction() const { return function; }
 
-  /// Binds a tensor, which `release` gives back. It is called if and only if
-  /// the tensor was taken.
+  /// Binds a tensor and takes ownership: `release` is called later if and only
+  /// if this call succeeds.
   void bind(size_t argument, const DLTensor *tensor,
             std::function<void()> release);
-  /// With `shared`, tensors that another instance has packed in the same way
-  /// are not packed again.
+  /// With `shared`, reuses tensors that another instance has packed in the same
+  /// way.
   void prepare(SharedWeights *shared = nullptr);
-  /// Launches will have at most `tokens` tokens. What they need is loaded now
-  /// or, before the instance is prepared, then.
+  /// Limits launches to at most `tokens` tokens. The required code is loaded
+  /// now or, if the instance is not prepared yet, in `prepare`.
   void limitTokens(int64_t tokens);
   size_t getNumInputs() const;
   void getResultShape(const DLTensor *const *inputs, size_t numInputs,
@@ -150,14 +153,14 @@ protected:
   /// The tensors of one launch: arguments, followed by results.
   using Views = std::vector<TensorView>;
 
-  /// Throws `Failure` unless a tensor is where the code can use it. Bound
-  /// tensors may be moved by `prepareCode`.
+  /// Throws `Failure` unless the code can use a tensor where it is.
+  /// `prepareCode` may move bound tensors.
   virtual void checkPlace(const TensorView &view, bool isBound,
                           const std::string &what) const = 0;
-  /// Called with a view of each argument that is bound.
+  /// Called with views of the arguments; only bound ones have a shape.
   virtual void prepareCode(const Views &arguments, SharedWeights *shared) = 0;
-  /// Loads code for up to `tokens` tokens, as far as it has not been, while
-  /// launches go on. What it returns makes it known to them.
+  /// Loads missing code for up to `tokens` tokens while launches continue. The
+  /// returned function publishes the code to launches.
   virtual std::function<void()> loadCode(int64_t tokens) {
     return [] {};
   }
@@ -167,7 +170,7 @@ protected:
 
   std::shared_ptr<Program> program;
   const Function &function;
-  /// Most tokens that code has to be loaded for.
+  /// Largest number of tokens for which code has to be loaded.
   int64_t limit = INT64_MAX;
 
 private:
@@ -180,7 +183,7 @@ private:
   std::mutex loading;
   mutable std::shared_mutex mutex;
   std::vector<HeldTensor> bound;
-  /// Views of what is bound, into `bound`.
+  /// Views into `bound`.
   std::vector<DLTensor> boundViews;
   bool prepared = false;
 };

@@ -1,4 +1,4 @@
-//===- Manifest.h - What an artifact says about itself ----------*- C++ -*-===//
+//===- Manifest.h - Manifest of an artifact ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,37 +19,37 @@
 
 namespace fuse::runtime {
 
-/// Element type and shape; -1 where a size is known at run time only.
+/// Element type and shape, with -1 for sizes that are known at run time only.
 struct TensorSpec {
   /// Name as in MLIR.
   std::string element;
   DLDataType dtype;
   std::vector<int64_t> shape;
-  /// Name of the model's parameter that belongs here; empty for none.
+  /// Name of the model parameter that binds here; empty for none.
   std::string parameter;
 };
 
 /// Text such as `2x?x8xbf16`.
 std::string toString(const TensorSpec &spec);
-/// The type that MLIR calls `element`, if tensors of it can be passed.
+/// The DLPack type of the MLIR type `element`, if tensors of it can be passed.
 std::optional<DLDataType> getDataType(std::string_view element);
 
-/// A size that several places share.
+/// A size that several dimensions share.
 struct Symbol {
   struct Place {
     size_t argument;
     size_t dim;
   };
   std::vector<Place> places;
-  /// The only size that the code takes.
+  /// The only size that the code supports.
   std::optional<int64_t> size;
 };
 
-/// Instructions of the host that its code uses.
+/// Instruction set of the CPU that the code uses.
 struct CpuTarget {
   std::string arch;
-  /// A level of the x86-64 psABI, or "native" with the bits that `cpuid` gave;
-  /// "generic" elsewhere.
+  /// A level of the x86-64 psABI, or "native" with the bits that `cpuid`
+  /// returned. "generic" on other architectures.
   std::string level;
   std::vector<uint32_t> cpuid;
 };
@@ -63,13 +63,13 @@ struct KernelArgument {
   size_t index = 0;
   /// Bytes into a workspace buffer.
   uint64_t offset = 0;
-  /// Of Size.
+  /// Kind Size: the size.
   Expression size;
-  /// Of Size and Value: bytes, and the bits of a value.
+  /// Kinds Size and Value: bytes of the value, and its bits.
   unsigned bytes = 8;
   uint64_t bits = 0;
-  /// Of TensorMap: its number among those of the function, and a matrix in the
-  /// workspace or in a tensor.
+  /// Kind TensorMap: its number among the maps of the function, and a matrix in
+  /// the workspace or in a tensor.
   size_t map = 0;
   bool inWorkspace = false;
   uint64_t rows = 0, columns = 0;
@@ -78,16 +78,15 @@ struct KernelArgument {
 };
 
 struct Launch {
-  /// Of the code of the function.
+  /// Module of the function's code.
   size_t module = 0;
   std::string kernel;
   std::array<Expression, 3> grid;
   std::array<unsigned, 3> block;
   std::array<unsigned, 3> cluster = {1, 1, 1};
   unsigned sharedBytes = 0;
-  /// The shared memory that the kernel prefers to a cache, in per cent of the
-  /// most there is. A wish: files without it, and hosts that do not know of it,
-  /// compute the same.
+  /// Preferred shared memory, in percent of the maximum; the rest is L1 cache.
+  /// Only a hint: it does not change what is computed.
   std::optional<unsigned> carveout;
   /// All blocks have to be resident at the same time.
   bool cooperative = false;
@@ -102,7 +101,7 @@ struct PackedWeight {
   /// Arguments of the function.
   std::vector<size_t> operands;
   uint64_t tiles = 0, steps = 0, bytes = 0;
-  /// Outputs in a tile of recipe "panels".
+  /// Recipe "panels": outputs in a tile.
   uint64_t columns = 0;
 };
 
@@ -117,49 +116,51 @@ struct CpuPhase {
     size_t index;
   };
   std::string symbol;
-  /// A task is one of `panels` and up to `tokens` tokens; all panels of the
-  /// same tokens follow each other.
+  /// A task is one of `panels` panels and up to `tokens` tokens. All panels of
+  /// the same tokens follow each other.
   uint64_t panels, tokens;
   std::vector<Argument> arguments;
 };
 
-/// Most arguments of a phase.
+/// Maximum number of arguments of a phase.
 constexpr size_t kMaxPhaseArguments = 30;
 
-/// How a kernel for the CPU is run.
+/// Execution plan of a kernel for the CPU.
 struct CpuPlan {
-  /// Argument with a row for each token.
+  /// Argument with one row per token.
   size_t input;
   std::vector<PackedWeight> packed;
-  /// Bytes that each workspace buffer has for a token.
+  /// Bytes per token of each workspace buffer.
   std::vector<uint64_t> workspace;
   std::vector<CpuPhase> phases;
 };
 
 struct CpuCode {
   size_t section;
-  /// Empty where there is nothing but the plan.
+  /// Entry point of the portable code; empty if there is only the plan.
   std::string symbol;
   std::optional<CpuPlan> plan;
 };
 
 /// Kernels that a driver loads together.
 struct KernelModule {
-  /// Sections; there is at least one of them.
+  /// Section numbers; at least one is set unless `deferred` is.
   std::optional<size_t> ptx, cubin;
-  /// Or the number of the PTX in the source of what is not compiled yet.
+  /// Number of the PTX in the code source, for code that is not compiled yet.
   std::optional<size_t> deferred;
-  /// Ten times the version of the PTX, and the lowest with all that it uses.
+  /// Ten times the PTX version, and ten times the lowest version that has all
+  /// used features.
   unsigned ptxVersion = 0, ptxMinimum = 0;
-  /// The file that a user registered; empty for generated code.
+  /// Path of a file that a user registered; empty for generated code.
   std::string source;
 };
 
 /// The launches of a function, or those for a range of the number of tokens.
 struct LaunchPlan {
-  /// Where the range ends; it begins after the previous plan. 0 for any number.
+  /// Upper end of the range in tokens; 0 for any number. The range begins after
+  /// that of the previous plan.
   int64_t upTo = 0;
-  /// Bytes of each workspace buffer.
+  /// Size in bytes of each workspace buffer.
   std::vector<Expression> workspace;
   std::vector<Launch> launches;
 
@@ -175,19 +176,21 @@ struct LaunchPlan {
 struct DeviceCode {
   std::string chip;
   std::vector<KernelModule> modules;
-  /// Sizes of arguments that expressions are over.
+  /// Dimensions of arguments that the symbols in expressions stand for.
   std::vector<Symbol::Place> symbols;
   /// Bytes at the start of the workspace that are zero before the first launch.
   uint64_t zeroedBytes = 0;
   std::vector<PackedWeight> packed;
-  /// One, or one for each range of the function's first number of tokens, in
-  /// order. Then the last range ends at the most tokens, and the first buffer
-  /// of all has the same size and holds what is zeroed.
+  /// One plan, or one per range of the function's first number of tokens, in
+  /// order. With several plans, the last range ends at `maxTokens`. The first
+  /// workspace buffer then has the same size in all plans and holds the zeroed
+  /// bytes.
   std::vector<LaunchPlan> plans;
   /// Tensor maps of all plans.
   size_t numMaps = 0;
 
-  /// The plan for `tokens` tokens, at most the bound of the last plan.
+  /// The plan for `tokens` tokens. `tokens` is at most the bound of the last
+  /// plan.
   const LaunchPlan &getPlan(int64_t tokens) const {
     size_t index = 0;
     while (index + 1 < plans.size() && tokens > plans[index].upTo)
@@ -198,16 +201,17 @@ struct DeviceCode {
 
 struct Function {
   std::string name;
-  /// Ids of the sites in it, as profilers show them; or its name.
+  /// Site ids, as profilers show them, or the function's name.
   std::string label;
   std::vector<TensorSpec> arguments, results;
   std::vector<Symbol> symbols;
-  /// Sizes of results over `symbols`; none where only the code can tell.
+  /// Sizes of results over `symbols`; none if only the code can determine them.
   std::vector<std::vector<std::optional<Expression>>> resultSizes;
   std::optional<CpuCode> cpu;
   std::optional<DeviceCode> device;
-  /// Most tokens that the device code takes, 0 for any; numbers of tokens over
-  /// the symbols of the device code, none of which may be more.
+  /// Largest number of tokens that the device code supports, or 0 for any.
+  /// `tokens` has the numbers of tokens over the symbols of the device code;
+  /// none may exceed it.
   int64_t maxTokens = 0;
   std::vector<Expression> tokens;
 };
@@ -221,9 +225,9 @@ struct Manifest {
 /// Parses JSON of at most a certain depth. Throws `Failure`.
 nlohmann::json parseJSON(std::string_view text);
 
-/// The manifest in the first section. Throws `Failure` unless every index,
-/// shape and expression in it is valid. Only where the artifact has a source of
-/// code may there be modules whose code it lacks.
+/// Parses the manifest in the first section. Throws `Failure` unless every
+/// index, shape and expression in it is valid. With `mayDefer`, modules may
+/// lack their code.
 Manifest readManifest(const std::vector<Section> &sections,
                       bool hasSource = false);
 

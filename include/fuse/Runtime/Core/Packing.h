@@ -11,27 +11,27 @@
 
 namespace fuse::runtime {
 
-/// Throws `Failure` unless the operands of `function` can be packed by the
-/// recipe and give as many bytes as the plan says.
+/// Throws `Failure` unless the recipe can pack the operands of `function` into
+/// exactly as many bytes as the plan states.
 void checkPacking(const PackedWeight &packed, const Function &function);
 
 /// Packs matrices [out, in] into `output`, which has room for `packed.bytes`.
 ///
-/// A tile is 256 rows, a step 128 bytes of each. The result is
-/// `[step][tile][256 rows][128 bytes]` with zeros past the edges of the matrix;
-/// the 16-byte chunk c of row r lies at chunk c xor (r mod 8), as the 128-byte
-/// swizzle of shared memory has it. Row p of a tile is, from the high bit, the
-/// warpgroup (1), its instruction m (1), its warp (2), the half of the warp's
-/// rows (1) and a row lr (3):
-/// - `gate_up_256`: of two matrices, the gate's in half 0 and the up's in half
-///   1, 128 rows of each, neighbors in m;
-/// - `rows_256`: of one matrix, four neighboring rows in m and half;
-/// - `identity`: one matrix as it is.
+/// A tile is 256 rows. A step is 128 bytes of each row. The result is
+/// `[step][tile][256 rows][128 bytes]` with zeros past the edges of the matrix.
+/// The 16-byte chunk c of row r lies at chunk c xor (r mod 8), which matches
+/// the 128-byte swizzle of shared memory. Row p of a tile is, from the high
+/// bit, the warpgroup (1), its instruction m (1), its warp (2), the half of the
+/// warp's rows (1) and a row lr (3):
+/// - `gate_up_256`: two matrices, gate in half 0 and up in half 1, with 128
+///   rows of each; neighboring rows differ in m;
+/// - `rows_256`: one matrix; four neighboring rows differ in m and half;
+/// - `identity`: one matrix, unchanged.
 ///
 /// `panels` is the layout for CPUs, of one or several matrices of one shape. A
-/// tile is `columns` outputs, as many of each matrix, a step one input or a
-/// pair of 16-bit inputs. The result is `[tile][step][columns][1 or 2]`, with
-/// zeros for outputs past the end.
+/// tile is `columns` outputs, equally many of each matrix. A step is one input
+/// or a pair of 16-bit inputs. The result is `[tile][step][columns][1 or 2]`,
+/// with zeros for outputs past the end.
 void packWeights(const PackedWeight &packed, const Function &function,
                  const std::vector<const char *> &operands, char *output);
 

@@ -17,8 +17,8 @@ namespace fuse::runtime {
 
 using Digest = std::array<uint8_t, 32>;
 
-/// SHA-256 of FIPS 180-4. LLVM has one as well, which the runtime does not
-/// link.
+/// SHA-256 of FIPS 180-4. The runtime does not link LLVM, which has one as
+/// well.
 class Sha256 {
 public:
   void update(std::string_view bytes);
@@ -36,7 +36,7 @@ private:
 };
 
 Digest getDigest(std::string_view bytes);
-/// As 64 hexadecimal digits.
+/// The digest as 64 hexadecimal digits.
 std::string toHex(const Digest &digest);
 
 } // namespace fuse::runtime

@@ -13,7 +13,7 @@
 
 namespace fuse::runtime {
 
-/// The part of a tensor that code needs, checked.
+/// The part of a checked tensor that the code needs.
 struct TensorView {
   char *data = nullptr;
   const int64_t *shape = nullptr;
@@ -22,22 +22,22 @@ struct TensorView {
 
 size_t getNumBytes(const TensorSpec &spec, const int64_t *shape);
 
-/// Throws `Failure` unless the view of `tensor` is valid, row-major, aligned
-/// and of the type and shape of `spec`. `what` names it in messages. Data may
-/// be null where `needsData` is false.
+/// Throws `Failure` unless `tensor` is valid, row-major, aligned and of the
+/// type and shape of `spec`. `what` names the tensor in messages. Data may be
+/// null if `needsData` is false.
 TensorView checkTensor(const DLTensor *tensor, const TensorSpec &spec,
                        const std::string &what, bool needsData = true);
 
-/// Throws `Failure` unless version and flags allow reading (or writing).
+/// Throws `Failure` unless version and flags allow reading, or writing.
 void checkManaged(const DLManagedTensorVersioned *tensor, bool writable,
                   const std::string &what);
 
-/// Values of symbols for arguments of certain shapes. Throws `Failure` where
-/// two places of a symbol differ.
+/// Computes the symbols from the shapes of arguments. Throws `Failure` if two
+/// dimensions of one symbol differ.
 void evaluateSymbols(const Function &function,
                      const std::vector<TensorView> &arguments, int64_t *values);
 
-/// A tensor that an instance holds on to.
+/// A tensor that an instance owns.
 class HeldTensor {
 public:
   HeldTensor() = default;
@@ -53,12 +53,12 @@ public:
       release();
   }
 
-  /// From now on the destructor gives the tensor back.
+  /// Makes the destructor release the tensor.
   void setRelease(std::function<void()> function) noexcept {
     release = std::move(function);
   }
   explicit operator bool() const { return tensor.ndim >= 0; }
-  /// The view has a copy of the shape, and no strides.
+  /// The returned view points to the copy of the shape and has no strides.
   DLTensor get() const {
     DLTensor view = tensor;
     view.shape = const_cast<int64_t *>(shape.data());

@@ -17,13 +17,12 @@
 
 namespace fuse::runtime {
 
-/// Runs loops whose iterations are independent of each other. The calling
-/// thread takes part. Threads that have nothing to do wait for some
-/// microseconds in a loop, because the next phase of a kernel follows at once,
-/// and sleep then.
+/// Runs loops with independent iterations. The calling thread participates.
+/// Idle threads spin for some microseconds, because the next phase of a kernel
+/// usually follows at once, and then sleep.
 class ThreadPool {
 public:
-  /// Most threads of a pool.
+  /// Maximum number of threads in a pool.
   static constexpr unsigned kMaxThreads = 1024;
 
   /// Runs the tasks in [first, last).
@@ -33,27 +32,27 @@ public:
   explicit ThreadPool(unsigned numThreads = 0);
   ~ThreadPool();
 
-  /// The pool of this process. In a process that was forked it is a new one.
+  /// The pool of this process. A forked process gets a new one.
   static ThreadPool &get();
-  /// FUSE_NUM_THREADS, or the processors that this process may run on. Throws
-  /// `Failure` when the variable is not a number of threads.
+  /// FUSE_NUM_THREADS, or the number of processors that this process may use.
+  /// Throws `Failure` if the variable is not a valid number.
   static unsigned getDefaultThreads();
 
-  /// Threads that run a loop, with the one that calls `run`.
+  /// Number of threads that run a loop, including the caller of `run`.
   unsigned getNumThreads() const { return numThreads; }
-  /// Waits for the loop that runs. 0 stands for the default.
+  /// Waits for a running loop. 0 stands for the default.
   void setNumThreads(unsigned count);
 
-  /// Runs every task once and returns when all have finished. While another
-  /// thread runs a loop, or from within one, the tasks run in this thread.
-  /// Allocates nothing.
+  /// Runs every task once and returns when all have finished. If called from a
+  /// loop, or while another thread runs one, the calling thread runs all tasks.
+  /// Does not allocate.
   void run(size_t numTasks, Body body, void *context);
 
 private:
   void start(unsigned count);
   void stop();
   void work();
-  /// Takes tasks until none is left.
+  /// Runs tasks until none is left.
   void takeTasks();
   /// Whether there is a loop other than that of generation `seen`.
   bool hasWork(uint64_t word, uint32_t seen) const;
@@ -63,13 +62,13 @@ private:
   /// Held by the thread whose loop runs.
   std::mutex running;
 
-  // The loop. It changes only while no worker is in it.
+  // The current loop. It changes only while no worker is in it.
   size_t numTasks = 0;
   Body body = nullptr;
   void *context = nullptr;
   alignas(64) std::atomic<size_t> nextTask = 0;
   /// Generation of the loop (upper half), whether workers may enter it (bit
-  /// 31), and how many are in it. A worker that sleeps is not waited for.
+  /// 31), and the number of workers in it. Sleeping workers are not waited for.
   alignas(64) std::atomic<uint64_t> state = 0;
 
   std::mutex sleepMutex;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every thread of a block is a coroutine; a barrier gives control back until
-// all of them have come to it. Blocks run one after the other, so workgroup
-// memory can be a global variable.
+// Every thread of a block is a coroutine. A barrier yields until all threads
+// have reached it. Blocks run one after the other, so workgroup memory can be a
+// global variable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static void runThread(void) {
   isDone[current] = 1;
 }
 
-/// Returns 0, or 1 when only some threads of a block came to a barrier.
+/// Returns 0, or 1 if only some threads of a block reached a barrier.
 static int runBlock(uint32_t numThreads) {
   for (uint32_t i = 0; i < numThreads; ++i) {
     if (!stacks[i])
