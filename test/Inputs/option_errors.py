@@ -6,13 +6,14 @@ The table is in the comments of the test. Each row is one run of the command:
 
     // OPTIONS: layouts=w=concat
     // ERROR: layout 'w=concat': expected name=concat(1:a,1:b)
-    // NOTE: a second line, also with {{regular expressions}}
+    // NOTE(file.mlir:1:1): a note there, also with {{regular expressions}}
     // NOT: a text that the output must lack
 
 The options replace `{}` in the command; `%S` in them is the folder of the test.
 The command must fail. Its lines with `error: ` and `note: ` must contain the
-texts in this order. A row lists all errors, but not all notes. If a row fails,
-its line, its command and the output are printed.
+texts in this order, after the location if one is given. A row lists all errors,
+but not all notes. If a row fails, its line, its command and the output are
+printed.
 """
 
 import pathlib
@@ -21,6 +22,10 @@ import shlex
 import subprocess
 import sys
 from typing import NamedTuple
+
+ROW = re.compile(
+    r"(?://|#)?\s*(OPTIONS|ERROR|NOTE|NOT)(?:\(([^)]*)\))?:\s*(.*)"
+)
 
 
 class Row(NamedTuple):
@@ -36,10 +41,10 @@ def read_rows(test: pathlib.Path) -> list[Row]:
     """The rows of the table in the comments of `test`."""
     rows: list[Row] = []
     for number, line in enumerate(test.read_text().splitlines(), 1):
-        found = re.match(r"(?://|#)?\s*(OPTIONS|ERROR|NOTE|NOT):\s*(.*)", line)
+        found = ROW.match(line)
         if not found:
             continue
-        kind, text = found.groups()
+        kind, location, text = found.groups()
         if kind == "OPTIONS":
             text = text.replace("%S", str(test.parent))
             rows.append(Row(number, text, [], []))
@@ -48,7 +53,8 @@ def read_rows(test: pathlib.Path) -> list[Row]:
         elif kind == "NOT":
             rows[-1].absent.append(text)
         else:
-            rows[-1].expected.append(f"{kind.lower()}: {text}")
+            place = f"{location}: " if location else ""
+            rows[-1].expected.append(f"{place}{kind.lower()}: {text}")
     return rows
 
 
@@ -59,9 +65,11 @@ def to_pattern(text: str) -> str:
     return "".join(parts)
 
 
-def find_problem(row: Row, result: subprocess.CompletedProcess) -> str | None:
+def find_problem(
+    row: Row, result: subprocess.CompletedProcess[str]
+) -> str | None:
     """What is wrong with the run of a row, if anything."""
-    errors = [text for text in row.expected if text.startswith("error: ")]
+    errors = [text for text in row.expected if "error: " in text]
     if not errors:
         return "the row has no ERROR"
     if result.returncode == 0:

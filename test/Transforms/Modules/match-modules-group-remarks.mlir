@@ -3,12 +3,10 @@
 // RUN:   --fuse-match-modules='patterns=((*,a),(*,b))->group' --fuse-inline-modules \
 // RUN:   --fuse-form-kernels --remarks-filter=fuse --remark-format=emitRemark \
 // RUN:   | FileCheck %t/models.mlir
-// RUN: fuse-opt %t/models.mlir -split-input-file -o /dev/null \
-// RUN:   --fuse-check-unfuse='patterns=((*,a),(*,b))->group'
+// RUN: fuse-opt %t/models.mlir -split-input-file -o /dev/null --fuse-check-unfuse='patterns=((*,a),(*,b))->group'
 // RUN: fuse-opt %t/disabled.mlir -verify-diagnostics -o /dev/null \
 // RUN:   --fuse-match-modules='patterns=((*,a))->group' --fuse-inline-modules \
-// RUN:   --fuse-form-kernels='disable=a#0#0' --remarks-filter=fuse \
-// RUN:   --remark-format=emitRemark
+// RUN:   --fuse-form-kernels='disable=a#0#0' --remarks-filter=fuse --remark-format=emitRemark
 
 // Remarks of sites whose kernel is a group.
 
