@@ -3,7 +3,8 @@
 // RUN: fuse-opt %t.bound.mlir --fuse-unbind-slots | diff %t.before.mlir -
 // RUN: fuse-opt %t.bound.mlir --fuse-unbind-slots=models=student | FileCheck %s
 
-// Unbinding restores the text from before. With `models`, other models stay bound.
+// Unbinding restores the text from before. With `models`, other models stay
+// bound.
 
 // CHECK-LABEL: fuse.model @teacher
 // CHECK:         fuse.bound_kernel @twice

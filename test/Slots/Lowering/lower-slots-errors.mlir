@@ -3,7 +3,8 @@
 // RUN: fuse-opt %t/slots.mlir --fuse-lower-slots -split-input-file \
 // RUN:   -verify-diagnostics
 
-// Slots that cannot be lowered. Every error names the slot and the path of the call.
+// Slots that cannot be lowered. Every error names the slot and the path of the
+// call.
 
 //--- device.mlir
 
@@ -70,8 +71,8 @@ func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Two kernels cannot use one symbol of different libraries. In the same library, it
-// is the same function.
+// Two kernels cannot use one symbol of different libraries. In the same
+// library, it is the same function.
 
 fuse.slot @first op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
   fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",

@@ -32,7 +32,8 @@
 // OPTIONS: w=concat(0:p,0:q),u=concat(0:q,0:p)
 // ERROR: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
 
-// Another module reads the parameter by another name. `keep` stores the original too.
+// Another module reads the parameter by another name. `keep` stores the
+// original too.
 
 // OPTIONS: w=concat(0:p,0:t)
 // ERROR: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads the original; write 'keep' to store it as well

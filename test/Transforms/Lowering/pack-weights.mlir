@@ -9,8 +9,9 @@
 // RUN:   --fuse-pack-weights='layouts=gate_up=concat(1:gate,1:up,keep)' \
 // RUN:   | FileCheck %s --check-prefix=KEEP
 
-// Gate and up become one stored weight. The call records its recipe. The function of
-// the site has the packed weight as an argument instead of both, and reads slices.
+// Gate and up become one stored weight. The call records its recipe. The
+// function of the site has the packed weight as an argument instead of both,
+// and reads slices.
 
 // CHECK:      fuse.fused_call "gated_mlp" [@norm, @mlp]
 // CHECK-SAME:   body(@"norm+mlp#0") weights

@@ -1,10 +1,10 @@
 // RUN: fuse-opt %s --fuse-select-schedules | FileCheck %s
 
-// Forms of decode kernels on an H200 with 132 SMs, from 16 to 192 tokens: the rows of
-// GEMM1 tiles, the epilogue, swap-AB, and the stages in flight.
+// Forms of decode kernels on an H200 with 132 SMs, from 16 to 192 tokens: the
+// rows of GEMM1 tiles, the epilogue, swap-AB, and the stages in flight.
 
-// Deferred epilogue: each CTA has two GEMM1 tiles of 128 rows, and activates one while
-// it computes the next tile.
+// Deferred epilogue: each CTA has two GEMM1 tiles of 128 rows, and activates
+// one while it computes the next tile.
 
 // CHECK-LABEL: func @deferred
 // CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 8, gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 8, token_stages = 5, max_in_flight = 3, l2_prefetch_stages = 8, partials = f32, tagged_partials = true, smem_epilogue = true, deferred_epilogue = true, hint = evict_first, dependent = true>
@@ -20,8 +20,8 @@ func.func @deferred(%x: tensor<128x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
   return %y : tensor<128x2048xbf16>
 }
 
-// Up to 256 tokens are one launch if the cost model expects it to be faster than one
-// launch for each product.
+// Up to 256 tokens are one launch if the cost model expects it to be faster
+// than one launch for each product.
 
 // CHECK-LABEL: func @middle
 // CHECK: tile.schedule = #tile.schedule<tokens = 192, {{.*}} gemm1_tile_m = 128, gemm2_tile_m = 128, {{.*}} deferred_epilogue = true
@@ -35,8 +35,8 @@ func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<190x2048xbf16>
 }
 
-// 140 GEMM1 tiles of 128 rows on 132 CTAs. Eight CTAs have two tiles, twice the loads in
-// flight, and no GEMM2 unit.
+// 140 GEMM1 tiles of 128 rows on 132 CTAs. Eight CTAs have two tiles, twice the
+// loads in flight, and no GEMM2 unit.
 
 // CHECK-LABEL: func @long
 // CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 132, split_k = 8, gemm1_tile_m = 128, gemm2_tile_m = 128, {{.*}}, max_in_flight = 3,
@@ -49,8 +49,8 @@ func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<16x1536xbf16>
 }
 
-// Swap-AB with more tokens: 112 tiles of 160 rows, one for each CTA. Only one stage stays
-// in flight while CTAs publish hidden units.
+// Swap-AB with more tokens: 112 tiles of 160 rows, one for each CTA. Only one
+// stage stays in flight while CTAs publish hidden units.
 
 // CHECK-LABEL: func @long_many
 // CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split_k = 11, gemm1_tile_m = 160, gemm2_tile_m = 128, weight_stages = 8, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 3, publish_in_flight = 1, partials = f32, tagged_partials = true, swap_ab = true,
@@ -63,8 +63,8 @@ func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<100x1536xbf16>
 }
 
-// Two stages stay in flight with up to 88 tokens, or up to 112 with many k-steps. With
-// more tokens it is one, except for tiles of 128 rows.
+// Two stages stay in flight with up to 88 tokens, or up to 112 with many
+// k-steps. With more tokens it is one, except for tiles of 128 rows.
 
 // CHECK-LABEL: func @long_few
 // CHECK: tokens = 88, {{.*}} gemm1_tile_m = 160, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 7, partials
@@ -100,8 +100,8 @@ func.func @long_steps(
                       tensor<120x2560xbf16>
 }
 
-// If only one stage stays in flight while a CTA publishes, three stages are faster than
-// two at 18 k-steps already, but not at 17.
+// If only one stage stays in flight while a CTA publishes, three stages are
+// faster than two at 18 k-steps already, but not at 17.
 
 // CHECK-LABEL: func @published
 // CHECK: tokens = 128, {{.*}} gemm1_tile_m = 160, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 4, publish_in_flight = 1, partials
@@ -127,9 +127,9 @@ func.func @published(
   return %a, %b : tensor<128x2304xbf16>, tensor<128x2064xbf16>
 }
 
-// 172 GEMM1 tiles of 128 rows would give too many CTAs two tiles, so tiles have 192 rows
-// and 115 CTAs have one. No CTA prepares more than one row of tokens. A fourth stage is in flight
-// with more k-steps.
+// 172 GEMM1 tiles of 128 rows would give too many CTAs two tiles, so tiles have
+// 192 rows and 115 CTAs have one. No CTA prepares more than one row of tokens.
+// A fourth stage is in flight with more k-steps.
 
 // CHECK-LABEL: func @tile_192
 // CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split_k = 8, gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 10, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 6,
@@ -169,8 +169,9 @@ func.func @swap_ab_f32(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
   return %y : tensor<128x2560xbf16>
 }
 
-// A loop of eight k-steps is unrolled, and some CTAs have two tiles. The number of token
-// stages is then a power of two: four, which leaves shared memory for weights.
+// A loop of eight k-steps is unrolled, and some CTAs have two tiles. The number
+// of token stages is then a power of two: four, which leaves shared memory for
+// weights.
 
 // CHECK-LABEL: func @unrolled
 // CHECK: tile.schedule = #tile.schedule<tokens = 72, blocks = 132, split_k = 22, gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 11, token_stages = 4, max_in_flight = 2,
@@ -182,9 +183,9 @@ func.func @unrolled(%x: tensor<72x512xbf16>, %u: tensor<22528x512xbf16>,
   return %y : tensor<72x512xbf16>
 }
 
-// If tiles of 128 rows occupy too few CTAs, two of them for each CTA would take twice as
-// long as one. Tiles of 64 rows occupy the CTAs. With few k-steps, two stages are in
-// flight.
+// If tiles of 128 rows occupy too few CTAs, two of them for each CTA would take
+// twice as long as one. Tiles of 64 rows occupy the CTAs. With few k-steps, two
+// stages are in flight.
 
 // CHECK-LABEL: func @narrow
 // CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} gemm1_tile_m = 64, {{.*}} max_in_flight = 2, {{.*}} swap_ab = true,
@@ -202,8 +203,8 @@ func.func @narrow(%x: tensor<128x1024xbf16>, %g: tensor<3072x1024xf8E4M3FN>,
   return %y : tensor<128x1024xbf16>
 }
 
-// The deferred epilogue of a dense MLP would spill registers. So would a wide one that
-// divides activations by their scale.
+// The deferred epilogue of a dense MLP would spill registers. So would a wide
+// one that divides activations by their scale.
 
 // CHECK-LABEL: func @dense
 // CHECK: tile.schedule = #tile.schedule<tokens = 128,

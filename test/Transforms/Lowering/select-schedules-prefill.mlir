@@ -1,10 +1,10 @@
 // RUN: fuse-opt %s --fuse-select-schedules | FileCheck %s
 
-// Forms of prefill kernels on an H200 with 132 SMs: split-K, uneven split-K, stream-K,
-// clusters, and one launch or two.
+// Forms of prefill kernels on an H200 with 132 SMs: split-K, uneven split-K,
+// stream-K, clusters, and one launch or two.
 
-// 512 tokens are one launch for both products: 512 GEMM1 tiles, four for each of 128
-// CTAs, and 128 units of GEMM2 in 4 K-slices.
+// 512 tokens are one launch for both products: 512 GEMM1 tiles, four for each
+// of 128 CTAs, and 128 units of GEMM2 in 4 K-slices.
 
 // CHECK-LABEL: func @split_k
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 128, split_k = 4, stages = 4, group = 16, launches = 1, dependent = true>
@@ -20,8 +20,8 @@ func.func @split_k(%x: tensor<512x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
   return %y : tensor<512x2048xbf16>
 }
 
-// If each CTA has one tile of GEMM2, both products are one launch, here with six GEMM1
-// tiles for each of 128 CTAs.
+// If each CTA has one tile of GEMM2, both products are one launch, here with
+// six GEMM1 tiles for each of 128 CTAs.
 
 // CHECK-LABEL: func @one_tile
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split_k = 1, stages = 4, group = 16, launches = 1, dependent = true>
@@ -35,8 +35,8 @@ func.func @one_tile(%x: tensor<1024x4096xbf16>, %g: tensor<12288x4096xbf16>,
   return %y : tensor<1024x4096xbf16>
 }
 
-// Uneven split-K: of 192 GEMM1 tiles, 60 of 132 CTAs have one more, so the other CTAs
-// have longer K-slices.
+// Uneven split-K: of 192 GEMM1 tiles, 60 of 132 CTAs have one more, so the
+// other CTAs have longer K-slices.
 
 // CHECK-LABEL: func @uneven_split_k
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split_k = 4, stages = 4, group = 16, launches = 1, uneven_split_k = true, dependent = true>
@@ -50,8 +50,8 @@ func.func @uneven_split_k(%x: tensor<256x4096xbf16>, %g: tensor<12288x4096xbf16>
   return %y : tensor<256x4096xbf16>
 }
 
-// 32 GEMM2 tiles of narrow weights would be one for few CTAs, and the others would wait.
-// Uneven split-K gives all CTAs a K-slice.
+// 32 GEMM2 tiles of narrow weights would be one for few CTAs, and the others
+// would wait. Uneven split-K gives all CTAs a K-slice.
 
 // CHECK-LABEL: func @few_narrow_tiles
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 132, split_k = 4, stages = 4, group = 16, launches = 1, uneven_split_k = true, dependent = true>
@@ -81,8 +81,8 @@ func.func @stream_k(%x: tensor<256x8192xbf16>,
   return %y : tensor<256x8192xbf16>
 }
 
-// Six token tiles of 16 weight tiles are 96 units. These are too many for K-slices and
-// too few for the CTAs, so stream-K divides them evenly.
+// Six token tiles of 16 weight tiles are 96 units. These are too many for
+// K-slices and too few for the CTAs, so stream-K divides them evenly.
 
 // CHECK-LABEL: func @stream_k_few_units
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split_k = 1, stages = 4, group = 16, launches = 1, stream_k = true, dependent = true>
@@ -96,8 +96,8 @@ func.func @stream_k_few_units(%x: tensor<768x4096xbf16>, %g: tensor<12288x4096xb
   return %y : tensor<768x4096xbf16>
 }
 
-// Eight token tiles need a larger predicted gain for stream-K, which took 5 % longer on an
-// H200.
+// Eight token tiles need a larger predicted gain for stream-K, which took 5 %
+// longer on an H200.
 
 // CHECK-LABEL: func @eight_tiles
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split_k = 2, stages = 4, group = 16, launches = 1, dependent = true>
@@ -111,8 +111,8 @@ func.func @eight_tiles(%x: tensor<1024x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<1024x2048xbf16>
 }
 
-// One group has all token tiles if L2 holds their rows, here 16.8 MB. With this number of
-// token tiles, pairs of CTAs share weights in a cluster.
+// One group has all token tiles if L2 holds their rows, here 16.8 MB. With this
+// number of token tiles, pairs of CTAs share weights in a cluster.
 
 // CHECK-LABEL: func @cluster
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split_k = 1, stages = 4, group = 16, cluster = 2, launches = 1, stream_k = true, dependent = true>
@@ -126,8 +126,8 @@ func.func @cluster(%x: tensor<4096x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<4096x2048xbf16>
 }
 
-// An odd number of token tiles would leave one CTA of a pair without tokens, so there is
-// no cluster.
+// An odd number of token tiles would leave one CTA of a pair without tokens, so
+// there is no cluster.
 
 // CHECK-LABEL: func @odd_token_tiles
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 3968, blocks = 132, split_k = 1, stages = 4, group = 32, launches = 1, stream_k = true, dependent = true>
@@ -141,8 +141,9 @@ func.func @odd_token_tiles(%x: tensor<3968x2048xbf16>, %g: tensor<16384x2048xbf1
   return %y : tensor<3968x2048xbf16>
 }
 
-// Ragged tiles need registers for their bounds, which a dense MLP in 8 bits needs for both
-// products in one launch. A gated MLP may have one launch or two.
+// Ragged tiles need registers for their bounds, which a dense MLP in 8 bits
+// needs for both products in one launch. A gated MLP may have one launch or
+// two.
 
 // CHECK-LABEL: func @ragged
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, {{[a-z0-9_ =,]*}}group = 16, {{(launches = 1, )?}}dependent = true>

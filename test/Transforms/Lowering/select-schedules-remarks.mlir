@@ -1,8 +1,8 @@
 // RUN: fuse-opt %s --fuse-select-schedules --remarks-filter=codegen \
 // RUN:   --remark-format=emitRemark -verify-diagnostics | FileCheck %s
 
-// A remark reports the expected time and the bytes of weights, for decode and prefill,
-// or the reason for which an op is left to the portable path.
+// A remark reports the expected time and the bytes of weights, for decode and
+// prefill, or the reason for which an op is left to the portable path.
 
 // CHECK-LABEL: func @decode
 // CHECK: tile.schedule = #tile.schedule<

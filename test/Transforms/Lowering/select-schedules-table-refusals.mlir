@@ -2,8 +2,8 @@
 // RUN:   --remarks-filter=codegen --remark-format=emitRemark -verify-diagnostics \
 // RUN:   | FileCheck %s
 
-// Rows of a table that do not fit are refused with the reason, and the cost model
-// selects instead.
+// Rows of a table that do not fit are refused with the reason, and the cost
+// model selects instead.
 
 // CHECK-LABEL: func @unfit
 // CHECK-NOT: blocks = 133

@@ -13,8 +13,8 @@ func.func @measured(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   return %y : tensor<?x64xbf16>
 }
 
-// Two warpgroups share each pair of eight tokens of a tile of 192 rows, so a row for up
-// to eight tokens has a schedule for 16.
+// Two warpgroups share each pair of eight tokens of a tile of 192 rows, so a
+// row for up to eight tokens has a schedule for 16.
 
 // CHECK-LABEL: func @tile_192
 // CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 1, gemm1_tile_m = 192,
@@ -36,8 +36,8 @@ func.func @rows(%x: tensor<?x64xbf16>) -> tensor<?x64xf8E4M3FN> {
   return %y : tensor<?x64xf8E4M3FN>
 }
 
-// A row for exact kernels does not apply to relaxed ones, whose partial sums may be half
-// as large.
+// A row for exact kernels does not apply to relaxed ones, whose partial sums
+// may be half as large.
 
 // CHECK-LABEL: func @relaxed
 // CHECK: partials = bf16

@@ -5,13 +5,13 @@
 // RUN: fuse-opt %s --fuse-select-schedules="tokens=56 multiprocessors=144" | FileCheck %s --check-prefix=BUSY
 // RUN: fuse-opt %s --fuse-select-schedules=multiprocessors=78 | FileCheck %s --check-prefix=SMALL
 
-// Schedules of each kind of fused op, for the tokens and SMs of the options. Other
-// files have the forms of decode and prefill kernels, ranges of tokens, tables and
-// refusals.
+// Schedules of each kind of fused op, for the tokens and SMs of the options.
+// Other files have the forms of decode and prefill kernels, ranges of tokens,
+// tables and refusals.
 
-// All CTAs have the same share of both products: 128 tiles of gate and up, and 16
-// output tiles of 128 rows in 8 K-slices. Half of the K-slices reduce. With 56 tokens, a
-// fifth reducer is faster if no CTA is idle, or if many are.
+// All CTAs have the same share of both products: 128 tiles of gate and up, and
+// 16 output tiles of 128 rows in 8 K-slices. Half of the K-slices reduce. With
+// 56 tokens, a fifth reducer is faster if no CTA is idle, or if many are.
 
 // CHECK-LABEL: func @wide
 // CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 132, split_k = 8, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4, max_in_flight = 2, l2_prefetch_stages = 8, publish_throttle_stages = 3, reducers = 4, partials = f32, tagged_partials = true, smem_epilogue = true, hint = evict_first, dependent = true>
@@ -35,8 +35,9 @@ func.func @wide(%x: tensor<?x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
   return %y : tensor<?x2048xbf16>
 }
 
-// A relaxed kernel may round partial sums. It does from 33 tokens on: with fewer, polling
-// tagged exact sums is faster. The tile is chosen for the static number of tokens.
+// A relaxed kernel may round partial sums. It does from 33 tokens on: with
+// fewer, polling tagged exact sums is faster. The tile is chosen for the static
+// number of tokens.
 
 // CHECK-LABEL: func @relaxed
 // CHECK: tokens = 40, {{.*}} partials = bf16, hint
@@ -80,8 +81,8 @@ func.func @projections(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>,
   return %y#0, %y#1 : tensor<?x4096xbf16>, tensor<?x1024xbf16>
 }
 
-// A kernel of rows needs enough threads, in CTAs that have whole rows. Values in i8 are
-// for the portable path.
+// A kernel of rows needs enough threads, in CTAs that have whole rows. Values
+// in i8 are for the portable path.
 
 // CHECK-LABEL: func @rows
 // CHECK: fuse.norm_quantize

@@ -3,7 +3,8 @@
 // RUN: fuse-opt %s --fuse-inline-modules --fuse-flatten-models=sites=true \
 // RUN:   -verify-diagnostics
 
-// The slots of a model are removed with it, so calls of them must be lowered before.
+// The slots of a model are removed with it, so calls of them must be lowered
+// before.
 
 // CHECK:      func.func @m(%[[X:.*]]: tensor<4xf32>)
 // CHECK-NEXT:   %[[Y:.*]] = arith.mulf %[[X]], %[[X]]

@@ -9,10 +9,10 @@
 // RUN: fuse-opt %t.fused --fuse-flatten-models=sites=true \
 // RUN:   | FileCheck %s --check-prefix=SITES
 
-// A model becomes one function with the bodies of all modules that it calls, also in
-// regions. Its arguments are the arguments of the model, then each parameter once;
-// tied parameters are one argument. A fused call of a declared kernel becomes its
-// members.
+// A model becomes one function with the bodies of all modules that it calls,
+// also in regions. Its arguments are the arguments of the model, then each
+// parameter once; tied parameters are one argument. A fused call of a declared
+// kernel becomes its members.
 
 // CHECK:      func.func @m(%[[X:.*]]: tensor<8x8xf32> {fuse.name = "input"},
 // CHECK-SAME:   %[[C:.*]]: i1,

@@ -23,8 +23,8 @@
 // OPTIONS: layers.{a[0-3],5}
 // ERROR: path glob 'layers.{a[0-3],5}': nested brace expansions are not supported
 
-// Ranges of numbers. One may end at the largest number of 64 bits, so that its end is
-// not reached by counting up.
+// Ranges of numbers. One may end at the largest number of 64 bits, so that its
+// end is not reached by counting up.
 
 // OPTIONS: layers.[3-0]
 // ERROR: path glob 'layers.[3-0]': range [3-0] ends before it begins

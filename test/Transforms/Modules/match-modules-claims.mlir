@@ -5,8 +5,8 @@
 // RUN:   | FileCheck %s --check-prefix=OFF
 // RUN: %option_errors %s fuse-opt %s --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel {}'
 
-// A call belongs to one site. The first pattern gets it, and the site of a later
-// pattern is refused. So is a module that contains a fused site.
+// A call belongs to one site. The first pattern gets it, and the site of a
+// later pattern is refused. So is a module that contains a fused site.
 
 // CHECK: [Passed] outer.a+b#0
 // CHECK: [Missed] outer.b+c#0
@@ -18,8 +18,8 @@
 
 // CHECK: [Passed] outer.a+b#0
 
-// A disabled site is disabled in each model that has it. A site that no model has is
-// an error.
+// A disabled site is disabled in each model that has it. A site that no model
+// has is an error.
 
 // OFF-LABEL: fuse.model @first
 // OFF-NOT:   fuse.fused_call

@@ -1,7 +1,7 @@
 // RUN: %option_errors %s fuse-opt %s --fuse-match-modules='{}'
 
-// A pattern that is wrong as a whole is an error that names what is valid. It never
-// leaves a model unfused without a message.
+// A pattern that is wrong as a whole is an error that names what is valid. It
+// never leaves a model unfused without a message.
 
 // The syntax of patterns.
 
@@ -32,7 +32,8 @@
 // OPTIONS: patterns=((RMSNorm,a.**))->mlp
 // ERROR: pattern '((RMSNorm,a.**))->mlp': path glob 'a.**' ends in '**', which does not name a member
 
-// Names that the model does not have: patterns, modules, sites, kernels and targets.
+// Names that the model does not have: patterns, modules, sites, kernels and
+// targets.
 
 // OPTIONS: patterns=(MLP,RMSNorm)->mlp
 // ERROR: pattern '(MLP,RMSNorm)->mlp': the model declares no pattern of MLP, RMSNorm; declared are @just_norm (RMSNorm), or give the paths

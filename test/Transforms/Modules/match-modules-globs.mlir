@@ -1,9 +1,10 @@
 // RUN: %option_errors %s fuse-opt %s --fuse-match-modules='{}'
 
-// The modules that paths of a pattern select, one case for each rule. Layer 30 has no
-// MLP.
+// The modules that paths of a pattern select, one case for each rule. Layer 30
+// has no MLP.
 
-// `*` is one segment with any characters, so `blocks.*.norm` matches `blocks.a-b`.
+// `*` is one segment with any characters, so `blocks.*.norm` matches
+// `blocks.a-b`.
 
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((*,blocks.*.norm),(*,blocks.*.mlp))->Kernel' \
 // RUN:   | FileCheck %s --check-prefix=STAR --implicit-check-not=fuse.fused_call
@@ -28,7 +29,8 @@
 // RUN:   | FileCheck %s --check-prefix=DIGIT --implicit-check-not=fuse.fused_call
 // DIGIT: fuse.fused_call {{.*}} site("blocks.conv1.norm+mlp#0")
 
-// A path that matches nothing is an error, which lists the modules of the class.
+// A path that matches nothing is an error, which lists the modules of the
+// class.
 
 // OPTIONS: patterns=((RMSNorm,layer.*.norm),(MLP,layer.*.mlp))->Kernel
 // ERROR: {{.*}}FUSE-N201 no-module-matches: no module matches path 'layer.*.norm' of member 0; modules of this class: layers.3.norm, layers.30.norm

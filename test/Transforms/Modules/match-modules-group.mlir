@@ -6,8 +6,8 @@
 // RUN: fuse-opt %t.fused --fuse-unfuse | diff %t.input -
 // RUN: fuse-opt %s -o /dev/null --fuse-check-unfuse='patterns=((*,a),(*,b))->group'
 
-// A chain that is no other family becomes a group of its ops, also if an intermediate
-// has another user.
+// A chain that is no other family becomes a group of its ops, also if an
+// intermediate has another user.
 
 // CHECK-LABEL: fuse.model @chain
 // CHECK:      fuse.fused_call "group" [@a, @b](%arg0) also [0]

@@ -5,8 +5,8 @@
 // RUN: fuse-opt %s --fuse-match-modules='patterns=(*RMSNorm,*MLP)->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir' | FileCheck %s
 // RUN: fuse-opt %s -o /dev/null --fuse-check-unfuse='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir'
 
-// A library file declares patterns and kernels for models of a class. The model does
-// not change.
+// A library file declares patterns and kernels for models of a class. The model
+// does not change.
 
 // CHECK-NOT: fuse.kernel
 // CHECK: fuse.fused_call "NormMLP" [@norm, @mlp](%arg0) site("norm+mlp#0")

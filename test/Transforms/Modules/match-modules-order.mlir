@@ -3,8 +3,8 @@
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((*,norm),(*,mlp))->Kernel' \
 // RUN:   --fuse-check-contracts | FileCheck %s
 
-// The order of members in a pattern is that of the data, not that of the children:
-// the MLP is declared before the norm.
+// The order of members in a pattern is that of the data, not that of the
+// children: the MLP is declared before the norm.
 
 // CHECK: fuse.fused_call "Kernel" [@norm, @mlp]
 

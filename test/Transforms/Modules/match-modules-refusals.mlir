@@ -4,8 +4,8 @@
 // RUN: fuse-opt %s -split-input-file -o /dev/null \
 // RUN:   --fuse-check-unfuse='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp'
 
-// One case for each predicate of a site. The remark has the id and the reason of the
-// refusal, and the op that caused it. A refused site does not change.
+// One case for each predicate of a site. The remark has the id and the reason
+// of the refusal, and the op that caused it. A refused site does not change.
 
 // A parent lacks a member. The site of the other parent is fused.
 
@@ -306,7 +306,8 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
 
 // -----
 
-// Modules around a module without fusion, and modules in it, are not fused either.
+// Modules around a module without fusion, and modules in it, are not fused
+// either.
 
 fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp.up"]} {
   fuse.module @norm class "RMSNorm" {

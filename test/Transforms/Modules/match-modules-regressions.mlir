@@ -8,8 +8,8 @@
 // Chains of modules that other matchers are known to get wrong. Each is fused
 // correctly, or refused with its reason.
 
-// A reshape or a cast between two members is not visible to a matcher that only looks at
-// modules. The refusal names it.
+// A reshape or a cast between two members is not visible to a matcher that only
+// looks at modules. The refusal names it.
 
 // CHECK-LABEL: fuse.model @reshape_between
 // CHECK-NOT: fuse.fused_call
@@ -58,8 +58,8 @@ fuse.model @cast_between class "M" {
 
 // -----
 
-// A norm also returns the residual stream, which has no user. An unused result is not a
-// second user, and the kernel has the residual as an argument.
+// A norm also returns the residual stream, which has no user. An unused result
+// is not a second user, and the kernel has the residual as an argument.
 
 // CHECK-LABEL: fuse.model @dead_residual
 // CHECK:      fuse.fused_call "mlp" [@norm, @mlp](%arg0, %arg1) site(
@@ -102,8 +102,8 @@ fuse.model @dead_residual class "M" {
 
 // -----
 
-// The kernel has eps, weight type and cast of the norm in its chain, not those of another
-// norm.
+// The kernel has eps, weight type and cast of the norm in its chain, not those
+// of another norm.
 
 // CHECK-LABEL: fuse.model @two_norms
 // CHECK:      func.func @"a.norm+mlp#0"

@@ -2,8 +2,8 @@
 // RUN:   | FileCheck %s
 // RUN: %option_errors %s fuse-opt %s --fuse-match-modules='{}'
 
-// A declared kernel is for the targets that it lists. They need not be chips that
-// fuse generates code for.
+// A declared kernel is for the targets that it lists. They need not be chips
+// that fuse generates code for.
 
 // CHECK: fuse.fused_call "FastNorm" [@norm]
 

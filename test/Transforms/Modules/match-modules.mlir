@@ -9,8 +9,9 @@
 // RUN:   --remarks-filter=fuse --remark-format=emitRemark -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
-// One pattern fuses both layers. It is given by paths, by the classes of a declared
-// pattern, or by its name. match-modules-bodies.test inlines and undoes the sites.
+// One pattern fuses both layers. It is given by paths, by the classes of a
+// declared pattern, or by its name. match-modules-bodies.test inlines and
+// undoes the sites.
 
 // The modules and their parameters stay in the model.
 

@@ -9,8 +9,8 @@
 
 // Unfusing restores each kind of data flow of a chain: several results, unused
 // results, a result that skips a member, side inputs, an omitted default, an
-// intermediate with another user, a module with two calls, a chain of one member, and
-// attributes and locations of calls.
+// intermediate with another user, a module with two calls, a chain of one
+// member, and attributes and locations of calls.
 
 // CHECK:      %[[F:.*]]:2 = fuse.fused_call "Kernel" [@a, @b, @c](%arg0)
 // CHECK-SAME:   sides(%[[S:.*]], %arg0) also [2] site("a+b+c#0") {first}

@@ -1,8 +1,8 @@
 // RUN: %option_errors %s \
 // RUN:   fuse-opt %s --fuse-bind-slots='kernels=%S/Inputs/kernels.mlir {}'
 
-// A binding that is not possible is an error that lists the alternatives. Another
-// kernel than the named one is never bound.
+// A binding that is not possible is an error that lists the alternatives.
+// Another kernel than the named one is never bound.
 
 // Kernels that do not exist for the op and the variant of a slot.
 

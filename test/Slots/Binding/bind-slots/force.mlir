@@ -3,9 +3,9 @@
 // RUN: fuse-opt %s --fuse-bind-slots="bind=scale=mine kernels=%S/Inputs/mine.mlir force=true" \
 // RUN:   --remarks-filter=".*" --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefix=FORCED
 
-// A kernel beside a model serves all models of the module. It is an error if a file
-// registers the same kernel. With `force`, it replaces the kernel of the file, and a
-// remark reports that.
+// A kernel beside a model serves all models of the module. It is an error if a
+// file registers the same kernel. With `force`, it replaces the kernel of the
+// file, and a remark reports that.
 
 // FORCED: remark: [Analysis] mine | Category:fuse:fuse-kernel-registry | Reason="replaces kernel op=scale, variant=standard, name=mine of {{.*}}mine.mlir"
 // FORCED: remark: [Passed] scale | Category:slot:fuse-bind-slots | Because="bind scale", Kernel=mine, Path=
