@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s --convert-fuse-to-host --remarks-filter=codegen \
 // RUN:   --remark-format=emitRemark -verify-diagnostics | FileCheck %s
 
-// Functions that have no kernel for a CPU are left to the portable path, with the
+// Functions without a kernel for a CPU are left to the portable path, with the
 // reason.
 
 // CHECK-NOT: fuse.host_plan

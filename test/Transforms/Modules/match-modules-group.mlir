@@ -6,7 +6,7 @@
 // RUN: fuse-opt %t.fused --fuse-unfuse | diff %t.input -
 // RUN: fuse-opt %s -o /dev/null --fuse-check-unfuse='patterns=((*,a),(*,b))->group'
 
-// A chain that is no other family becomes a group of its ops, also if an
+// A chain that no other family matches becomes a group of its ops, also if an
 // intermediate has another user.
 
 // CHECK-LABEL: fuse.model @chain
