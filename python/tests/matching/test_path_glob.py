@@ -6,7 +6,7 @@ import unittest
 from fuse_mlir.errors import GlobError
 from fuse_mlir.matching.path_glob import PathGlob
 
-# The tree of test/Transforms/list-modules.mlir.
+# The tree of test/Transforms/Modules/list-modules.mlir.
 TREE = [
     "layers",
     "layers.3",

@@ -1,10 +1,19 @@
-// RUN: fuse-opt %s --fuse-lower-slots --split-input-file --verify-diagnostics
+// RUN: split-file %s %t
+// RUN: fuse-opt %t/device.mlir --fuse-lower-slots=device=tpu -verify-diagnostics
+// RUN: fuse-opt %t/slots.mlir --fuse-lower-slots -split-input-file \
+// RUN:   -verify-diagnostics
 
-// RUN: not fuse-opt %s --fuse-lower-slots=device=tpu --split-input-file 2>&1 \
-// RUN:   | FileCheck %s
-// CHECK: error: unknown device 'tpu', expected cpu or gpu
+// Slots that cannot be lowered. Every error names the slot and the path of the
+// call.
 
-// What has not been bound does not become eager by itself.
+//--- device.mlir
+
+// expected-error @below {{unknown device 'tpu', expected cpu or gpu}}
+module {}
+
+//--- slots.mlir
+
+// A call that is not bound does not use the eager body.
 
 fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
   func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -48,7 +57,7 @@ func.func @recursive(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Two kernels may not mean different functions by one symbol.
+// Two kernels cannot use one symbol for different functions.
 
 fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
   fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "libmine.so",
@@ -62,8 +71,8 @@ func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Nor may one symbol be taken from one library for the kernels of two; of the
-// same library it is the same function.
+// Two kernels cannot use one symbol of different libraries. In the same
+// library, it is the same function.
 
 fuse.slot @first op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
   fuse.bound_kernel @mine on <cpu> code #fuse.cpu_code<library = "liba.so",

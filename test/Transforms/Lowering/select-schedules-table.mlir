@@ -1,10 +1,7 @@
 // RUN: fuse-opt %s \
 // RUN:   --fuse-select-schedules=table=%S/../Inputs/schedules.json | FileCheck %s
-// RUN: fuse-opt %s --fuse-select-schedules=table=%S/../Inputs/schedules.json \
-// RUN:     --remarks-filter=codegen --remark-format=emitRemark -o /dev/null 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
 
-// What was measured for these widths goes before the model.
+// A row of the table for these widths takes precedence over the cost model.
 
 // CHECK-LABEL: func @measured
 // CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 2, split_k = 1, weight_stages = 2, token_stages = 2, max_in_flight = 1, partials = f32, hint = normal, dependent = false>
@@ -16,12 +13,12 @@ func.func @measured(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   return %y : tensor<?x64xbf16>
 }
 
-// Warpgroups share pairs of eight tokens of three quarters, so that those for
-// up to eight tokens are for sixteen.
+// Two warpgroups share each pair of eight tokens of a tile of 192 rows, so a
+// row for up to eight tokens has a schedule for 16.
 
-// CHECK-LABEL: func @quarters
+// CHECK-LABEL: func @tile_192
 // CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 1, gemm1_tile_m = 192,
-func.func @quarters(%x: tensor<3x192xbf16>, %u: tensor<384x192xbf16>,
+func.func @tile_192(%x: tensor<3x192xbf16>, %u: tensor<384x192xbf16>,
                     %d: tensor<192x384xbf16>) -> tensor<3x192xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<3x192xbf16>, tensor<384x192xbf16>, tensor<192x384xbf16>)
@@ -29,7 +26,7 @@ func.func @quarters(%x: tensor<3x192xbf16>, %u: tensor<384x192xbf16>,
   return %y : tensor<3x192xbf16>
 }
 
-// So do kernels that take rows one by one, for any number of them.
+// Row kernels have rows of the table for any number of tokens.
 
 // CHECK-LABEL: func @rows
 // CHECK: tile.schedule = #tile.row_schedule<blocks = 5, threads = 32>
@@ -39,8 +36,8 @@ func.func @rows(%x: tensor<?x64xbf16>) -> tensor<?x64xf8E4M3FN> {
   return %y : tensor<?x64xf8E4M3FN>
 }
 
-// What was measured for exact kernels says nothing of relaxed ones, whose
-// partial sums may be half as large.
+// A row for exact kernels does not apply to relaxed ones, whose partial sums
+// may be half as large.
 
 // CHECK-LABEL: func @relaxed
 // CHECK: partials = bf16
@@ -52,27 +49,7 @@ func.func @relaxed(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   return %y : tensor<?x64xbf16>
 }
 
-// Schedules that do not fit are left out, each with the reason.
-
-// CHECK-LABEL: func @unfit
-// CHECK-NOT: blocks = 133
-// CHECK-NOT: row_schedule
-// REMARK: [Missed] schedule-table | Category:codegen | Reason="the schedule in '{{.*}}schedules.json' does not fit: it has 133 blocks for 132 multiprocessors", Suggestion="measure again with fuse-tune"
-// REMARK: [Missed] schedule-table | Category:codegen | Reason="the schedule in '{{.*}}schedules.json' does not fit: #tile.row_schedule<blocks = 1, threads = 32> is not a #tile.schedule"
-func.func @unfit(%x: tensor<?x64xbf16>, %u: tensor<512x64xbf16>,
-                 %d: tensor<64x512xbf16>, %v: tensor<768x64xbf16>,
-                 %e: tensor<64x768xbf16>)
-    -> (tensor<?x64xbf16>, tensor<?x64xbf16>) {
-  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-    : (tensor<?x64xbf16>, tensor<512x64xbf16>, tensor<64x512xbf16>)
-      -> tensor<?x64xbf16>
-  %z = fuse.mlp %x up(%v) down(%e) act(relu) rounding(exact)
-    : (tensor<?x64xbf16>, tensor<768x64xbf16>, tensor<64x768xbf16>)
-      -> tensor<?x64xbf16>
-  return %y, %z : tensor<?x64xbf16>, tensor<?x64xbf16>
-}
-
-// Other widths, and another number of tokens, are the model's.
+// The cost model selects for other widths and numbers of tokens.
 
 // CHECK-LABEL: func @others
 // CHECK: fuse.mlp

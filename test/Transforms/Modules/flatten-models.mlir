@@ -1,19 +1,18 @@
 // RUN: fuse-opt %s --fuse-flatten-models | FileCheck %s
-// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->mlp' \
-// RUN:   --fuse-inline-modules --fuse-form-kernels --fuse-flatten-models \
-// RUN:   | FileCheck %s --check-prefix=FUSED
-// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->mlp' \
-// RUN:   --fuse-inline-modules --fuse-form-kernels \
-// RUN:   --fuse-flatten-models=sites=true | FileCheck %s --check-prefix=SITES
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->Declared' \
 // RUN:   --fuse-flatten-models | FileCheck %s
 // RUN: fuse-opt %s --fuse-flatten-models --mlir-print-debuginfo \
 // RUN:   --mlir-print-local-scope | FileCheck %s --check-prefix=LOC
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels -o %t.fused
+// RUN: fuse-opt %t.fused --fuse-flatten-models | FileCheck %s --check-prefix=FUSED
+// RUN: fuse-opt %t.fused --fuse-flatten-models=sites=true \
+// RUN:   | FileCheck %s --check-prefix=SITES
 
-// The forward of the model, with those of all modules that it calls, level by
-// level and inside of regions. Arguments first, then parameters, each once;
-// what is tied is one argument. A fused call of a declared kernel means its
-// members.
+// A model becomes one function with the bodies of all modules that it calls,
+// also in regions. Its arguments are the arguments of the model, then each
+// parameter once; tied parameters are one argument. A fused call of a declared
+// kernel becomes its members.
 
 // CHECK:      func.func @m(%[[X:.*]]: tensor<8x8xf32> {fuse.name = "input"},
 // CHECK-SAME:   %[[C:.*]]: i1,
@@ -31,7 +30,7 @@
 
 // LOC: fuse.rms_norm {{.*}} loc("a"("here"))
 
-// What was fused stays fused.
+// A fused op stays fused. With `sites`, only the functions of sites remain.
 
 // FUSED:      func.func @m(
 // FUSED-NEXT: %[[M:.*]] = fuse.mlp

@@ -1,17 +1,12 @@
-// RUN: fuse-opt %s -split-input-file -o /dev/null \
-// RUN:     --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel,((*,**.b),(*,**.c))->Kernel,((*,outer))->Kernel' \
-// RUN:     --remarks-filter=fuse --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s
-// RUN: fuse-opt %s -split-input-file \
-// RUN:     --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel disable=outer.a+b#0' \
+// RUN: fuse-opt %s -o /dev/null \
+// RUN:   --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel,((*,**.b),(*,**.c))->Kernel,((*,outer))->Kernel' \
+// RUN:   --remarks-filter=fuse --remark-format=emitRemark 2>&1 | FileCheck %s
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel disable=outer.a+b#0' \
 // RUN:   | FileCheck %s --check-prefix=OFF
-// RUN: not fuse-opt %s \
-// RUN:     --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel disable=outer.a+b#7' 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=UNKNOWN
+// RUN: %option_errors %s fuse-opt %s --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel {}'
 
-// A call belongs to one site: the pattern that is given first has it, and says
-// so where a later one wants it. A module around a fused site, or inside of
-// one, is not fused once more.
+// A call belongs to one site. The first pattern gets it, and the site of a
+// later pattern is refused. So is a module that contains a fused site.
 
 // CHECK: [Passed] outer.a+b#0
 // CHECK: [Missed] outer.b+c#0
@@ -19,17 +14,22 @@
 // CHECK: [Missed] outer#0
 // CHECK-SAME: FUSE-N213 already-fused: {{.*}}'outer' belongs to another site
 
-// Models are fused one by one: a site that is switched off is off in every
-// model that has it, and one that no model has is an error.
+// Each model is fused by itself.
 
 // CHECK: [Passed] outer.a+b#0
+
+// A disabled site is disabled in each model that has it. A site that no model
+// has is an error.
+
 // OFF-LABEL: fuse.model @first
 // OFF-NOT:   fuse.fused_call
 // OFF-LABEL: fuse.model @second
 // OFF-NOT:   site("outer.a+b#0")
 // OFF:       site("other.a+b#0")
 // OFF-NOT:   fuse.fused_call
-// UNKNOWN:   error: no site 'outer.a+b#7' to disable; expected one of other.a+b#0, outer.a+b#0
+
+// OPTIONS: disable=outer.a+b#7
+// ERROR: no site 'outer.a+b#7' to disable; expected one of other.a+b#0, outer.a+b#0
 
 fuse.model @first class "M" {
   fuse.kernel @Kernel targets(["cpu"])

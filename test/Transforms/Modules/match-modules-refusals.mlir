@@ -1,23 +1,17 @@
+// RUN: fuse-opt %s -split-input-file -verify-diagnostics -o /dev/null \
+// RUN:   --fuse-match-modules='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp' \
+// RUN:   --remarks-filter=fuse --remark-format=emitRemark
 // RUN: fuse-opt %s -split-input-file -o /dev/null \
-// RUN:     --fuse-match-modules='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp' \
-// RUN:     --remarks-filter=fuse --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s
-// RUN: fuse-opt %s -split-input-file -o /dev/null \
-// RUN:     --fuse-check-unfuse='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp'
+// RUN:   --fuse-check-unfuse='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp'
 
-// One case per predicate of a site: its remark has the id, what exactly failed,
-// the op at which it failed and what to do. A refused site stays as it was.
+// One case for each predicate of a site. The remark has the id and the reason
+// of the refusal, and the op that caused it. A refused site does not change.
 
+// A parent lacks a member. The site of the other parent is fused.
 
-// A parent without one of the members is passed over, the other is fused.
-
-// CHECK: [Missed] layers.0.norm+?
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N203 child-missing:
-// CHECK-SAME: 'layers.0' has no child for path '**.mlp'
-// CHECK: [Passed] layers.1.norm+mlp#0
 fuse.model @missing class "M" {
   fuse.module @layers class "ModuleList" {
+    // expected-remark-re @below {{[Missed] layers.0.norm+?{{.*}}At=fuse.module{{.*}}FUSE-N203 child-missing:{{.*}}'layers.0' has no child for path '**.mlp'}}
     fuse.module @"0" class "Layer" {
       fuse.module @norm class "RMSNorm" {
         func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
@@ -35,6 +29,7 @@ fuse.model @missing class "M" {
         }
       }
       func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+        // expected-remark @below {{[Passed] layers.1.norm+mlp#0}}
         %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
         %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
         return %m : tensor<8xf32>
@@ -45,13 +40,11 @@ fuse.model @missing class "M" {
 
 // -----
 
-// The pattern's class is not the module's.
+// A member has another class than the pattern expects.
 
-// CHECK: [Missed] norm+mlp
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N204 class-differs:
-// CHECK-SAME: 'norm' has class 'LayerNorm', the pattern expects 'RMSNorm'
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
+  // expected-remark-re @below {{[Missed] norm+mlp{{.*}}At=fuse.module{{.*}}FUSE-N204 class-differs:{{.*}}'norm' has class 'LayerNorm', the pattern expects 'RMSNorm'}}
   fuse.module @norm class "LayerNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
@@ -71,13 +64,11 @@ fuse.model @m class "M" {
 
 // -----
 
-// The first member is not called by anyone.
+// No forward calls the first member.
 
-// CHECK: [Missed] norm+mlp
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N205 member-not-called:
-// CHECK-SAME: no forward calls 'norm'
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
+  // expected-remark-re @below {{[Missed] norm+mlp{{.*}}At=fuse.module{{.*}}FUSE-N205 member-not-called:{{.*}}no forward calls 'norm'}}
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
@@ -96,12 +87,9 @@ fuse.model @m class "M" {
 
 // -----
 
-// A cast stands between the members: the chain is not one.
+// A cast is between the members.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=arith.truncf
-// CHECK-SAME: FUSE-N206 not-a-chain:
-// CHECK-SAME: the result of 'norm' goes to 'arith.truncf'
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -115,6 +103,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=arith.truncf{{.*}}FUSE-N206 not-a-chain:{{.*}}the result of 'norm' goes to 'arith.truncf'}}
     %c = arith.truncf %n : tensor<8xf32> to tensor<8xbf16>
     %e = arith.extf %c : tensor<8xbf16> to tensor<8xf32>
     %m = fuse.call_module @mlp(%e) : (tensor<8xf32>) -> tensor<8xf32>
@@ -124,12 +113,9 @@ fuse.model @m class "M" {
 
 // -----
 
-// The order of a pattern is the order of the chain.
+// The members are called in another order than that of the pattern.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.call_module
-// CHECK-SAME: FUSE-N206 not-a-chain:
-// CHECK-SAME: the result of 'norm' is not used
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -143,6 +129,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     %n = fuse.call_module @mlp(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.call_module{{.*}}FUSE-N206 not-a-chain:{{.*}}the result of 'norm' is not used}}
     %m = fuse.call_module @norm(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %n : tensor<8xf32>
   }
@@ -150,12 +137,9 @@ fuse.model @m class "M" {
 
 // -----
 
-// A second user of an intermediate, which an MLP kernel cannot return.
+// An intermediate has a second user, and an MLP kernel cannot return it.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=func.return
-// CHECK-SAME: FUSE-N002 intermediate-has-other-users:
-// CHECK-SAME: 'func.return' uses the result of 'norm', which kernel 'mlp' cannot return
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -170,18 +154,16 @@ fuse.model @m class "M" {
   func.func @forward(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
     %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=func.return{{.*}}FUSE-N002 intermediate-has-other-users:{{.*}}'func.return' uses the result of 'norm', which kernel 'mlp' cannot return}}
     return %m, %n : tensor<8xf32>, tensor<8xf32>
   }
 }
 
 // -----
 
-// An input from outside that only exists after the first member.
+// An input from outside is computed after the first member.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=arith.negf
-// CHECK-SAME: FUSE-N207 side-input-made-later:
-// CHECK-SAME: 'arith.negf' computes an input of 'mlp' after the call of 'norm'
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -195,6 +177,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=arith.negf{{.*}}FUSE-N207 side-input-made-later:{{.*}}'arith.negf' computes an input of 'mlp' after the call of 'norm'}}
     %s = arith.negf %x : tensor<8xf32>
     %m = fuse.call_module @mlp(%n, %s)
       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
@@ -204,12 +187,9 @@ fuse.model @m class "M" {
 
 // -----
 
-// Hooks on a member, or on a module inside of it, would be bypassed.
+// A kernel would bypass hooks of a member, or of a module in it.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N208 has-hooks:
-// CHECK-SAME: 'mlp.up' has hooks accelerate, forward_pre
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -217,6 +197,7 @@ fuse.model @m class "M" {
     }
   }
   fuse.module @mlp class "MLP" {
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N208 has-hooks:{{.*}}'mlp.up' has hooks accelerate, forward_pre}}
     fuse.module @up class "Linear" hooks(["accelerate", "forward_pre"]) {
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -232,18 +213,16 @@ fuse.model @m class "M" {
 
 // -----
 
-// So would a distribution over devices.
+// A kernel would bypass the distribution of a member over devices.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N209 tensor-parallel:
-// CHECK-SAME: 'mlp' is distributed as 'colwise'
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N209 tensor-parallel:{{.*}}'mlp' is distributed as 'colwise'}}
   fuse.module @mlp class "MLP" tensor_parallel("colwise") {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
@@ -258,18 +237,16 @@ fuse.model @m class "M" {
 
 // -----
 
-// A generated kernel needs every body.
+// A generated kernel needs the body of each member.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N212 member-without-body:
-// CHECK-SAME: 'mlp' is only declared
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N212 member-without-body:{{.*}}'mlp' is only declared}}
   fuse.module @mlp class "MLP" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
@@ -282,12 +259,9 @@ fuse.model @m class "M" {
 
 // -----
 
-// A chain that gives nothing.
+// The last member has no result.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.call_module
-// CHECK-SAME: FUSE-N214 no-result:
-// CHECK-SAME: 'mlp' has no results
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -301,6 +275,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.call_module{{.*}}FUSE-N214 no-result:{{.*}}'mlp' has no results}}
     fuse.call_module @mlp(%n) : (tensor<8xf32>) -> ()
     return %x : tensor<8xf32>
   }
@@ -308,18 +283,15 @@ fuse.model @m class "M" {
 
 // -----
 
-// The model wants the module left alone.
+// The model disables fusion of a module.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N215 held-back:
-// CHECK-SAME: 'mlp' stays unfused
 fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N215 held-back:{{.*}}'mlp' stays unfused}}
   fuse.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
@@ -334,19 +306,16 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
 
 // -----
 
-// What is around a module that is left alone, and what is inside of it, is left
-// alone too.
+// Modules around a module without fusion, and modules in it, are not fused
+// either.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N215 held-back:
-// CHECK-SAME: 'mlp' stays unfused
 fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp.up"]} {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N215 held-back:{{.*}}'mlp' stays unfused}}
   fuse.module @mlp class "MLP" {
     fuse.module @up class "Linear" {
     }
@@ -363,12 +332,9 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp.up"]} {
 
 // -----
 
-// CHECK: [Missed] layer.norm+mlp#0
-// CHECK-SAME: At=fuse.module
-// CHECK-SAME: FUSE-N215 held-back:
-// CHECK-SAME: 'layer.norm' stays unfused
 fuse.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
   fuse.module @layer class "Layer" {
+    // expected-remark-re @below {{[Missed] layer.norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N215 held-back:{{.*}}'layer.norm' stays unfused}}
     fuse.module @norm class "RMSNorm" {
       func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
         return %x : tensor<8xf32>
@@ -391,10 +357,7 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
 
 // The next member is called in a nested region.
 
-// CHECK: [Missed] norm+mlp#0
-// CHECK-SAME: At=fuse.call_module
-// CHECK-SAME: FUSE-N010 members-in-different-blocks:
-// CHECK-SAME: the call of 'mlp' is in another block
+// expected-warning @below {{fuses nothing}}
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -409,6 +372,7 @@ fuse.model @m class "M" {
   func.func @forward(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
     %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     %m = scf.if %c -> tensor<8xf32> {
+      // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.call_module{{.*}}FUSE-N010 members-in-different-blocks:{{.*}}the call of 'mlp' is in another block}}
       %i = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       scf.yield %i : tensor<8xf32>
     } else {

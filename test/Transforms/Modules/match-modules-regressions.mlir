@@ -1,21 +1,19 @@
-// RUN: fuse-opt %s -split-input-file -o %t.fused \
-// RUN:     --fuse-match-modules='patterns=((*,**.norm),(*,**.mlp))->mlp' \
-// RUN:     --fuse-inline-modules --fuse-form-kernels \
-// RUN:     --remarks-filter=fuse --remark-format=emitRemark 2> %t.remarks
-// RUN: FileCheck %s --input-file=%t.fused
-// RUN: FileCheck %s --input-file=%t.remarks --check-prefix=REMARK
+// RUN: fuse-opt %s -split-input-file -verify-diagnostics \
+// RUN:   --fuse-match-modules='patterns=((*,**.norm),(*,**.mlp))->mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels \
+// RUN:   --remarks-filter=fuse --remark-format=emitRemark | FileCheck %s
 // RUN: fuse-opt %s -split-input-file -o /dev/null \
-// RUN:     --fuse-check-unfuse='patterns=((*,**.norm),(*,**.mlp))->mlp'
+// RUN:   --fuse-check-unfuse='patterns=((*,**.norm),(*,**.mlp))->mlp'
 
-// What other matchers are known to have got wrong, on chains of modules: each
-// is fused right, or refused with its reason.
+// Chains of modules that other matchers are known to get wrong. Each is fused
+// correctly, or refused with its reason.
 
-// A reshape or a cast between two members hides the chain from a matcher that
-// only looks at modules. Here it is named, and nothing is fused.
+// A reshape or a cast between two members is not visible to a matcher that only
+// looks at modules. The refusal names it.
 
-// REMARK: [Missed] norm+mlp#0 | {{.*}}FUSE-N206 not-a-chain: {{.*}}the result of 'norm' goes to 'tensor.collapse_shape'
 // CHECK-LABEL: fuse.model @reshape_between
 // CHECK-NOT: fuse.fused_call
+// expected-warning @below {{fuses nothing}}
 fuse.model @reshape_between class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
@@ -29,6 +27,7 @@ fuse.model @reshape_between class "M" {
   }
   func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<8x8xf32> {
     %n = fuse.call_module @norm(%x) : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0 | {{.*}}FUSE-N206 not-a-chain: {{.*}}the result of 'norm' goes to 'tensor.collapse_shape'}}
     %f = tensor.collapse_shape %n [[0, 1], [2]]
       : tensor<2x4x8xf32> into tensor<8x8xf32>
     %m = fuse.call_module @mlp(%f) : (tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -38,9 +37,9 @@ fuse.model @reshape_between class "M" {
 
 // -----
 
-// REMARK: [Missed] norm+mlp#0 | {{.*}}FUSE-N206 not-a-chain: {{.*}}the result of 'norm' goes to 'arith.truncf'
 // CHECK-LABEL: fuse.model @cast_between
 // CHECK-NOT: fuse.fused_call
+// expected-warning @below {{fuses nothing}}
 fuse.model @cast_between class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func private @forward(tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -50,6 +49,7 @@ fuse.model @cast_between class "M" {
   }
   func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xbf16> {
     %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0 | {{.*}}FUSE-N206 not-a-chain: {{.*}}the result of 'norm' goes to 'arith.truncf'}}
     %c = arith.truncf %n : tensor<8x8xf32> to tensor<8x8xbf16>
     %m = fuse.call_module @mlp(%c) : (tensor<8x8xbf16>) -> tensor<8x8xbf16>
     return %m : tensor<8x8xbf16>
@@ -58,10 +58,9 @@ fuse.model @cast_between class "M" {
 
 // -----
 
-// A norm that also returns the residual stream, which has no user: a dead
-// result is no second user. No residual comes from nowhere.
+// A norm also returns the residual stream, which has no user. An unused result
+// is not a second user, and the kernel has the residual as an argument.
 
-// REMARK: [Passed] norm+mlp#0
 // CHECK-LABEL: fuse.model @dead_residual
 // CHECK:      fuse.fused_call "mlp" [@norm, @mlp](%arg0, %arg1) site(
 // CHECK:      func.func @"norm+mlp#0"(%arg0: tensor<8x8xf32>,
@@ -72,6 +71,7 @@ fuse.model @dead_residual class "M" {
   fuse.module @norm class "AddRMSNorm" {
     func.func @forward(%x: tensor<8x8xf32>, %r: tensor<8x8xf32>)
         -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+      // expected-remark @below {{[Passed] norm+mlp#0#1 | Category:fuse:fuse-form-kernels}}
       %s = fuse.residual_add %x, %r
         : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
       %y = fuse.rms_norm %s eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -92,6 +92,7 @@ fuse.model @dead_residual class "M" {
   }
   func.func @forward(%x: tensor<8x8xf32>, %r: tensor<8x8xf32>)
       -> tensor<8x8xf32> {
+    // expected-remark @below {{[Passed] norm+mlp#0}}
     %n:2 = fuse.call_module @norm(%x, %r)
       : (tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
     %m = fuse.call_module @mlp(%n#0) : (tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -101,11 +102,9 @@ fuse.model @dead_residual class "M" {
 
 // -----
 
-// eps, weight type and the place of the cast are those of the norm in the
-// chain, whatever the norm beside it has.
+// The kernel has eps, weight type and cast of the norm in its chain, not those
+// of another norm.
 
-// REMARK: [Passed] a.norm+mlp#0
-// REMARK: [Passed] b.norm+mlp#0
 // CHECK-LABEL: fuse.model @two_norms
 // CHECK:      func.func @"a.norm+mlp#0"
 // CHECK-SAME:   %arg1: tensor<8xf32> {fuse.parameter = "a.norm.w"}
@@ -119,6 +118,7 @@ fuse.model @two_norms class "M" {
       fuse.parameter @w : tensor<8xf32>
       func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
         %w = fuse.get_parameter @w : tensor<8xf32>
+        // expected-remark @below {{[Passed] a.norm+mlp#0#1 | Category:fuse:fuse-form-kernels}}
         %y = fuse.rms_norm %x weight(%w) eps 0.125 cast after_weight
           : (tensor<?x8xbf16>, tensor<8xf32>) -> tensor<?x8xbf16>
         return %y : tensor<?x8xbf16>
@@ -137,6 +137,7 @@ fuse.model @two_norms class "M" {
       }
     }
     func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+      // expected-remark @below {{[Passed] a.norm+mlp#0}}
       %n = fuse.call_module @norm(%x) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
       %m = fuse.call_module @mlp(%n) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
       return %m : tensor<?x8xbf16>
@@ -147,6 +148,7 @@ fuse.model @two_norms class "M" {
       fuse.parameter @w : tensor<8xbf16>
       func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
         %w = fuse.get_parameter @w : tensor<8xbf16>
+        // expected-remark @below {{[Passed] b.norm+mlp#0#1 | Category:fuse:fuse-form-kernels}}
         %y = fuse.rms_norm %x weight(%w) eps 0.25
           : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
         return %y : tensor<?x8xbf16>
@@ -165,6 +167,7 @@ fuse.model @two_norms class "M" {
       }
     }
     func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+      // expected-remark @below {{[Passed] b.norm+mlp#0}}
       %n = fuse.call_module @norm(%x) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
       %m = fuse.call_module @mlp(%n) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
       return %m : tensor<?x8xbf16>

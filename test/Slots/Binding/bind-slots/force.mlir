@@ -1,18 +1,18 @@
-// RUN: not fuse-opt %s --fuse-bind-slots="bind=scale=mine kernels=%S/Inputs/mine.mlir" 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=DUPLICATE
+// RUN: fuse-opt %s --fuse-bind-slots="bind=scale=mine kernels=%S/Inputs/mine.mlir" \
+// RUN:   -verify-diagnostics
 // RUN: fuse-opt %s --fuse-bind-slots="bind=scale=mine kernels=%S/Inputs/mine.mlir force=true" \
 // RUN:   --remarks-filter=".*" --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefix=FORCED
 
-// Kernels beside a model are for the models of the module. One that a file has
-// as well is a mistake, unless it is meant to replace it; a remark says so.
-
-// DUPLICATE: error: duplicate kernel registration: op=scale, variant=standard, name=mine; it is registered by {{.*}}mine.mlir
+// A kernel beside a model serves all models of the module. It is an error if a
+// file registers the same kernel. With `force`, it replaces the kernel of the
+// file, and a remark reports that.
 
 // FORCED: remark: [Analysis] mine | Category:fuse:fuse-kernel-registry | Reason="replaces kernel op=scale, variant=standard, name=mine of {{.*}}mine.mlir"
 // FORCED: remark: [Passed] scale | Category:slot:fuse-bind-slots | Because="bind scale", Kernel=mine, Path=
 // FORCED: fuse.bound_kernel @mine
 // FORCED: arith.subf
 
+// expected-error-re @below {{duplicate kernel registration: op=scale, variant=standard, name=mine; it is registered by {{.*}}mine.mlir}}
 fuse.slot_kernel "mine" op "scale" variant "standard" {
   fuse.implementation on <any> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,15 +1,28 @@
+<<<<<<<< HEAD:test/Conversion/FuseToCPU/declined.mlir
 // RUN: fuse-opt %s --convert-fuse-to-cpu --remarks-filter=codegen \
 // RUN:     --remark-format=emitRemark -o %t 2>&1 | FileCheck %s
 // RUN: FileCheck %s --check-prefix=NONE < %t
+========
+// RUN: fuse-opt %s --convert-fuse-to-host --remarks-filter=codegen \
+// RUN:   --remark-format=emitRemark -verify-diagnostics | FileCheck %s
+>>>>>>>> errs:test/Conversion/FuseToCPU/refusals.mlir
 
-// What has no kernel stays as it is.
+// Functions without a kernel for a CPU are left to the portable path, with the
+// reason.
 
+<<<<<<<< HEAD:test/Conversion/FuseToCPU/declined.mlir
 // NONE-NOT: fuse.cpu_plan
 // NONE-NOT: cpu_kernels
 
 // CHECK: [[@LINE+3]]:8: remark: [Missed] cpu-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path takes this kernel"
+========
+// CHECK-NOT: fuse.host_plan
+// CHECK-NOT: host_kernels
+
+>>>>>>>> errs:test/Conversion/FuseToCPU/refusals.mlir
 func.func @quantized(%x: tensor<?x8xbf16>, %u: tensor<8x8xf8E4M3FN>,
                      %d: tensor<8x8xf8E4M3FN>) -> tensor<?x8xbf16> {
+  // expected-remark @below {{[Missed] host-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path takes this kernel"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu)
          scales(f8E4M3FN, input = 1.0, up = 1.0, hidden = 1.0, down = 1.0)
          rounding(exact)
@@ -18,27 +31,27 @@ func.func @quantized(%x: tensor<?x8xbf16>, %u: tensor<8x8xf8E4M3FN>,
   return %y : tensor<?x8xbf16>
 }
 
-// CHECK: Reason="an operand is f16, not f32 or bf16"
 func.func @half(%x: tensor<?x8xf16>, %u: tensor<8x8xf16>, %d: tensor<8x8xf16>)
     -> tensor<?x8xf16> {
+  // expected-remark @below {{Reason="an operand is f16, not f32 or bf16"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf16>, tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<?x8xf16>
   return %y : tensor<?x8xf16>
 }
 
-// CHECK: Reason="the width 7 is odd"
 func.func @odd(%x: tensor<?x7xbf16>, %u: tensor<8x7xbf16>,
                %d: tensor<7x8xbf16>) -> tensor<?x7xbf16> {
+  // expected-remark @below {{Reason="the width 7 is odd"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x7xbf16>, tensor<8x7xbf16>, tensor<7x8xbf16>)
       -> tensor<?x7xbf16>
   return %y : tensor<?x7xbf16>
 }
 
-// CHECK: Reason="the intermediate 'gate' is f16, not f32 or bf16"
 func.func @half_point(%x: tensor<?x8xbf16>, %g: tensor<8x8xbf16>,
                       %u: tensor<8x8xbf16>, %d: tensor<8x8xbf16>)
     -> tensor<?x8xbf16> {
+  // expected-remark @below {{Reason="the intermediate 'gate' is f16, not f32 or bf16"}}
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
          rounding(exact types {gate = f16})
     : (tensor<?x8xbf16>, tensor<8x8xbf16>, tensor<8x8xbf16>,
@@ -46,8 +59,8 @@ func.func @half_point(%x: tensor<?x8xbf16>, %g: tensor<8x8xbf16>,
   return %y : tensor<?x8xbf16>
 }
 
-// CHECK: Reason="there is no scheduled kernel for fuse.group"
 func.func @group(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-remark @below {{Reason="there is no scheduled kernel for fuse.group"}}
   %y = fuse.group(%a = %x : tensor<?x8xf32>) -> (tensor<?x8xf32>)
          rounding(exact) {
     %s = fuse.activation silu %a : tensor<?x8xf32> -> tensor<?x8xf32>
@@ -56,21 +69,22 @@ func.func @group(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   return %y : tensor<?x8xf32>
 }
 
-// Every op of a function has to be a step of the kernel.
-// CHECK: Reason="there is no scheduled kernel for math.absf"
+// Every op of a function must be a step of the kernel.
+
 func.func @other(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
     -> tensor<?x8xf32> {
+  // expected-remark @below {{Reason="there is no scheduled kernel for math.absf"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   %z = math.absf %y : tensor<?x8xf32>
   return %z : tensor<?x8xf32>
 }
 
-// CHECK: Reason="a linear is quantized"
 func.func @quantized_linear(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>,
                             %d: tensor<8x8xf32>, %q: tensor<?x8xi8>,
                             %w: tensor<8x8xi8>)
     -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  // expected-remark @below {{Reason="a linear is quantized"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   %z = fuse.linear %q, %w scales(1.0, 1.0)
@@ -78,18 +92,18 @@ func.func @quantized_linear(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>,
   return %y, %z : tensor<?x8xf32>, tensor<?x8xf32>
 }
 
-// CHECK: Reason="the input of an op is made by no earlier step"
 func.func @inputs(%x: tensor<?x8xf32>, %w: tensor<?x8xf32>, %u: tensor<8x8xf32>,
                   %d: tensor<8x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  // expected-remark @below {{Reason="the input of an op is made by no earlier step"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   %z = fuse.rms_norm %w eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y, %z : tensor<?x8xf32>, tensor<?x8xf32>
 }
 
-// CHECK: Reason="an elementwise op reads a value that no earlier step makes"
 func.func @sum(%x: tensor<?x8xf32>, %r: tensor<?x8xf32>, %u: tensor<8x8xf32>,
                %d: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  // expected-remark @below {{Reason="an elementwise op reads a value that no earlier step makes"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   %z = fuse.residual_add %y, %r
@@ -97,18 +111,18 @@ func.func @sum(%x: tensor<?x8xf32>, %r: tensor<?x8xf32>, %u: tensor<8x8xf32>,
   return %z : tensor<?x8xf32>
 }
 
-// CHECK: Reason="a result is an argument, or is returned twice"
 func.func @twice(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
     -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  // expected-remark @below {{Reason="a result is an argument, or is returned twice"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   return %y, %y : tensor<?x8xf32>, tensor<?x8xf32>
 }
 
-// CHECK: Reason="a parameter is not an argument of the function"
 func.func @weight(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>,
                   %w: tensor<8xf32>) -> tensor<?x8xf32> {
   %n = arith.constant dense<1.0> : tensor<8xf32>
+  // expected-remark @below {{Reason="a parameter is not an argument of the function"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   %z = fuse.rms_norm %y weight(%n) eps 1.0e-6
@@ -116,21 +130,21 @@ func.func @weight(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>,
   return %z : tensor<?x8xf32>
 }
 
-// CHECK: Reason="one of gate and up is transposed"
 func.func @one_transposed(%x: tensor<?x8xf32>, %g: tensor<8x8xf32>,
                           %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
     -> tensor<?x8xf32> {
   %e = tensor.empty() : tensor<8x8xf32>
   %t = linalg.transpose ins(%g : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>)
          permutation = [1, 0]
+  // expected-remark @below {{Reason="one of gate and up is transposed"}}
   %y = fuse.gated_mlp %x gate(%t) up(%u) down(%d) act(silu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>)
       -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
 
-// A function without a fused op is not looked at, and has no plan afterwards.
-// CHECK-NOT: remark
+// A function without a fused op has no remark, and loses its plan.
+
 func.func @layers(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>)
     -> tensor<?x8xf32> attributes {fuse.cpu_plan = {}} {
   %y = fuse.linear %x, %u

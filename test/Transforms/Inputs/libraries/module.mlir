@@ -1,4 +1,0 @@
-fuse.model @whole class "*" {
-  fuse.module @norm class "RMSNorm" {
-  }
-}

@@ -1,3 +1,0 @@
-fuse.model @more class "*" {
-  fuse.kernel @NormMLP targets(["sm_80"])
-}

@@ -1,0 +1,26 @@
+// RUN: fuse-opt %s --fuse-match-modules='patterns=@just_norm->FastNorm target=tpu' \
+// RUN:   | FileCheck %s
+// RUN: %option_errors %s fuse-opt %s --fuse-match-modules='{}'
+
+// A declared kernel is for the targets that it lists. They need not be chips
+// that fuse generates code for.
+
+// CHECK: fuse.fused_call "FastNorm" [@norm]
+
+// OPTIONS: patterns=@just_norm->FastNorm target=sm_80
+// ERROR: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, tpu
+
+// OPTIONS: patterns=@just_norm->FastNorm target=tpv
+// ERROR: unknown target 'tpv'; expected one of cpu, sm_80, {{.*}}sm_121a, tpu{{$}}
+
+fuse.model @m class "M" {
+  fuse.fusion_pattern @just_norm [("RMSNorm", "norm")]
+  fuse.kernel @FastNorm targets(["sm_90", "tpu"])
+  fuse.module @norm class "RMSNorm" {
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    return %n : tensor<8xf32>
+  }
+}

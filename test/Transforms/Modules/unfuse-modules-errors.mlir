@@ -1,0 +1,34 @@
+// RUN: %option_errors %s fuse-opt %s \
+// RUN:   --fuse-match-modules='patterns=((*,a),(*,b))->Kernel,((*,c))->Kernel' \
+// RUN:   --fuse-unfuse='{}'
+
+// A site or path that is not fused is an error that lists the fused sites.
+
+// OPTIONS: sites=b#0
+// ERROR: no fused op has site 'b#0'; expected one of a+b#0, c#0
+
+// OPTIONS: paths=**.e
+// ERROR: no member of a fused site matches path glob '**.e'; expected one of a+b#0, c#0
+// NOT: see current operation
+
+// OPTIONS: paths=a.**b
+// ERROR: path glob 'a.**b': '**' must be a whole segment, got '**b'
+
+fuse.model @m class "M" {
+  fuse.kernel @Kernel targets(["cpu"])
+  fuse.module @a class "A" {
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }
+  fuse.module @b class "B" {
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }
+  fuse.module @c class "C" {
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %c = fuse.call_module @c(%b) : (tensor<8xf32>) -> tensor<8xf32>
+    return %c : tensor<8xf32>
+  }
+}
