@@ -5,6 +5,7 @@ import pathlib
 import platform
 import shutil
 import subprocess
+import sys
 
 import lit.formats
 
@@ -44,6 +45,13 @@ if os.environ.get("FUSE_CHECK_ROUNDTRIP") == "1":
 config.substitutions.append((r"(?<![\w/.-])fuse-opt(?![\w/.-])", fuse_opt))
 config.substitutions.append(("%fuse_src_root", config.fuse_src_root))
 config.substitutions.append(("%fuse_obj_root", config.fuse_obj_root))
+# Runs a table of commands that must fail, and compares their messages.
+check_errors = os.path.join(
+    config.test_source_root, "Inputs", "check-errors.py"
+)
+config.substitutions.append(
+    ("%check_errors", f"{sys.executable} {check_errors}")
+)
 config.substitutions.append(("%cxx", config.cxx))
 # Libraries with sanitizers leave their functions to the program.
 flags = "-fsanitize=" + config.sanitizers if config.sanitizers else ""

@@ -1,3 +1,6 @@
+// Kernels of the scheduled path, decode and prefill, in three orders of their
+// threads and copies: at once, as late as possible, and at random.
+
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=gated_bf16 \
 // RUN:   --dim=1,9,33,65,129,200 | FileCheck %s -DVALUES=55936
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=gated_f8 \
@@ -19,12 +22,10 @@
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=relaxed --dim=1,33 \
 // RUN:   | FileCheck %s -DVALUES=8704
 
-// Kernels of the scheduled path, decode and prefill, in three orders of their
-// threads and copies: at once, as late as possible, and at random.
-
 // CHECK: V2 scheduled on fuse emulator ok [[VALUES]] of [[VALUES]] values checked by contract, the same bits 3 times
 
-// As imported: the norm's weight is a parameter, which is not packed.
+// As in imported modules, the weight of the norm is a parameter, which is not
+// packed.
 func.func @gated_bf16(%x: tensor<?x128xbf16>,
                       %w: tensor<128xbf16> {fuse.parameter = "norm.weight"},
                       %g: tensor<192x128xbf16>, %u: tensor<192x128xbf16>,

@@ -1,3 +1,6 @@
+// The checks of hopper-ptxas.mlir and hopper-prefill-ptxas.mlir can fail: here
+// they find notes of ptxas and spilled registers in wrong code.
+
 // REQUIRES: ptxas
 // RUN: fuse-opt %s --fuse-hopper-pipeline --fuse-emit-ptx=output=%t.ptx \
 // RUN:   -o /dev/null
@@ -6,8 +9,7 @@
 
 // CHECK: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 
-// What hopper-ptxas.mlir and hopper-prefill-ptxas.mlir look for would be found:
-// products without their fences get a note of the kind of C7510,
+// Without fences, wgmma gets a note such as C7510.
 
 // RUN: sed 's/wgmma.fence.sync.aligned;//' %t.ptx > %t.unfenced.ptx
 // RUN: ptxas -arch=sm_90a -v %t.unfenced.ptx -o /dev/null 2>&1 \
@@ -16,8 +18,8 @@
 // RUN:   | not FileCheck %s --implicit-check-not=C75
 // UNFENCED: (C75{{[0-9]+}})
 
-// and 512 threads, which have 128 registers each, spill where a whole tile is
-// multiplied by 128 tokens.
+// 512 threads have 128 registers each, and spill if a whole tile is multiplied by
+// 128 tokens.
 
 // RUN: sed -e 's/.reqntid 384, 1, 1/.reqntid 512, 1, 1/' -e '/setmaxnreg/d' \
 // RUN:   %t.ptx > %t.narrow.ptx

@@ -1,3 +1,5 @@
+// Statistics of passes whose results other tests check.
+
 // REQUIRES: statistics
 // RUN: fuse-opt %s --fuse-list-modules --fuse-unbind-slots -o /dev/null \
 // RUN:   --mlir-pass-statistics 2>&1 | FileCheck %s --check-prefix=MODEL
@@ -10,9 +12,6 @@
 // RUN: fuse-opt %s --mlir-pass-statistics -o /dev/null \
 // RUN:   --pass-pipeline='builtin.module(func.func(fuse-prepare-entry-points,fuse-expand-copies,fuse-expand-reshapes,fuse-expand-small-floats,fuse-expand-math,convert-fuse-to-linalg))' \
 // RUN:   2>&1 | FileCheck %s --check-prefix=FUNCTIONS
-
-// Passes whose results other tests check in full count what they did, and not
-// what they left.
 
 // MODEL-DAG: (S) 1 modules-listed
 // MODEL-DAG: (S) 1 kernels-removed

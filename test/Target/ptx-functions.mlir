@@ -1,3 +1,6 @@
+// Every function op and data type assembles for every kind of chip, and no kernel
+// spills registers to memory.
+
 // REQUIRES: ptxas
 // RUN: fuse-opt %s --fuse-gpu-pipeline=chip=sm_80 \
 // RUN:   --fuse-emit-ptx=output=%t.80.ptx -o /dev/null
@@ -11,9 +14,6 @@
 // RUN: fuse-opt %s --fuse-gpu-pipeline=chip=sm_90a \
 // RUN:   --fuse-emit-ptx=output=%t.90a.ptx -o /dev/null
 // RUN: ptxas -arch=sm_90a -v %t.90a.ptx -o /dev/null 2>&1 | FileCheck %s
-
-// Every function op and data type assembles for every kind of chip, and no kernel
-// keeps values in memory for want of registers.
 
 // CHECK-NOT: {{error|warning}}
 // CHECK-NOT: {{[1-9][0-9]*}} bytes spill

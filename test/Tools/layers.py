@@ -1,14 +1,13 @@
 # RUN: python3 %s %fuse_src_root
-# RUN: rm -rf %t && mkdir -p %t/lib/Analysis %t/include/fuse/Slots %t/lib/Slots \
-# RUN:   %t/test/Slots
+# RUN: rm -rf %t && mkdir -p %t/lib/Analysis %t/lib/Slots %t/test/Slots \
+# RUN:   %t/include/fuse/Slots %t/lib/Transforms/Raise %t/emulator/ptx
 # RUN: echo '#include "fuse/Slots/Passes.h"' > %t/lib/Analysis/Equivalence.cpp
-# RUN: mkdir -p %t/lib/Transforms/Raise %t/emulator/ptx
-# RUN: touch %t/lib/Transforms/Raise/Raise.h
 # RUN: echo '#include "../Transforms/Raise/Raise.h"' > %t/lib/Analysis/Near.cpp
 # RUN: echo '#include "fuse/IR/FuseOps.h"' > %t/emulator/ptx/Ptx.cpp
 # RUN: echo 'def LostPass : Pass<"fuse-lost", "::mlir::ModuleOp"> {' > %t/include/fuse/Slots/Passes.td
 # RUN: echo 'def FoundPass : Pass<"fuse-found"> {' >> %t/include/fuse/Slots/Passes.td
-# RUN: touch %t/lib/Slots/Found.cpp %t/test/Slots/found-errors.mlir
+# RUN: touch %t/lib/Slots/Found.cpp %t/test/Slots/found-errors.mlir \
+# RUN:   %t/lib/Transforms/Raise/Raise.h
 # RUN: not python3 %s %t | FileCheck %s
 # CHECK: lib/Analysis/Equivalence.cpp includes fuse/Slots/Passes.h of a later layer
 # CHECK: lib/Analysis/Near.cpp includes ../Transforms/Raise/Raise.h of a later

@@ -6,10 +6,10 @@
 
 The first step writes test bundles to out/emulator, which expect the results of
 the emulator. The second one runs them on the GPU and counts the values that
-have other bits; runs the kernels of test/Emulator/broken.test, which have a
-mistake each, by themselves and under the tools of compute-sanitizer; and writes
-out/results/emulator-h100.json, of which the step `table` prints what
-finds which mistake.
+have other bits. Then it runs the kernels of test/Emulator/Inputs/mistakes.toml,
+with one mistake each, alone and under the tools of compute-sanitizer. It writes
+out/results/emulator-h100.json. The step `table` prints which tool finds which
+mistake.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomllib
 import torch
 
 from ..common.data import TORCH_TYPES
@@ -35,20 +35,6 @@ PORTABLE_TOKENS = (1, 17)
 POOL_VALUES = 1024
 #: Strata of random modules, with how many of each.
 RANDOM = {"scheduled": 40, "mixed": 6}
-#: The mistakes of broken.test in its order, as tables call them.
-MISTAKES = (
-    "no wait for a copy",
-    "a wait for the other phase",
-    "no wait for a product",
-    "no fence before a product",
-    "a group of products not closed",
-    "half the bytes expected",
-    "a release that is relaxed",
-    "an acquire that is relaxed",
-    "no proxy fence",
-    "no wait for the launch before",
-    "no arrival that frees a slot",
-)
 
 
 def _load_damage() -> Any:
@@ -66,44 +52,23 @@ damage = _load_damage()
 
 @dataclass(frozen=True)
 class Mistake:
-    """What broken.test puts into the PTX of a kernel."""
+    """A mistake in the PTX of a kernel."""
 
     name: str
-    #: Of gated.mlir, the sed script that changes its number of tokens.
-    script: str
-    #: Pattern, replacement, and perhaps the number of the place.
-    damage: tuple[str, ...]
+    #: Number of tokens of the kernel.
+    tokens: int
+    pattern: str
+    replacement: str
+    #: What the emulator reports, as a regular expression.
+    report: str
+    #: The place that changes, from 1 on; None for all places.
+    number: int | None = None
 
 
-def read_mistakes(text: str) -> list[Mistake]:
-    """The mistakes of a test whose lines call damage.py, but for calls that
-    have to fail.
-
-    Raises:
-        ValueError: there are more or fewer than have names.
-    """
-    lines = re.findall(r"^RUN: (.*)$", re.sub(r"\\\nRUN:\s*", "", text), re.M)
-    script, found = "", []
-    for line in lines:
-        words = shlex.split(line.replace("%%", "%"))
-        if words[0] == "sed":
-            script = words[1]
-        elif words[0] == "%{damage}":
-            found.append((script, tuple(words[1:])))
-    if len(found) != len(MISTAKES):
-        raise ValueError(
-            f"the test has {len(found)} mistakes, and there are "
-            f"names for {len(MISTAKES)}"
-        )
-    return [Mistake(name, *rest) for name, rest in zip(MISTAKES, found)]
-
-
-def substitute(script: str, text: str) -> str:
-    """What sed makes of a text by `s/A/B/g`."""
-    if not script:
-        return text
-    _, old, new, _ = script.split("/")
-    return text.replace(old, new)
+def read_mistakes() -> list[Mistake]:
+    """The mistakes of the tests of the emulator."""
+    text = (TESTS / "Inputs/mistakes.toml").read_text()
+    return [Mistake(**row) for row in tomllib.loads(text)["mistake"]]
 
 
 # Test bundles.
@@ -537,17 +502,24 @@ def prepare_broken(
     folder.mkdir(parents=True)
     text = (TESTS / "Inputs/gated.mlir").read_text()
     rows: list[dict[str, Any]] = []
-    right: dict[str, Path] = {}
+    right: dict[int, Path] = {}
     source, artifact = folder / "source.mlir", folder / "broken.fuse"
     for number, mistake in enumerate(mistakes):
-        if mistake.script not in right:
-            right[mistake.script] = folder / f"right-{len(right)}.bundle"
-            source.write_text(substitute(mistake.script, text))
-            code = right[mistake.script].with_suffix(".fuse")
+        tokens = mistake.tokens
+        if tokens not in right:
+            right[tokens] = folder / f"right-{len(right)}.bundle"
+            source.write_text(text.replace("9x512", f"{tokens}x512"))
+            code = right[tokens].with_suffix(".fuse")
             tools.compile(source, code)
-            tools.record(make_bundle(code, TOKENS), right[mistake.script])
-        path = right[mistake.script]
-        damage.main(path.with_suffix(".fuse"), artifact, *mistake.damage)
+            tools.record(make_bundle(code, TOKENS), right[tokens])
+        path = right[tokens]
+        damage.main(
+            path.with_suffix(".fuse"),
+            artifact,
+            mistake.pattern,
+            mistake.replacement,
+            mistake.number,
+        )
         bundle = folder / f"broken-{number}.bundle"
         replace_artifact(Bundle.load(path), artifact.read_bytes()).save(bundle)
         outcomes = folder / "outcomes.json"
@@ -596,8 +568,9 @@ def prepare(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
     """Everything that the GPU's machine needs, in a folder that is new."""
     shutil.rmtree(folder, ignore_errors=True)
     prepare_right(tools, folder / "right", counts)
-    mistakes = read_mistakes((TESTS / "broken.test").read_text())
     shutil.copy(TESTS / "scheduled.mlir", folder)
     write_index(
-        folder, TOKENS, prepare_broken(tools, folder / "broken", mistakes)
+        folder,
+        TOKENS,
+        prepare_broken(tools, folder / "broken", read_mistakes()),
     )

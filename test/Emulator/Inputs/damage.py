@@ -2,8 +2,8 @@
 
 usage: damage.py in.fuse out.fuse pattern replacement [number]
 
-The pattern is a regular expression. All places of it are replaced, or the one
-with a number, from 1 on in the order of the file.
+The pattern is a regular expression. Without a number, all places that it
+matches are replaced; otherwise the place with this number, from 1 on.
 """
 
 import hashlib
@@ -60,8 +60,9 @@ def main(source, target, pattern, replacement, number=None):
         if b".version" in content[:200]:
             content = re.sub(pattern, replace, content.decode()).encode()
         sections.append((kind, content))
-    if seen < int(number or 1):
-        sys.exit(f"'{pattern}' stands at {seen} places")
+    least = int(number or 1)
+    if seen < least:
+        sys.exit(f"'{pattern}' is at {seen} places, expected at least {least}")
     Path(target).write_bytes(write(data[8:12], sections))
 
 

@@ -1,3 +1,5 @@
+// A report of what is fused and what is refused, as text, JSON and HTML.
+
 // RUN: fuse-explain %s --tokens=4 \
 // RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp' | FileCheck %s
 // RUN: fuse-explain %s --tokens=4 --format=json \
@@ -7,33 +9,16 @@
 // RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp'
 // RUN: FileCheck %s --check-prefix=HTML --implicit-check-not=http \
 // RUN:   --input-file=%t.html
-// RUN: not fuse-explain %s --patterns='((RMSNorm,x))->mlp' 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=PATTERN
 // RUN: fuse-explain %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not fuse-explain %s -o /dev/full 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=FULL
-// FULL: fuse-explain: error: /dev/full: No space left on device
 // RUN: fuse-explain %s --tokens=1048576 -o /dev/null
-// RUN: not fuse-explain %s --tokens=0 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=TOKENS
-// RUN: not fuse-explain %s --tokens=1048577 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=MANY
 // RUN: fuse-explain %s --target=sm_80 -o /dev/null \
 // RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp'
-// RUN: not fuse-explain %s --target=sm_1 \
-// RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp' 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=TARGET
-// RUN: not fuse-explain %s --target=sm_80 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=ALONE
-// TARGET: error: unknown target 'sm_1'; expected one of cpu, sm_80, {{.*}}sm_121a
-// ALONE: error: target has no effect without patterns
-// RUN: not fuse-explain %s.not 2>&1 | FileCheck %s --check-prefix=FILE
 
-// Layer `a` is fused: the norm and three ops of the MLP as one launch. The
-// intermediates are the normed value (written once, read once, 4 x 8 x 4
+// Layer `a` is fused: the norm and three ops of the MLP are one launch. The
+// intermediates are the normalized value (written once, read once, 4 x 8 x 4
 // bytes) and the hidden values before and after the activation (4 x 16 x 4).
-// Each linear makes 2 x 4 x 8 x 16 operations. Layer `b` is refused; in brackets
-// is what it would gain at least, which is the normed value.
+// Each linear has 2 x 4 x 8 x 16 operations. Layer `b` is refused. The numbers
+// in brackets are what fusing it would save at least: the normalized value.
 
 // CHECK:      site level state kernel or reason launches bytes flop
 // CHECK-NEXT: a.norm+mlp#0 modules fused mlp 3 1280 2048
@@ -62,10 +47,6 @@
 // HTML:      fuse.fused_call &quot;mlp&quot;
 
 // NONE: note: without --patterns, modules of models are no sites
-// PATTERN: error: pattern '((RMSNorm,x))->mlp': FUSE-N201 no-module-matches
-// TOKENS:  error: --tokens must be from 1 to 1048576, got 0
-// MANY:    error: --tokens must be from 1 to 1048576, got 1048577
-// FILE:    error: cannot open input file
 
 fuse.model @m class "M" {
   fuse.module @a class "Layer" {

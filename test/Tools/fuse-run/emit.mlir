@@ -1,14 +1,10 @@
+// The code of each step of the lowering, and a time.
+
 // RUN: fuse-run %s --emit=linalg | FileCheck %s --check-prefix=LINALG
 // RUN: fuse-run %s --emit=llvm | FileCheck %s --check-prefix=LLVM
 // RUN: fuse-run %s --emit=gpu | FileCheck %s --check-prefix=GPU
 // RUN: fuse-run %s --emit=nvvm --entry=f | FileCheck %s --check-prefix=NVVM
 // RUN: fuse-run %s --emit=ptx --chip=sm_80 | FileCheck %s --check-prefix=PTX
-// RUN: not fuse-run %s --emit=ptx --chip=sm_1 2>&1 | FileCheck %s --check-prefix=CHIP
-// RUN: not fuse-run %s --emit=linalg -o /dev/full 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=FULL
-// RUN: not fuse-run %s --emit=gpu -o /dev/full 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=FULL
-// FULL: error: /dev/full: No space left on device
 // RUN: fuse-run %s --dim=3 --bench --iterations=2 \
 // RUN:   | FileCheck %s --check-prefix=TIME
 // RUN: rm -rf %t && fuse-run %s --dump-phases-to=%t
@@ -21,7 +17,6 @@
 // NVVM: llvm.func {{.*}} nvvm.kernel
 // PTX: .target sm_80
 // PTX: .entry
-// CHIP: error: {{.*}}sm_1
 // TIME: time: median {{[0-9.]+}} us, min {{[0-9.]+}} us, 2 calls
 // PHASES: 1.input.mlir
 // PHASES-NEXT: 2.linalg.mlir
