@@ -637,7 +637,7 @@ FUSE_CUDA_EXPORT int cuModuleGetFunction(KernelFunction *function,
         what += (known == loaded.programs.begin()->first ? "" : ", ") + known;
       throw Error{NotFound, loaded.programs.empty() ? what + "none" : what};
     }
-    auto [place, isNew] = loaded.kernels.try_emplace(name);
+    auto [entry, isNew] = loaded.kernels.try_emplace(name);
     if (isNew) {
       uint32_t isStatic = found->second->header.dynamicShared - kSharedBase;
       auto kernel = std::make_unique<Kernel>();
@@ -645,9 +645,9 @@ FUSE_CUDA_EXPORT int cuModuleGetFunction(KernelFunction *function,
       kernel->module = module;
       kernel->maxDynamicShared =
           kSharedWithoutAttribute - std::min(kSharedWithoutAttribute, isStatic);
-      place->second = context.kernels.add(std::move(kernel));
+      entry->second = context.kernels.add(std::move(kernel));
     }
-    *function = place->second;
+    *function = entry->second;
   });
 }
 
@@ -738,7 +738,7 @@ FUSE_CUDA_EXPORT int cuMemcpyHtoD(DevicePtr to, const void *from,
       return;
     require(from, "the source");
     requireMemory(context, to, bytes);
-    settle(context);
+    synchronizeDefaultStream(context);
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
   });
 }
@@ -749,7 +749,7 @@ FUSE_CUDA_EXPORT int cuMemcpyDtoH(void *to, DevicePtr from, size_t bytes) {
       return;
     require(to, "the target");
     requireMemory(context, from, bytes);
-    settle(context);
+    synchronizeDefaultStream(context);
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   });
 }
@@ -760,7 +760,7 @@ FUSE_CUDA_EXPORT int cuMemsetD8(DevicePtr to, unsigned char value,
     if (bytes == 0)
       return;
     requireMemory(context, to, bytes);
-    settle(context);
+    synchronizeDefaultStream(context);
     std::memset(reinterpret_cast<void *>(to), value, bytes);
   });
 }

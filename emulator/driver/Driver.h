@@ -196,7 +196,7 @@ void requireMemory(DeviceContext &context, DevicePtr address, size_t bytes);
 /// that capture invalid, as drivers do.
 void requireNoCapture(DeviceContext &context);
 /// Waits for all that the default stream waits for, and for that.
-void settle(DeviceContext &context);
+void synchronizeDefaultStream(DeviceContext &context);
 
 /// A function by the name and from the version on by which it is asked for.
 struct NamedFunction {

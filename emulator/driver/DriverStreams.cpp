@@ -30,11 +30,11 @@ static StreamState &getStream(DeviceContext &context, Stream handle) {
     return context.legacy;
   if (number != perThread)
     return context.streams.get(handle);
-  auto [place, isNew] =
+  auto [entry, isNew] =
       context.ofThreads.try_emplace(std::this_thread::get_id());
   if (isNew)
-    place->second.id = ++context.lastStream;
-  return place->second;
+    entry->second.id = ++context.lastStream;
+  return entry->second;
 }
 
 static void forEachStream(DeviceContext &context,
@@ -79,7 +79,7 @@ static void waitForOthers(DeviceContext &context, StreamState &stream) {
   });
 }
 
-void driver::settle(DeviceContext &context) {
+void driver::synchronizeDefaultStream(DeviceContext &context) {
   requireNoCapture(context);
   waitForOthers(context, context.legacy);
   context.machine.synchronize(context.legacy.id);

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/LoadStore.h"
 #include "machine/SharedMemory.h"
 #include "machine/TensorMap.h"
 
@@ -57,9 +58,9 @@ struct Group {
 
 /// An arrival at an mbarrier when all copies before it have landed.
 struct Arrival {
-  SharedPlace place;
+  SharedAddress barrier;
   unsigned numPending;
-  std::shared_ptr<const VectorClock> known;
+  std::shared_ptr<const VectorClock> clock;
 };
 
 struct Copy {
@@ -74,10 +75,10 @@ struct Copy {
   /// What is outside of a tensor: zeros, or NaN in floats of that size.
   unsigned nanBytes = 0;
   /// What its thread knew when it began.
-  std::shared_ptr<const VectorClock> known;
+  std::shared_ptr<const VectorClock> clock;
   std::shared_ptr<Group> group;
   std::vector<std::shared_ptr<Arrival>> arrivals;
-  bool hasLanded = false;
+  bool isComplete = false;
 };
 
 /// Of a thread, the newest last.
@@ -103,9 +104,9 @@ static ThreadCopies &getCopies(Thread &thread) {
 
 /// What the thread knows by now, which who waits for its copy gets to know.
 static std::shared_ptr<const VectorClock> publish(Thread &thread) {
-  auto known = std::make_shared<VectorClock>();
-  thread.getMachine().getRaces().arriveAsync(*thread.warp, *known);
-  return known;
+  auto clock = std::make_shared<VectorClock>();
+  thread.getMachine().getRaces().arriveAsync(*thread.warp, *clock);
+  return clock;
 }
 
 static std::shared_ptr<Copy> makeCopy(Thread &thread,
@@ -115,24 +116,26 @@ static std::shared_ptr<Copy> makeCopy(Thread &thread,
   copy->origin = "kernel " + thread.block->grid->program->header.name +
                  ", block " + printBlock(*thread.block) + ", line " +
                  std::to_string(instruction.line) + " (" + instruction.opcode +
-                 "), landing: ";
+                 "), on completion: ";
   ++thread.writes;
   return copy;
 }
 
-static uint64_t beginUse(SharedPlace place, const Copy &copy, bool isWrite) {
-  return beginUnderWay(
-      *place.block,
-      {{{place.offset, place.offset + copy.bytes}}, isWrite, copy.instruction});
+static uint64_t beginUse(SharedAddress shared, const Copy &copy, bool isWrite) {
+  return beginPendingAccess(*shared.block,
+                            {{{shared.offset, shared.offset + copy.bytes}},
+                             isWrite,
+                             copy.instruction});
 }
 
 /// Calls `land` when the machine wants it, and says whose copy it is if that
 /// throws.
-template <typename Land>
-static void landLater(Machine &machine, std::shared_ptr<Copy> copy, Land land) {
-  machine.later([copy = std::move(copy), land = std::move(land)] {
+template <typename Complete>
+static void completeLater(Machine &machine, std::shared_ptr<Copy> copy,
+                          Complete complete) {
+  machine.defer([copy = std::move(copy), complete = std::move(complete)] {
     try {
-      land(*copy);
+      complete(*copy);
     } catch (const Fault &fault) {
       throw Fault(fault.code, copy->origin + fault.what());
     }
@@ -155,9 +158,9 @@ static void checkRows(Thread &thread, const Copy &copy, bool isWrite) {
       continue;
     (void)machine.global(row.address, bytes, 1);
     if (isWrite)
-      machine.getRaces().writeAsync(thread, Place(row.address), bytes);
+      machine.getRaces().writeAsync(thread, MemoryAddress(row.address), bytes);
     else
-      machine.getRaces().readAsync(thread, Place(row.address), bytes);
+      machine.getRaces().readAsync(thread, MemoryAddress(row.address), bytes);
   }
 }
 
@@ -189,21 +192,21 @@ static void writeRows(Machine &machine, const Copy &copy,
   }
 }
 
-static std::vector<uint8_t> readBox(const Copy &copy, SharedPlace place) {
+static std::vector<uint8_t> readBox(const Copy &copy, SharedAddress shared) {
   std::vector<uint8_t> box(copy.bytes);
   for (uint32_t i = 0; i < copy.bytes; i += kChunk)
     std::memcpy(box.data() + i,
-                place.block->shared.data() +
-                    swizzle(place.offset + i, copy.swizzleBytes),
+                shared.block->shared.data() +
+                    swizzle(shared.offset + i, copy.swizzleBytes),
                 kChunk);
   return box;
 }
 
-static void writeBox(const Copy &copy, SharedPlace place,
+static void writeBox(const Copy &copy, SharedAddress shared,
                      const std::vector<uint8_t> &box) {
   for (uint32_t i = 0; i < copy.bytes; i += kChunk)
-    std::memcpy(place.block->shared.data() +
-                    swizzle(place.offset + i, copy.swizzleBytes),
+    std::memcpy(shared.block->shared.data() +
+                    swizzle(shared.offset + i, copy.swizzleBytes),
                 box.data() + i, kChunk);
 }
 
@@ -283,10 +286,10 @@ static unsigned getAlignment(const Copy &copy) {
 //===----------------------------------------------------------------------===//
 
 /// Where a copy goes: to one block, or to the same place in those of a mask.
-static std::vector<Block *> getTargets(Thread &thread, SharedPlace place,
-                                       const Value *mask) {
+static std::vector<Block *>
+getTargets(Thread &thread, SharedAddress destination, const Value *mask) {
   if (!mask)
-    return {place.block};
+    return {destination.block};
   std::vector<Block *> targets;
   size_t numBlocks = thread.block->cluster->blocks.size();
   uint32_t bits = static_cast<uint16_t>(thread.get(*mask));
@@ -306,35 +309,39 @@ static std::vector<Block *> getTargets(Thread &thread, SharedPlace place,
 /// it lands.
 template <typename Read>
 static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
-                          SharedPlace place, const Value *barrier,
+                          SharedAddress destination, const Value *barrier,
                           const Value *mask, Read read) {
   Machine &machine = thread.getMachine();
-  StateSpace space = copy->instruction->detail & kIsOwn ? StateSpace::Own
-                                                        : StateSpace::Cluster;
-  SharedPlace at = getPlace(thread, space, barrier[0], barrier[1]);
-  if (!mask && at.block != place.block)
+  StateSpace space = copy->instruction->detail & kIsOwn
+                         ? StateSpace::SharedCta
+                         : StateSpace::SharedCluster;
+  SharedAddress at = getSharedAddress(thread, space, barrier[0], barrier[1]);
+  if (!mask && at.block != destination.block)
     throw Fault(Fault::IllegalAddress,
-                "a copy to block " + printBlock(*place.block) + " with the " +
-                    printPlace("mbarrier", *at.block, at.offset));
-  std::vector<Block *> targets = getTargets(thread, place, mask);
+                "a copy to block " + printBlock(*destination.block) +
+                    " with the " +
+                    printSharedAddress("mbarrier", *at.block, at.offset));
+  std::vector<Block *> targets = getTargets(thread, destination, mask);
   std::vector<uint64_t> ids;
   for (Block *block : targets) {
-    (void)accessShared(*block, place.offset, copy->bytes, getAlignment(*copy),
-                       Access::Write);
+    (void)accessShared(*block, destination.offset, copy->bytes,
+                       getAlignment(*copy), Access::Write);
     (void)useMbarrier(thread, *block, at.offset, /*isAsync=*/true);
-    machine.getRaces().writeAsync(thread, Place(*block, place.offset),
-                                  copy->bytes);
-    ids.push_back(beginUse({block, place.offset}, *copy, /*isWrite=*/true));
+    machine.getRaces().writeAsync(
+        thread, MemoryAddress(*block, destination.offset), copy->bytes);
+    ids.push_back(
+        beginUse({block, destination.offset}, *copy, /*isWrite=*/true));
   }
-  copy->known = publish(thread);
+  copy->clock = publish(thread);
   for (size_t i = 0; i < targets.size(); ++i)
-    landLater(machine, copy,
-              [&machine, read, target = SharedPlace{targets[i], place.offset},
-               id = ids[i], barrier = at.offset](Copy &copy) {
-                writeBox(copy, target, read(machine, copy));
-                endUnderWay(*target.block, id);
-                completeBytes(*target.block, barrier, copy.bytes, *copy.known);
-              });
+    completeLater(
+        machine, copy,
+        [&machine, read, target = SharedAddress{targets[i], destination.offset},
+         id = ids[i], barrier = at.offset](Copy &copy) {
+          writeBox(copy, target, read(machine, copy));
+          endPendingAccess(*target.block, id);
+          completeBytes(*target.block, barrier, copy.bytes, *copy.clock);
+        });
 }
 
 /// `[destination], [source], bytes, [mbarrier], mask`, where the source is a
@@ -343,22 +350,23 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   uint64_t detail = instruction.detail;
   auto copy = makeCopy(thread, instruction);
-  SharedPlace place =
-      getPlace(thread, detail & kIsOwn ? StateSpace::Own : StateSpace::Cluster,
-               operand[0], operand[1]);
+  SharedAddress destination = getSharedAddress(
+      thread,
+      detail & kIsOwn ? StateSpace::SharedCta : StateSpace::SharedCluster,
+      operand[0], operand[1]);
   operand += 2;
   if (detail & kFromShared) {
-    SharedPlace source =
-        getPlace(thread, StateSpace::Own, operand[0], operand[1]);
+    SharedAddress source =
+        getSharedAddress(thread, StateSpace::SharedCta, operand[0], operand[1]);
     setRow(*copy, 0, static_cast<uint32_t>(thread.get(operand[2])));
     (void)accessShared(*source.block, source.offset, copy->bytes, kChunk,
                        Access::Read);
     thread.getMachine().getRaces().readAsync(
-        thread, Place(*source.block, source.offset), copy->bytes);
+        thread, MemoryAddress(*source.block, source.offset), copy->bytes);
     uint64_t id = beginUse(source, *copy, /*isWrite=*/false);
-    beginToShared(thread, copy, place, operand + 3, nullptr,
+    beginToShared(thread, copy, destination, operand + 3, nullptr,
                   [source, id](Machine &, const Copy &copy) {
-                    endUnderWay(*source.block, id);
+                    endPendingAccess(*source.block, id);
                     return readBox(copy, source);
                   });
     return Outcome::Next;
@@ -371,7 +379,7 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
     operand += 3;
   }
   checkRows(thread, *copy, /*isWrite=*/false);
-  beginToShared(thread, copy, place, operand,
+  beginToShared(thread, copy, destination, operand,
                 detail & kIsMulticast ? operand + 2 : nullptr, readRows);
   return Outcome::Next;
 }
@@ -393,27 +401,27 @@ static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
            static_cast<uint32_t>(thread.get(operand[4])));
     operand += 2;
   }
-  SharedPlace source =
-      getPlace(thread, StateSpace::Own, operand[0], operand[1]);
+  SharedAddress source =
+      getSharedAddress(thread, StateSpace::SharedCta, operand[0], operand[1]);
   (void)accessShared(*source.block, source.offset, copy->bytes,
                      getAlignment(*copy), Access::Read);
-  machine.getRaces().readAsync(thread, Place(*source.block, source.offset),
-                               copy->bytes);
+  machine.getRaces().readAsync(
+      thread, MemoryAddress(*source.block, source.offset), copy->bytes);
   checkRows(thread, *copy, /*isWrite=*/true);
   uint64_t id = beginUse(source, *copy, /*isWrite=*/false);
   copy->group = getCopies(thread).bulk.open;
   ++copy->group->numReading;
   ++copy->group->numPending;
-  landLater(machine, copy, [&machine, copy, source, id](Copy &) {
-    endUnderWay(*source.block, id);
+  completeLater(machine, copy, [&machine, copy, source, id](Copy &) {
+    endPendingAccess(*source.block, id);
     --copy->group->numReading;
     machine.change();
-    landLater(machine, copy,
-              [&machine, box = readBox(*copy, source)](Copy &copy) {
-                writeRows(machine, copy, box);
-                --copy.group->numPending;
-                machine.change();
-              });
+    completeLater(machine, copy,
+                  [&machine, box = readBox(*copy, source)](Copy &copy) {
+                    writeRows(machine, copy, box);
+                    --copy.group->numPending;
+                    machine.change();
+                  });
   });
   return Outcome::Next;
 }
@@ -425,14 +433,16 @@ static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
 static void arriveIfDone(Machine &machine, Arrival &arrival) {
   if (arrival.numPending != 0)
     return;
-  Mbarrier &barrier = getMbarrier(*arrival.place.block, arrival.place.offset);
+  Mbarrier &barrier =
+      getMbarrier(*arrival.barrier.block, arrival.barrier.offset);
   if (barrier.pending == 0)
-    throw Fault(
-        Fault::IllegalInstruction,
-        "more arrivals than expected at the " +
-            printPlace("mbarrier", *arrival.place.block, arrival.place.offset));
+    throw Fault(Fault::IllegalInstruction,
+                "more arrivals than expected at the " +
+                    printSharedAddress("mbarrier", *arrival.barrier.block,
+                                       arrival.barrier.offset));
   --barrier.pending;
-  completeBytes(*arrival.place.block, arrival.place.offset, 0, *arrival.known);
+  completeBytes(*arrival.barrier.block, arrival.barrier.offset, 0,
+                *arrival.clock);
   machine.change();
 }
 
@@ -441,8 +451,8 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   Machine &machine = thread.getMachine();
   auto copy = makeCopy(thread, instruction);
-  SharedPlace place =
-      getPlace(thread, StateSpace::Own, operands[0], operands[1]);
+  SharedAddress destination =
+      getSharedAddress(thread, StateSpace::SharedCta, operands[0], operands[1]);
   copy->bytes = static_cast<uint32_t>(thread.get(operands[4]));
   uint32_t sourceBytes = copy->bytes;
   if (instruction.detail & kHasSourceBytes)
@@ -456,13 +466,14 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   // The async proxy does not order these.
   if (sourceBytes != 0) {
     (void)machine.global(address, sourceBytes, copy->bytes);
-    machine.getRaces().read(thread, Place(address), sourceBytes);
+    machine.getRaces().read(thread, MemoryAddress(address), sourceBytes);
   }
-  (void)accessShared(*place.block, place.offset, copy->bytes, copy->bytes,
-                     Access::Write);
-  machine.getRaces().write(thread, Place(*place.block, place.offset),
-                           copy->bytes);
-  uint64_t id = beginUse(place, *copy, /*isWrite=*/true);
+  (void)accessShared(*destination.block, destination.offset, copy->bytes,
+                     copy->bytes, Access::Write);
+  machine.getRaces().write(
+      thread, MemoryAddress(*destination.block, destination.offset),
+      copy->bytes);
+  uint64_t id = beginUse(destination, *copy, /*isWrite=*/true);
   ThreadCopies &copies = getCopies(thread);
   copy->group = copies.plain.open;
   ++copy->group->numReading;
@@ -470,17 +481,17 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   auto &pending = copies.pending;
   pending.erase(
       std::remove_if(pending.begin(), pending.end(),
-                     [](const auto &other) { return other->hasLanded; }),
+                     [](const auto &other) { return other->isComplete; }),
       pending.end());
   pending.push_back(copy);
-  landLater(machine, copy, [&machine, place, id](Copy &copy) {
+  completeLater(machine, copy, [&machine, destination, id](Copy &copy) {
     std::vector<uint8_t> bytes = readRows(machine, copy);
     std::copy(bytes.begin(), bytes.end(),
-              place.block->shared.begin() + place.offset);
-    endUnderWay(*place.block, id);
+              destination.block->shared.begin() + destination.offset);
+    endPendingAccess(*destination.block, id);
     --copy.group->numReading;
     --copy.group->numPending;
-    copy.hasLanded = true;
+    copy.isComplete = true;
     for (const std::shared_ptr<Arrival> &arrival : copy.arrivals) {
       --arrival->numPending;
       arriveIfDone(machine, *arrival);
@@ -494,18 +505,18 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
 /// unless it is among those.
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   auto arrival = std::make_shared<Arrival>();
-  arrival->place = getPlace(thread,
-                            instruction.detail & kIsOwn ? StateSpace::Own
-                                                        : StateSpace::Generic,
-                            instruction.operands[0], instruction.operands[1]);
-  Mbarrier &barrier = useMbarrier(thread, *arrival->place.block,
-                                  arrival->place.offset, /*isAsync=*/false);
+  arrival->barrier = getSharedAddress(
+      thread,
+      instruction.detail & kIsOwn ? StateSpace::SharedCta : StateSpace::Generic,
+      instruction.operands[0], instruction.operands[1]);
+  Mbarrier &barrier = useMbarrier(thread, *arrival->barrier.block,
+                                  arrival->barrier.offset, /*isAsync=*/false);
   if (!(instruction.detail & kIsNoIncrement))
     ++barrier.pending;
-  arrival->known = publish(thread);
+  arrival->clock = publish(thread);
   arrival->numPending = 0;
   for (const std::shared_ptr<Copy> &copy : getCopies(thread).pending) {
-    if (copy->hasLanded)
+    if (copy->isComplete)
       continue;
     copy->arrivals.push_back(arrival);
     ++arrival->numPending;
@@ -528,12 +539,12 @@ static Outcome executeCommit(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// Waiting::state of a wait: how many of the newest groups may be under way,
-/// above the bits of the instruction.
+/// BlockReason::state of a wait: how many of the newest groups may be under
+/// way, above the bits of the instruction.
 static constexpr unsigned kCountShift = 32;
 
 static bool isWaitOver(const Thread &thread) {
-  uint64_t state = thread.waiting.state;
+  uint64_t state = thread.blockReason.state;
   auto &copies = *static_cast<ThreadCopies *>(thread.copies.get());
   auto &committed = (state & kIsPlain ? copies.plain : copies.bulk).committed;
   uint64_t count = state >> kCountShift;
@@ -554,10 +565,10 @@ static bool isWaitOver(const Thread &thread) {
 
 static std::string describeWait(const Thread &thread) {
   const char *what =
-      thread.waiting.state & kIsPlain ? "cp.async" : "cp.async.bulk";
+      thread.blockReason.state & kIsPlain ? "cp.async" : "cp.async.bulk";
   return std::string("all but ") +
-         std::to_string(thread.waiting.state >> kCountShift) + " groups of " +
-         what;
+         std::to_string(thread.blockReason.state >> kCountShift) +
+         " groups of " + what;
 }
 
 static Outcome executeWait(Thread &thread, const Instruction &instruction) {
@@ -566,8 +577,8 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   uint64_t count =
       instruction.detail & kIsAll ? 0 : thread.get(instruction.operands[0]);
   (void)getCopies(thread);
-  thread.waiting = {isWaitOver, 0, count << kCountShift | instruction.detail,
-                    describeWait};
+  thread.blockReason = {
+      isWaitOver, 0, count << kCountShift | instruction.detail, describeWait};
   // It goes on behind the wait.
   return Outcome::Poll;
 }
@@ -683,7 +694,7 @@ static void decodePlain(const ParsedInstruction &parsed, Instruction &result) {
 
 static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 4);
-  if (takeOwnSpace(parts) == StateSpace::Own)
+  if (takeCtaSpace(parts) == StateSpace::SharedCta)
     result.detail |= kIsOwn;
   if (parts.take("noinc"))
     result.detail |= kIsNoIncrement;
@@ -746,7 +757,7 @@ static void decodePrefetch(const ParsedInstruction &parsed,
   result.execute = executePrefetch;
 }
 
-const Opcode emulator::kCopies[] = {
+const Opcode emulator::kAsyncCopies[] = {
     {"cp.async", decodePlain},
     {"cp.async.commit_group", decodeCommit},
     {"cp.async.wait_group", decodeWait},

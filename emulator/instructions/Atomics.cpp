@@ -95,12 +95,12 @@ static Outcome update(Thread &thread, const Instruction &in) {
   auto operation = static_cast<Operation>(in.detail >> kOperation & 0xff);
   unsigned bytes = getBits(type) / 8;
   uint64_t address = thread.get(in.operands[1]) + thread.get(in.operands[2]);
-  MemoryPlace memory =
+  ResolvedAddress memory =
       locate(thread, space, address, bytes, bytes, Access::Write);
   if (memory.isTracked) {
     Races &races = thread.getMachine().getRaces();
-    races.read(thread, memory.place, bytes, order);
-    races.write(thread, memory.place, bytes, order);
+    races.read(thread, memory.address, bytes, order);
+    races.write(thread, memory.address, bytes, order);
   }
   uint64_t old = 0;
   std::memcpy(&old, memory.bytes, bytes);
@@ -114,7 +114,7 @@ static Outcome update(Thread &thread, const Instruction &in) {
   // executed again, maybe with the register of the result as an operand.
   Outcome outcome = Outcome::Next;
   if (value == old && in.operands[0].isRegister) {
-    outcome = thread.look(address, old);
+    outcome = thread.poll(address, old);
   } else {
     ++thread.writes;
     thread.getMachine().change();

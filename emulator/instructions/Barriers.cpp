@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/LoadStore.h"
 #include "machine/SharedMemory.h"
 
 using namespace fuse;
@@ -76,20 +77,21 @@ static void completeIfDone(Block &block, NamedBarrier &barrier) {
 
 static bool isNamedBarrierOver(const Thread &thread) {
   Block &block = *thread.block;
-  NamedBarrier &barrier = block.barriers[thread.waiting.object];
+  NamedBarrier &barrier = block.barriers[thread.blockReason.object];
   // Since this one arrived, warps may have ended that were expected.
-  if (barrier.generation == thread.waiting.state &&
+  if (barrier.generation == thread.blockReason.state &&
       barrier.expected == NamedBarrier::kAll)
     completeIfDone(block, barrier);
-  return barrier.generation != thread.waiting.state;
+  return barrier.generation != thread.blockReason.state;
 }
 
 static std::string describeNamedBarrier(const Thread &thread) {
-  const NamedBarrier &barrier = thread.block->barriers[thread.waiting.object];
+  const NamedBarrier &barrier =
+      thread.block->barriers[thread.blockReason.object];
   unsigned expected = barrier.expected == NamedBarrier::kAll
                           ? countThreads(*thread.block)
                           : barrier.expected;
-  return "barrier " + std::to_string(thread.waiting.object) + ", where " +
+  return "barrier " + std::to_string(thread.blockReason.object) + ", where " +
          std::to_string(barrier.arrived) + " of " + std::to_string(expected) +
          " threads have arrived";
 }
@@ -156,8 +158,9 @@ static void arriveLanes(Warp &warp, uint32_t lanes, unsigned weight,
       barrier.readers.emplace_back(&thread, &instruction);
     }
     if ((instruction.detail & kIsArrive) == 0)
-      thread.waiting = {isNamedBarrierOver, barrierNumber, barrier.generation,
-                        describeNamedBarrier, &barrier.arrivals};
+      thread.blockReason = {isNamedBarrierOver, barrierNumber,
+                            barrier.generation, describeNamedBarrier,
+                            &barrier.arrivals};
   }
   completeIfDone(block, barrier);
   block.machine->change();
@@ -213,7 +216,7 @@ static void decodeBarrier(const ParsedInstruction &parsed,
                              " has to be .sync, .arrive or .red");
   checkOperands(parsed, result, expected, /*isLastOptional=*/kind == Sync);
   if (isAligned)
-    result.together = executeAlignedBarrier;
+    result.executeByWarp = executeAlignedBarrier;
   else
     result.execute = executeBarrier;
 }
@@ -241,9 +244,9 @@ static void completeIfDone(Cluster &cluster) {
 
 static bool isClusterBarrierOver(const Thread &thread) {
   Cluster &cluster = *thread.block->cluster;
-  if (cluster.generation == thread.waiting.state)
+  if (cluster.generation == thread.blockReason.state)
     completeIfDone(cluster);
-  return cluster.generation != thread.waiting.state;
+  return cluster.generation != thread.blockReason.state;
 }
 
 static std::string describeClusterBarrier(const Thread &thread) {
@@ -261,11 +264,11 @@ static Outcome arriveInCluster(Thread &thread, const Instruction &instruction) {
   thread.numClusterArrivals = cluster.generation + 1;
   ++thread.writes;
   ++cluster.arrived;
-  const Knowledge &own = thread.warp->knowledge;
+  const WarpClock &clock = thread.warp->clock;
   if (!(instruction.detail & kIsRelaxed))
     thread.getMachine().getRaces().arrive(*thread.warp, cluster.arrivals);
-  else if (own.hasFenced)
-    cluster.arrivals.join(own.fenced);
+  else if (clock.hasFenced)
+    cluster.arrivals.join(clock.atLastFence);
   completeIfDone(cluster);
   return Outcome::Next;
 }
@@ -275,8 +278,9 @@ static Outcome waitInCluster(Thread &thread, const Instruction &) {
     throw Fault(Fault::IllegalInstruction,
                 "barrier.cluster.wait without an arrive before");
   thread.hasArrivedInCluster = false;
-  thread.waiting = {isClusterBarrierOver, 0, thread.numClusterArrivals - 1,
-                    describeClusterBarrier, &thread.block->cluster->arrivals};
+  thread.blockReason = {isClusterBarrierOver, 0, thread.numClusterArrivals - 1,
+                        describeClusterBarrier,
+                        &thread.block->cluster->arrivals};
   return Outcome::Poll;
 }
 
@@ -306,8 +310,8 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
     throw std::runtime_error("barrier.cluster has to be .arrive or .wait");
   checkOperands(parsed, result, {});
   if (isAligned)
-    result.together = isArrive ? executeOnLanes<arriveInCluster>
-                               : executeOnLanes<waitInCluster>;
+    result.executeByWarp = isArrive ? executeOnLanes<arriveInCluster>
+                                    : executeOnLanes<waitInCluster>;
   else
     result.execute = isArrive ? arriveInCluster : waitInCluster;
 }
@@ -344,7 +348,7 @@ Mbarrier &emulator::getMbarrier(Block &block, uint32_t offset) {
   auto found = block.mbarriers.find(offset);
   if (found == block.mbarriers.end())
     throw Fault(Fault::IllegalInstruction,
-                printPlace("an mbarrier", block, offset) +
+                printSharedAddress("an mbarrier", block, offset) +
                     " has not been initialized");
   return found->second;
 }
@@ -352,15 +356,15 @@ Mbarrier &emulator::getMbarrier(Block &block, uint32_t offset) {
 Mbarrier &emulator::useMbarrier(const Thread &thread, Block &block,
                                 uint32_t offset, bool isAsync) {
   Mbarrier &barrier = getMbarrier(block, offset);
-  const Knowledge &own = thread.warp->knowledge;
-  if (barrier.slot != own.slot && barrier.time > own.now.get(barrier.slot))
-    throw Fault(Fault::LaunchFailed, printPlace("an mbarrier", block, offset) +
-                                         " is used in no order with line " +
-                                         std::to_string(barrier.line) +
-                                         ", which initializes it");
+  const WarpClock &clock = thread.warp->clock;
+  if (barrier.slot != clock.slot && barrier.time > clock.now.get(barrier.slot))
+    throw Fault(Fault::LaunchFailed,
+                printSharedAddress("an mbarrier", block, offset) +
+                    " is used in no order with line " +
+                    std::to_string(barrier.line) + ", which initializes it");
   if (isAsync && !barrier.isFenced)
     throw Fault(Fault::LaunchFailed,
-                printPlace("an mbarrier", block, offset) +
+                printSharedAddress("an mbarrier", block, offset) +
                     " is used by a copy, and line " +
                     std::to_string(barrier.line) +
                     " has initialized it without fence.mbarrier_init or "
@@ -371,16 +375,16 @@ Mbarrier &emulator::useMbarrier(const Thread &thread, Block &block,
 static void completeIfDone(Block &block, uint32_t offset, Mbarrier &barrier) {
   if (barrier.bytes > kMaxBytes || barrier.bytes < -kMaxBytes)
     throw Fault(Fault::IllegalInstruction,
-                printPlace("the mbarrier", block, offset) + " waits for " +
-                    std::to_string(barrier.bytes) + " bytes, outside of +-" +
-                    std::to_string(kMaxBytes));
+                printSharedAddress("the mbarrier", block, offset) +
+                    " waits for " + std::to_string(barrier.bytes) +
+                    " bytes, outside of +-" + std::to_string(kMaxBytes));
   if (barrier.pending != 0)
     return;
   if (barrier.bytes < 0)
     throw Fault(Fault::LaunchFailed,
                 std::to_string(-barrier.bytes) +
                     " bytes more than expected have landed at the " +
-                    printPlace("mbarrier", block, offset));
+                    printSharedAddress("mbarrier", block, offset));
   if (barrier.bytes > 0)
     return;
   ++barrier.phase;
@@ -399,24 +403,24 @@ void emulator::completeBytes(Block &block, uint32_t offset, int64_t bytes,
 
 static Outcome executeInit(Thread &thread, const Instruction &instruction) {
   StateSpace space = static_cast<StateSpace>(instruction.detail & kSpaceBits);
-  SharedPlace place =
-      getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
+  SharedAddress address = getSharedAddress(
+      thread, space, instruction.operands[0], instruction.operands[1]);
   uint32_t count = static_cast<uint32_t>(thread.get(instruction.operands[2]));
   if (count == 0 || count > kMaxArrivals)
     throw Fault(Fault::IllegalInstruction,
                 "mbarrier for " + std::to_string(count) +
                     " arrivals, not 1 to " + std::to_string(kMaxArrivals));
   // Also finds an mbarrier that is there.
-  accessShared(*place.block, place.offset, 8, 8, Access::Write);
+  accessShared(*address.block, address.offset, 8, 8, Access::Write);
   Mbarrier barrier;
   barrier.expected = barrier.pending = count;
-  const Knowledge &own = thread.warp->knowledge;
-  barrier.slot = own.slot;
-  barrier.time = own.now.get(own.slot);
+  const WarpClock &clock = thread.warp->clock;
+  barrier.slot = clock.slot;
+  barrier.time = clock.now.get(clock.slot);
   barrier.thread = thread.index;
   barrier.line = instruction.line;
-  place.block->mbarriers[place.offset] = barrier;
-  protectMbarrier(*place.block, place.offset, true);
+  address.block->mbarriers[address.offset] = barrier;
+  protectMbarrier(*address.block, address.offset, true);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
@@ -424,11 +428,11 @@ static Outcome executeInit(Thread &thread, const Instruction &instruction) {
 
 static Outcome executeInval(Thread &thread, const Instruction &instruction) {
   StateSpace space = static_cast<StateSpace>(instruction.detail & kSpaceBits);
-  SharedPlace place =
-      getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
-  (void)useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
-  place.block->mbarriers.erase(place.offset);
-  protectMbarrier(*place.block, place.offset, false);
+  SharedAddress address = getSharedAddress(
+      thread, space, instruction.operands[0], instruction.operands[1]);
+  (void)useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
+  address.block->mbarriers.erase(address.offset);
+  protectMbarrier(*address.block, address.offset, false);
   ++thread.writes;
   return Outcome::Next;
 }
@@ -438,21 +442,22 @@ static Outcome executeInval(Thread &thread, const Instruction &instruction) {
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
-  SharedPlace place =
-      getPlace(thread, static_cast<StateSpace>(detail & kSpaceBits),
-               operands[1], operands[2]);
+  SharedAddress address =
+      getSharedAddress(thread, static_cast<StateSpace>(detail & kSpaceBits),
+                       operands[1], operands[2]);
   Mbarrier &barrier =
-      useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
+      useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
   uint32_t number =
       operands.size() > 3 ? static_cast<uint32_t>(thread.get(operands[3])) : 1;
   uint32_t count = (detail & kIsExpect) != 0 ? 1 : number;
   if (count == 0 || count > barrier.pending ||
       ((detail & kNoComplete) != 0 && count == barrier.pending))
-    throw Fault(Fault::IllegalInstruction,
-                std::to_string(count) + " arrivals at the " +
-                    printPlace("mbarrier", *place.block, place.offset) +
-                    ", which waits for " + std::to_string(barrier.pending) +
-                    ((detail & kNoComplete) != 0 ? " and must go on to" : ""));
+    throw Fault(
+        Fault::IllegalInstruction,
+        std::to_string(count) + " arrivals at the " +
+            printSharedAddress("mbarrier", *address.block, address.offset) +
+            ", which waits for " + std::to_string(barrier.pending) +
+            ((detail & kNoComplete) != 0 ? " and must go on to" : ""));
   thread.set(operands[0], uint64_t(barrier.pending) << kPendingShift |
                               (barrier.phase & kPhaseMask));
   if (detail & kIsExpect)
@@ -462,7 +467,7 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   barrier.pending -= count;
   if (!(detail & kIsRelaxed))
     thread.getMachine().getRaces().arrive(*thread.warp, barrier.arrivals);
-  completeIfDone(*place.block, place.offset, barrier);
+  completeIfDone(*address.block, address.offset, barrier);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
@@ -471,17 +476,17 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
 /// mbarrier.expect_tx and complete_tx, as if a copy had landed.
 static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
-  SharedPlace place =
-      getPlace(thread, static_cast<StateSpace>(instruction.detail & kSpaceBits),
-               operands[0], operands[1]);
+  SharedAddress address = getSharedAddress(
+      thread, static_cast<StateSpace>(instruction.detail & kSpaceBits),
+      operands[0], operands[1]);
   int64_t bytes = static_cast<uint32_t>(thread.get(operands[2]));
   if (instruction.detail & kIsComplete) {
-    completeBytes(*place.block, place.offset, bytes, {});
+    completeBytes(*address.block, address.offset, bytes, {});
   } else {
     Mbarrier &barrier =
-        useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
+        useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
     barrier.bytes += bytes;
-    completeIfDone(*place.block, place.offset, barrier);
+    completeIfDone(*address.block, address.offset, barrier);
   }
   ++thread.writes;
   thread.getMachine().change();
@@ -498,19 +503,19 @@ static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
 
 static bool isTryWaitOver(const Thread &thread) {
   auto found = thread.block->mbarriers.find(
-      static_cast<uint32_t>(thread.waiting.object));
+      static_cast<uint32_t>(thread.blockReason.object));
   // The instruction says so if it is no longer an mbarrier.
   return found == thread.block->mbarriers.end() ||
-         isPhaseOver(found->second, thread.waiting.state,
-                     thread.waiting.object >> 32 != 0);
+         isPhaseOver(found->second, thread.blockReason.state,
+                     thread.blockReason.object >> 32 != 0);
 }
 
 static std::string describeTryWait(const Thread &thread) {
-  uint32_t offset = static_cast<uint32_t>(thread.waiting.object);
+  uint32_t offset = static_cast<uint32_t>(thread.blockReason.object);
   const Mbarrier &barrier = thread.block->mbarriers.at(offset);
   return "phase " + std::to_string(barrier.phase) + " of the " +
-         printPlace("mbarrier", *thread.block, offset) + ", which waits for " +
-         std::to_string(barrier.pending) + " of " +
+         printSharedAddress("mbarrier", *thread.block, offset) +
+         ", which waits for " + std::to_string(barrier.pending) + " of " +
          std::to_string(barrier.expected) + " arrivals and " +
          std::to_string(barrier.bytes) + " bytes";
 }
@@ -519,14 +524,14 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
   bool isParity = (detail & kIsParity) != 0;
-  SharedPlace place =
-      getPlace(thread, static_cast<StateSpace>(detail & kSpaceBits),
-               operands[1], operands[2]);
-  if (place.block != thread.block)
+  SharedAddress address =
+      getSharedAddress(thread, static_cast<StateSpace>(detail & kSpaceBits),
+                       operands[1], operands[2]);
+  if (address.block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "a wait for an mbarrier of another block");
   const Mbarrier &barrier =
-      useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
+      useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
   uint64_t state = thread.get(operands[3]);
   if (isParity) {
     state = static_cast<uint32_t>(state);
@@ -542,11 +547,12 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
     return Outcome::Next;
   }
   if (detail & kIsTry) {
-    thread.waiting = {isTryWaitOver, uint64_t(isParity) << 32 | place.offset,
-                      state, describeTryWait};
+    thread.blockReason = {isTryWaitOver,
+                          uint64_t(isParity) << 32 | address.offset, state,
+                          describeTryWait};
     return Outcome::Wait;
   }
-  return thread.look(kSharedWindow | place.offset, barrier.phase);
+  return thread.poll(kSharedWindow | address.offset, barrier.phase);
 }
 
 static Outcome executePendingCount(Thread &thread,
@@ -565,14 +571,14 @@ static void finish(Parts &parts, StateSpace space, Instruction &result) {
 
 static void decodeInit(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
-  finish(parts, takeOwnSpace(parts), result);
+  finish(parts, takeCtaSpace(parts), result);
   checkOperands(parsed, result, {{Expected::Address}, {Expected::In, 32}});
   result.execute = executeInit;
 }
 
 static void decodeInval(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
-  finish(parts, takeOwnSpace(parts), result);
+  finish(parts, takeCtaSpace(parts), result);
   checkOperands(parsed, result, {{Expected::Address}});
   result.execute = executeInval;
 }
@@ -595,7 +601,7 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result,
                 {{Expected::Out, 64}, {Expected::Address}, {Expected::In, 32}},
                 /*isLastOptional=*/!hasNumber);
-  if (space == StateSpace::Cluster &&
+  if (space == StateSpace::SharedCluster &&
       parsed.operands[0].kind != Operand::Kind::None)
     throw std::runtime_error(
         "an arrival with .shared::cluster gives no state but _");
@@ -624,7 +630,7 @@ static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
   if (takeRelaxed(parts, "acquire"))
     result.detail |= kIsRelaxed;
   parts.takeOne({"cta", "cluster"});
-  finish(parts, takeOwnSpace(parts), result);
+  finish(parts, takeCtaSpace(parts), result);
   std::vector<Expected> expected = {{Expected::Out, 1},
                                     {Expected::Address},
                                     {Expected::In, isParity ? 32U : 64U}};

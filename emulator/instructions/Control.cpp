@@ -169,7 +169,7 @@ void decodeShuffle(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, expected);
   setMask(result);
   result.detail = mode;
-  result.together = shuffle;
+  result.executeByWarp = shuffle;
 }
 
 enum Vote : uint64_t { All, AnyLane, Uniform, Ballot };
@@ -204,7 +204,7 @@ void decodeVote(const ParsedInstruction &parsed, Instruction &result) {
                  {Expected::In, 32}});
   setMask(result);
   result.detail = mode;
-  result.together = vote;
+  result.executeByWarp = vote;
 }
 
 void matchAny(Warp &warp, uint32_t lanes, const Instruction &in) {
@@ -250,7 +250,7 @@ void decodeMatch(const ParsedInstruction &parsed, Instruction &result) {
   expected.push_back({Expected::In, 32});
   checkOperands(parsed, result, expected);
   setMask(result);
-  result.together = mode == 0 ? matchAny : matchAll;
+  result.executeByWarp = mode == 0 ? matchAny : matchAll;
 }
 
 /// The first lane, and whether a lane is that one.
@@ -269,7 +269,7 @@ void decodeElect(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result,
                 {{Expected::Out, 32}, {Expected::Out, 1}, {Expected::In, 32}});
   setMask(result);
-  result.together = elect;
+  result.executeByWarp = elect;
 }
 
 enum Reduction : uint64_t { Add, Min, Max, And, Or, Xor };
@@ -320,18 +320,18 @@ void decodeReduction(const ParsedInstruction &parsed, Instruction &result) {
                 {{Expected::Out, 32}, {Expected::In, 32}, {Expected::In, 32}});
   setMask(result);
   result.detail = kind;
-  result.together =
+  result.executeByWarp =
       type == Type::S32 && kind != Add ? reduce<int32_t> : reduce<uint32_t>;
 }
 
 /// Lanes wait for each other, which is all that it does.
-void meet(Warp &, uint32_t, const Instruction &) {}
+void synchronizeLanes(Warp &, uint32_t, const Instruction &) {}
 
-void decodeMeeting(const ParsedInstruction &parsed, Instruction &result) {
+void decodeWarpBarrier(const ParsedInstruction &parsed, Instruction &result) {
   Parts(parsed, 3).finish();
   checkOperands(parsed, result, {{Expected::In, 32}});
   setMask(result);
-  result.together = meet;
+  result.executeByWarp = synchronizeLanes;
 }
 
 /// Lanes run one by one here, so that each is alone.
@@ -374,10 +374,10 @@ std::string describeLaunchBefore(const Thread &thread) {
 Outcome waitForLaunch(Thread &thread, const Instruction &) {
   const Grid &grid = *thread.block->grid;
   if (grid.before)
-    thread.waiting = {hasLaunchBeforeEnded, 0, 0, describeLaunchBefore,
-                      grid.preceding.get()};
-  else if (grid.preceding)
-    Races::await(*thread.warp, *grid.preceding);
+    thread.blockReason = {hasLaunchBeforeEnded, 0, 0, describeLaunchBefore,
+                          grid.precedingClock.get()};
+  else if (grid.precedingClock)
+    Races::await(*thread.warp, *grid.precedingClock);
   return Outcome::Poll;
 }
 
@@ -407,7 +407,7 @@ void decodeRegisters(const ParsedInstruction &parsed, Instruction &result) {
     throw std::runtime_error("setmaxnreg of " + std::to_string(count) +
                              " registers, expected a multiple of 8 from 24 to "
                              "256");
-  result.together = meet;
+  result.executeByWarp = synchronizeLanes;
 }
 
 } // namespace
@@ -423,7 +423,7 @@ const Opcode fuse::emulator::kControl[] = {{"bra", decodeBranch},
                                            {"match", decodeMatch},
                                            {"elect.sync", decodeElect},
                                            {"redux.sync", decodeReduction},
-                                           {"bar.warp.sync", decodeMeeting},
+                                           {"bar.warp.sync", decodeWarpBarrier},
                                            {"activemask", decodeActiveMask},
                                            {"griddepcontrol", decodeDependents},
                                            {"setmaxnreg", decodeRegisters},

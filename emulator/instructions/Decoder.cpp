@@ -16,8 +16,8 @@ static const std::unordered_map<std::string, Decode> &getDecoders() {
   static const auto decoders = [] {
     std::unordered_map<std::string, Decode> result;
     for (const Opcode *table :
-         {kArithmetic, kSelections, kFloats, kConversions, kMemory, kAtomics,
-          kControl, kBarriers, kCopies, kProducts})
+         {kArithmetic, kFloatMath, kConversions, kSelectCompareMove, kLoadStore,
+          kAtomics, kControl, kBarriers, kAsyncCopies, kMma, kWgmma})
       for (; table->name; ++table)
         result.emplace(table->name, table->decode);
     return result;

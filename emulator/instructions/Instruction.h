@@ -56,7 +56,7 @@ using Execute = Outcome (*)(Thread &, const Instruction &);
 
 /// By lanes of a warp that have come to the same instruction: those of `lanes`.
 /// All of them go on with the next one, after what it set in Thread::waiting.
-using ExecuteTogether = void (*)(Warp &, uint32_t lanes, const Instruction &);
+using ExecuteByWarp = void (*)(Warp &, uint32_t lanes, const Instruction &);
 
 /// A register, or bits.
 struct Value {
@@ -70,7 +70,7 @@ struct Instruction {
   /// One of both.
   Execute execute = nullptr;
   /// Of an instruction that lanes of a warp execute together.
-  ExecuteTogether together = nullptr;
+  ExecuteByWarp executeByWarp = nullptr;
   /// Which lanes these are: the operand with this number of each lane, which
   /// has to be equal, or all that have not ended.
   static constexpr int kAllLanes = -1;
@@ -102,17 +102,18 @@ struct Opcode {
   Decode decode;
 };
 
-/// Tables that end with a null name.
-extern const Opcode kArithmetic[];  // Arithmetic.cpp: integers, bits
-extern const Opcode kSelections[];  // Selections.cpp: setp, selp, mov
-extern const Opcode kFloats[];      // Floats.cpp: floats
-extern const Opcode kConversions[]; // Conversions.cpp: cvt
-extern const Opcode kMemory[];      // LoadStore.cpp: ld, st, fences, cvta
-extern const Opcode kAtomics[];     // Atomics.cpp: atom, red
-extern const Opcode kControl[];     // Control.cpp: bra, ret, shfl, vote, ...
-extern const Opcode kBarriers[];    // Barriers.cpp: bar, mbarrier, clusters
-extern const Opcode kCopies[];      // AsyncCopies.cpp: cp.async.bulk
-extern const Opcode kProducts[];    // Products.cpp: wgmma, mma
+/// The opcodes of each source file. A table ends with a null name.
+extern const Opcode kArithmetic[];        // integers and bits
+extern const Opcode kFloatMath[];         // floats
+extern const Opcode kConversions[];       // cvt
+extern const Opcode kSelectCompareMove[]; // setp, selp, mov
+extern const Opcode kLoadStore[];         // ld, st, fences, cvta
+extern const Opcode kAtomics[];           // atom, red
+extern const Opcode kControl[];           // bra, ret, shfl, vote, ...
+extern const Opcode kBarriers[];          // bar, mbarrier, barrier.cluster
+extern const Opcode kAsyncCopies[];       // cp.async, cp.async.bulk
+extern const Opcode kMma[];               // mma, ldmatrix, stmatrix
+extern const Opcode kWgmma[];             // wgmma
 
 /// A kernel that can be run.
 struct Program {

@@ -41,15 +41,15 @@ static uint8_t *getOwn(uint8_t *begin, uint64_t size, uint64_t address,
   return begin + address;
 }
 
-MemoryPlace emulator::locate(Thread &thread, StateSpace space, uint64_t address,
-                             uint32_t bytes, unsigned alignment,
-                             Access access) {
+ResolvedAddress emulator::locate(Thread &thread, StateSpace space,
+                                 uint64_t address, uint32_t bytes,
+                                 unsigned alignment, Access access) {
   switch (space) {
   case StateSpace::Generic:
     switch (address & kSharedWindowMask) {
     case kSharedWindow:
-      return locate(thread, StateSpace::Cluster, address ^ kSharedWindow, bytes,
-                    alignment, access);
+      return locate(thread, StateSpace::SharedCluster, address ^ kSharedWindow,
+                    bytes, alignment, access);
     case kLocalWindow:
       return locate(thread, StateSpace::Local, address ^ kLocalWindow, bytes,
                     alignment, access);
@@ -62,33 +62,33 @@ MemoryPlace emulator::locate(Thread &thread, StateSpace space, uint64_t address,
     [[fallthrough]];
   case StateSpace::Global:
     return {thread.getMachine().global(address, bytes, alignment),
-            Place(address), true};
-  case StateSpace::Own:
-  case StateSpace::Cluster: {
+            MemoryAddress(address), true};
+  case StateSpace::SharedCta:
+  case StateSpace::SharedCluster: {
     auto shared = static_cast<uint32_t>(address);
     if (shared != address)
       throw Fault(Fault::IllegalAddress,
                   printAddress(address) + " is no address of shared memory");
     Block &block = getBlockOf(*thread.block, shared);
-    if (space == StateSpace::Own && &block != thread.block)
+    if (space == StateSpace::SharedCta && &block != thread.block)
       throw Fault(Fault::IllegalAddress,
                   "shared memory of another block of the cluster without "
                   ".shared::cluster");
     uint32_t offset = getOffset(shared);
     return {accessShared(block, offset, bytes, alignment, access),
-            Place(block, offset), true};
+            MemoryAddress(block, offset), true};
   }
   case StateSpace::Local:
     return {getOwn(thread.local.data(), thread.local.size(), address, bytes,
                    alignment, "local memory"),
-            Place(0), false};
+            MemoryAddress(0), false};
   case StateSpace::Parameter: {
     if (access == Access::Write)
       throw Fault(Fault::IllegalAddress, "parameters are only read");
     std::vector<uint8_t> &parameters = thread.block->grid->parameters;
     return {getOwn(parameters.data(), parameters.size(), address, bytes,
                    alignment, "the parameters"),
-            Place(0), false};
+            MemoryAddress(0), false};
   }
   }
   throw Fault(Fault::IllegalAddress, "an address in no space");
@@ -105,14 +105,14 @@ uint8_t *emulator::accessGeneric(Thread &thread, uint64_t address,
 // What opcodes say
 //===----------------------------------------------------------------------===//
 
-StateSpace emulator::takeOwnSpace(Parts &parts) {
+StateSpace emulator::takeCtaSpace(Parts &parts) {
   return parts.takeOne({"shared", "shared::cta"}) < 0 ? StateSpace::Generic
-                                                      : StateSpace::Own;
+                                                      : StateSpace::SharedCta;
 }
 
 StateSpace emulator::takeSharedSpace(Parts &parts) {
-  return parts.take("shared::cluster") ? StateSpace::Cluster
-                                       : takeOwnSpace(parts);
+  return parts.take("shared::cluster") ? StateSpace::SharedCluster
+                                       : takeCtaSpace(parts);
 }
 
 StateSpace emulator::takeSpace(Parts &parts) {
@@ -159,10 +159,10 @@ Outcome load(Thread &thread, const Instruction &in) {
   uint64_t address =
       thread.get(in.operands[count]) + in.operands[count + 1].bits;
   constexpr uint32_t size = sizeof(T);
-  MemoryPlace place =
+  ResolvedAddress memory =
       locate(thread, space, address, count * size, count * size, Access::Read);
-  if (place.isTracked)
-    thread.getMachine().getRaces().read(thread, place.place, count * size,
+  if (memory.isTracked)
+    thread.getMachine().getRaces().read(thread, memory.address, count * size,
                                         order);
   // The sign goes on in what the register has more.
   uint64_t mask = width < 64 ? (uint64_t(1) << width) - 1 : ~uint64_t(0);
@@ -170,13 +170,13 @@ Outcome load(Thread &thread, const Instruction &in) {
   uint64_t seen = 0;
   for (unsigned i = 0; i < count; ++i) {
     T value;
-    std::memcpy(&value, place.bytes + i * size, size);
+    std::memcpy(&value, memory.bytes + i * size, size);
     values[i] = static_cast<uint64_t>(value) & mask;
     seen = seen * 0x9e3779b97f4a7c15 + values[i];
   }
   Outcome outcome = Outcome::Next;
   if (order != Order::Weak)
-    outcome = thread.look(address, seen);
+    outcome = thread.poll(address, seen);
   // It is executed again, maybe with the same register as an address.
   if (outcome == Outcome::Wait)
     return outcome;
@@ -191,20 +191,20 @@ Outcome store(Thread &thread, const Instruction &in) {
   auto order = static_cast<Order>(in.detail >> kOrder & 0xff);
   uint64_t address = thread.get(in.operands[0]) + in.operands[1].bits;
   constexpr uint32_t size = sizeof(T);
-  MemoryPlace place =
+  ResolvedAddress memory =
       locate(thread, space, address, count * size, count * size, Access::Write);
   std::array<T, 4> values;
   for (unsigned i = 0; i < count; ++i)
     values[i] = get<T>(thread, in, 2 + i);
-  if (place.isTracked) {
-    uint64_t same = 0;
+  if (memory.isTracked) {
+    uint64_t unchanged = 0;
     const auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
     for (unsigned i = 0; i < count * size; ++i)
-      same |= uint64_t(place.bytes[i] == bytes[i]) << i;
-    thread.getMachine().getRaces().write(thread, place.place, count * size,
-                                         order, same);
+      unchanged |= uint64_t(memory.bytes[i] == bytes[i]) << i;
+    thread.getMachine().getRaces().write(thread, memory.address, count * size,
+                                         order, unchanged);
   }
-  std::memcpy(place.bytes, values.data(), count * size);
+  std::memcpy(memory.bytes, values.data(), count * size);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
@@ -217,10 +217,10 @@ Execute getLoad(StateSpace space) {
     return load<T, StateSpace::Generic>;
   case StateSpace::Global:
     return load<T, StateSpace::Global>;
-  case StateSpace::Own:
-    return load<T, StateSpace::Own>;
-  case StateSpace::Cluster:
-    return load<T, StateSpace::Cluster>;
+  case StateSpace::SharedCta:
+    return load<T, StateSpace::SharedCta>;
+  case StateSpace::SharedCluster:
+    return load<T, StateSpace::SharedCluster>;
   case StateSpace::Local:
     return load<T, StateSpace::Local>;
   case StateSpace::Parameter:
@@ -236,10 +236,10 @@ Execute getStore(StateSpace space) {
     return store<T, StateSpace::Generic>;
   case StateSpace::Global:
     return store<T, StateSpace::Global>;
-  case StateSpace::Own:
-    return store<T, StateSpace::Own>;
-  case StateSpace::Cluster:
-    return store<T, StateSpace::Cluster>;
+  case StateSpace::SharedCta:
+    return store<T, StateSpace::SharedCta>;
+  case StateSpace::SharedCluster:
+    return store<T, StateSpace::SharedCluster>;
   case StateSpace::Local:
     return store<T, StateSpace::Local>;
   case StateSpace::Parameter:
@@ -282,11 +282,11 @@ template <StateSpace space>
 Outcome discard(Thread &thread, const Instruction &in) {
   constexpr uint32_t bytes = 128;
   uint64_t address = thread.get(in.operands[0]) + in.operands[1].bits;
-  MemoryPlace place =
+  ResolvedAddress memory =
       locate(thread, space, address, bytes, bytes, Access::Write);
-  if (place.isTracked)
-    thread.getMachine().getRaces().write(thread, place.place, bytes);
-  std::memset(place.bytes, 0xff, bytes);
+  if (memory.isTracked)
+    thread.getMachine().getRaces().write(thread, memory.address, bytes);
+  std::memset(memory.bytes, 0xff, bytes);
   return Outcome::Next;
 }
 
@@ -323,9 +323,9 @@ Outcome isInSpace(Thread &thread, const Instruction &in) {
                &getBlockOf(*thread.block, static_cast<uint32_t>(address)) ==
                    thread.block;
   set<bool>(thread, in, 0,
-            space == StateSpace::Own       ? isOwn
-            : space == StateSpace::Cluster ? window == kSharedWindow
-            : space == StateSpace::Local   ? window == kLocalWindow
+            space == StateSpace::SharedCta       ? isOwn
+            : space == StateSpace::SharedCluster ? window == kSharedWindow
+            : space == StateSpace::Local         ? window == kLocalWindow
             : space == StateSpace::Parameter
                 ? window == kParameterWindow
                 : window != kSharedWindow && window != kLocalWindow &&
@@ -556,8 +556,9 @@ static void decodeIsSpace(const ParsedInstruction &parsed,
   StateSpace space = takeSpace(parts);
   parts.finish();
   result.execute =
-      space == StateSpace::Own         ? isInSpace<StateSpace::Own>
-      : space == StateSpace::Cluster   ? isInSpace<StateSpace::Cluster>
+      space == StateSpace::SharedCta ? isInSpace<StateSpace::SharedCta>
+      : space == StateSpace::SharedCluster
+          ? isInSpace<StateSpace::SharedCluster>
       : space == StateSpace::Local     ? isInSpace<StateSpace::Local>
       : space == StateSpace::Parameter ? isInSpace<StateSpace::Parameter>
       : space == StateSpace::Global    ? isInSpace<StateSpace::Global>
@@ -585,7 +586,7 @@ static void decodeMapa(const ParsedInstruction &parsed, Instruction &result) {
     checkOperands(parsed, result, {{Expected::Out, 32}, {Expected::In, bits}});
 }
 
-const Opcode emulator::kMemory[] = {
+const Opcode emulator::kLoadStore[] = {
     {"ld", decodeLoad},         {"ldu", decodeLoad},
     {"st", decodeStore},        {"fence", decodeFence},
     {"membar", decodeFence},    {"prefetch", decodeHint},

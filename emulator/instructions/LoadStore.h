@@ -11,21 +11,11 @@
 
 namespace fuse::emulator {
 
-/// Constant memory is global.
-enum class StateSpace : uint8_t {
-  Generic,
-  Global,
-  Own,     ///< Shared memory of the block.
-  Cluster, ///< Of any block of the cluster.
-  Local,
-  Parameter,
-};
-
 /// Bits above 32 of generic addresses.
 constexpr uint64_t getWindow(StateSpace space) {
   switch (space) {
-  case StateSpace::Own:
-  case StateSpace::Cluster:
+  case StateSpace::SharedCta:
+  case StateSpace::SharedCluster:
     return kSharedWindow;
   case StateSpace::Local:
     return kLocalWindow;
@@ -38,22 +28,22 @@ constexpr uint64_t getWindow(StateSpace space) {
   return 0;
 }
 
-struct MemoryPlace {
+struct ResolvedAddress {
   uint8_t *bytes;
   /// Where others may see it.
-  Place place;
+  MemoryAddress address;
   bool isTracked;
 };
 
 /// Throws Fault where there is nothing or something else is under way.
-MemoryPlace locate(Thread &thread, StateSpace space, uint64_t address,
-                   uint32_t bytes, unsigned alignment, Access access);
+ResolvedAddress locate(Thread &thread, StateSpace space, uint64_t address,
+                       uint32_t bytes, unsigned alignment, Access access);
 
 /// Generic without one: of all that are named here, of shared memory, and of
 /// that of the own block.
 StateSpace takeSpace(Parts &parts);
 StateSpace takeSharedSpace(Parts &parts);
-StateSpace takeOwnSpace(Parts &parts);
+StateSpace takeCtaSpace(Parts &parts);
 /// With the scope behind it.
 Order takeOrder(Parts &parts, Order otherwise);
 /// What says which cache holds it; whether there is an operand for that.

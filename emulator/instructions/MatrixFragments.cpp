@@ -27,7 +27,131 @@ unsigned emulator::getBytes(Element element) {
 }
 
 //===----------------------------------------------------------------------===//
-// Shared memory
+// Forms of products
+//===----------------------------------------------------------------------===//
+
+ProductForm emulator::getForm(const Instruction &instruction) {
+  ProductForm form;
+  std::memcpy(&form, &instruction.detail, sizeof(form));
+  return form;
+}
+
+Element emulator::parseElement(const std::string &name) {
+  constexpr std::pair<const char *, Element> elements[] = {
+      {"bf16", Element::BF16}, {"f16", Element::F16},   {"tf32", Element::TF32},
+      {"e4m3", Element::E4M3}, {"e5m2", Element::E5M2}, {"s8", Element::S8},
+      {"u8", Element::U8}};
+  for (auto [other, element] : elements)
+    if (name == other)
+      return element;
+  throw std::runtime_error("the emulator does not know products of " + name);
+}
+
+AccumulatorType emulator::parseAccumulatorType(const std::string &name) {
+  if (name == "f32")
+    return AccumulatorType::F32;
+  if (name == "f16")
+    return AccumulatorType::F16;
+  if (name == "s32")
+    return AccumulatorType::S32;
+  throw std::runtime_error("the emulator does not know sums of " + name);
+}
+
+/// 0 for halves that are bfloats, and so on: operands of the same kind go with
+/// each other.
+static int getKind(Element element) {
+  switch (element) {
+  case Element::E5M2:
+    return static_cast<int>(Element::E4M3);
+  case Element::U8:
+    return static_cast<int>(Element::S8);
+  default:
+    return static_cast<int>(element);
+  }
+}
+
+void emulator::checkTypes(ProductForm form, const char *opcode) {
+  bool isInteger = getKind(form.a) == static_cast<int>(Element::S8);
+  bool mayBeHalf = form.a == Element::F16 || getBytes(form.a) == 1;
+  if (getKind(form.a) != getKind(form.b) ||
+      isInteger != (form.sum == AccumulatorType::S32) ||
+      (form.sum == AccumulatorType::F16 && !mayBeHalf) ||
+      (form.isSaturated && !isInteger))
+    throw std::runtime_error(std::string("there is no ") + opcode +
+                             " of these types");
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments in registers
+//===----------------------------------------------------------------------===//
+
+/// Calls `function` with the number of each register of the sums of a lane, and
+/// with the row and the column of what is in it; of two halves, of the lower.
+template <typename Function>
+static void forEachAccumulator(unsigned lane, ProductForm form,
+                               Function function) {
+  constexpr unsigned perRow = 4, groupRows = 8;
+  unsigned row = lane / perRow, column = lane % perRow * 2;
+  unsigned perPart = form.sum == AccumulatorType::F16 ? 1 : 2;
+  for (unsigned number = 0; number < form.getAccumulatorRegisters(); ++number)
+    function(number, row + number / perPart % 2 * groupRows,
+             number / perPart / 2 * 8 + column + number % perPart);
+}
+
+std::vector<double> emulator::readAccumulators(const Warp &warp,
+                                               ProductForm form,
+                                               const Value *registers) {
+  unsigned columns = form.getColumns();
+  std::vector<double> values(kWarpRows * columns);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    forEachAccumulator(
+        lane, form, [&](unsigned number, unsigned row, unsigned column) {
+          auto bits =
+              static_cast<uint32_t>(warp.threads[lane]->get(registers[number]));
+          double *value = &values[row * columns + column];
+          value[0] = decodeSum(bits, form.sum);
+          if (form.sum == AccumulatorType::F16)
+            value[1] = decodeSum(bits >> 16, AccumulatorType::F16);
+        });
+  return values;
+}
+
+void emulator::writeAccumulators(Warp &warp, ProductForm form,
+                                 const Value *registers,
+                                 const std::vector<double> &values) {
+  unsigned columns = form.getColumns();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    forEachAccumulator(
+        lane, form, [&](unsigned number, unsigned row, unsigned column) {
+          const double *value = &values[row * columns + column];
+          uint32_t bits = encodeSum(value[0], form.sum);
+          if (form.sum == AccumulatorType::F16)
+            bits |= encodeSum(value[1], AccumulatorType::F16) << 16;
+          warp.threads[lane]->set(registers[number], bits);
+        });
+}
+
+/// An operand in registers, as its rows would be in shared memory: each has
+/// four times four bytes of each half of K. There are groups of eight rows.
+std::vector<uint8_t> emulator::readFragments(const Warp &warp,
+                                             const Value *operands,
+                                             unsigned numGroups) {
+  constexpr unsigned perRow = 4, groupRows = 8, bytes = 4;
+  std::vector<uint8_t> rows(numGroups * groupRows * kRowBytes);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (unsigned number = 0; number < 2 * numGroups; ++number) {
+      auto value =
+          static_cast<uint32_t>(warp.threads[lane]->get(operands[number]));
+      unsigned row = lane / perRow + number % numGroups * groupRows;
+      std::memcpy(&rows[row * kRowBytes + number / numGroups * (kRowBytes / 2) +
+                        lane % perRow * bytes],
+                  &value, bytes);
+    }
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands in shared memory
 //===----------------------------------------------------------------------===//
 
 Descriptor::Descriptor(uint64_t bits) {
@@ -235,13 +359,13 @@ emulator::decodeColumns(std::vector<uint8_t> bytes, Element element,
 //===----------------------------------------------------------------------===//
 
 /// As it is after an instruction.
-static double roundSum(double value, Sum sum, bool isSaturated) {
+static double roundSum(double value, AccumulatorType sum, bool isSaturated) {
   switch (sum) {
-  case Sum::F32:
+  case AccumulatorType::F32:
     return static_cast<float>(value);
-  case Sum::F16:
+  case AccumulatorType::F16:
     return decodeFloat(encodeFloat(value, kHalf), kHalf);
-  case Sum::S32: {
+  case AccumulatorType::S32: {
     if (std::isnan(value))
       return value;
     constexpr double largest = std::numeric_limits<int32_t>::max(),
@@ -297,7 +421,7 @@ multiplyWithFma(const double *a, const double *b, unsigned rows,
 #endif
 
 void emulator::multiply(const double *a, const double *b, unsigned rows,
-                        unsigned columns, unsigned depth, Sum sum,
+                        unsigned columns, unsigned depth, AccumulatorType sum,
                         bool isSaturated, double *sums) {
   std::vector<double> products(size_t(rows) * columns);
 #if defined(__x86_64__)
@@ -307,7 +431,7 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
 #endif
     multiplyWith<false>(a, b, rows, columns, depth, products.data());
   size_t count = products.size();
-  if (sum == Sum::F32)
+  if (sum == AccumulatorType::F32)
     for (size_t i = 0; i < count; ++i)
       sums[i] = static_cast<float>(sums[i] + products[i]);
   else
@@ -330,9 +454,10 @@ static std::optional<int> getLeastExponent(Element element) {
   }
 }
 
-std::optional<Alignment> emulator::getAlignment(Element a, Element b, Sum sum) {
+std::optional<Alignment> emulator::getAlignment(Element a, Element b,
+                                                AccumulatorType sum) {
   std::optional<int> leastA = getLeastExponent(a), leastB = getLeastExponent(b);
-  if (sum != Sum::F32 || !leastA || !leastB)
+  if (sum != AccumulatorType::F32 || !leastA || !leastB)
     return std::nullopt;
   if (getBytes(a) == 1)
     return Alignment{13, 13, *leastA, *leastB};
@@ -433,20 +558,20 @@ void emulator::multiplyAligned(const double *a, const double *b, unsigned rows,
                       depth, alignment, sums);
 }
 
-uint32_t emulator::encodeSum(double value, Sum sum) {
-  if (sum == Sum::S32)
+uint32_t emulator::encodeSum(double value, AccumulatorType sum) {
+  if (sum == AccumulatorType::S32)
     return std::isnan(value)
                ? uint32_t(1) << 31
                : static_cast<uint32_t>(static_cast<int32_t>(value));
-  if (sum == Sum::F16)
+  if (sum == AccumulatorType::F16)
     return encodeFloat(value, kHalf);
   // It has been rounded already.
   return std::isnan(value) ? kSingle.getNan()
                            : bitCast<uint32_t>(static_cast<float>(value));
 }
 
-double emulator::decodeSum(uint32_t bits, Sum sum) {
-  if (sum == Sum::S32)
+double emulator::decodeSum(uint32_t bits, AccumulatorType sum) {
+  if (sum == AccumulatorType::S32)
     return static_cast<int32_t>(bits);
-  return decodeFloat(bits, sum == Sum::F16 ? kHalf : kSingle);
+  return decodeFloat(bits, sum == AccumulatorType::F16 ? kHalf : kSingle);
 }

@@ -20,7 +20,7 @@
 namespace fuse::emulator {
 
 enum class Element : uint8_t { BF16, F16, TF32, E4M3, E5M2, S8, U8 };
-enum class Sum : uint8_t { F32, F16, S32 };
+enum class AccumulatorType : uint8_t { F32, F16, S32 };
 
 unsigned getBytes(Element element);
 /// Bytes of a row of an operand: what an instruction reads of K.
@@ -30,6 +30,57 @@ constexpr uint32_t kChunkBytes = 16;
 inline unsigned getDepth(Element element) {
   return kRowBytes / getBytes(element);
 }
+
+//===----------------------------------------------------------------------===//
+// Forms of products
+//===----------------------------------------------------------------------===//
+
+/// Rows of A, and of the accumulators, that one warp holds.
+constexpr unsigned kWarpRows = 16;
+
+/// The form of a wgmma or an mma, which its decoder stores in
+/// Instruction::detail.
+struct ProductForm {
+  uint8_t columns8;
+  Element a : 4, b : 4;
+  AccumulatorType sum : 4;
+  bool isAInRegisters : 1, isANegated : 1, isBNegated : 1, isATransposed : 1,
+      isBTransposed : 1, isSaturated : 1;
+
+  unsigned getColumns() const { return columns8 * 8U; }
+  /// Registers of the sums of a thread.
+  unsigned getAccumulatorRegisters() const {
+    return getColumns() / (sum == AccumulatorType::F16 ? 4 : 2);
+  }
+};
+static_assert(sizeof(ProductForm) <= sizeof(Instruction::detail));
+
+ProductForm getForm(const Instruction &instruction);
+
+/// The types that an opcode names. Throws std::runtime_error for unknown ones.
+Element parseElement(const std::string &name);
+AccumulatorType parseAccumulatorType(const std::string &name);
+/// Throws std::runtime_error if no product named `opcode` has these types.
+void checkTypes(ProductForm form, const char *opcode);
+
+//===----------------------------------------------------------------------===//
+// Fragments in registers
+//===----------------------------------------------------------------------===//
+
+/// The accumulators of a warp as numbers, [row][column].
+std::vector<double> readAccumulators(const Warp &warp, ProductForm form,
+                                     const Value *registers);
+void writeAccumulators(Warp &warp, ProductForm form, const Value *registers,
+                       const std::vector<double> &values);
+
+/// The bytes of an operand in registers, in the order of its rows in shared
+/// memory. `numGroups` counts groups of eight rows.
+std::vector<uint8_t> readFragments(const Warp &warp, const Value *operands,
+                                   unsigned numGroups);
+
+//===----------------------------------------------------------------------===//
+// Operands in shared memory
+//===----------------------------------------------------------------------===//
 
 /// An operand of wgmma in shared memory.
 struct Descriptor {
@@ -71,7 +122,8 @@ decodeColumns(std::vector<uint8_t> bytes, Element element, unsigned count,
 /// instruction is added up in double and rounded once. `rows` and `columns` are
 /// multiples of four and eight.
 void multiply(const double *a, const double *b, unsigned rows, unsigned columns,
-              unsigned depth, Sum sum, bool isSaturated, double *sums);
+              unsigned depth, AccumulatorType sum, bool isSaturated,
+              double *sums);
 
 /// How the tensor cores of sm_90 add up the products of a wgmma and the sum
 /// before in f32. With `e` the largest exponent among them, each is cut off,
@@ -87,7 +139,8 @@ struct Alignment {
 
 /// That of products of floats of 8 or 16 bits, in f32; nothing for others,
 /// which have not been looked at.
-std::optional<Alignment> getAlignment(Element a, Element b, Sum sum);
+std::optional<Alignment> getAlignment(Element a, Element b,
+                                      AccumulatorType sum);
 
 /// The same as `multiply`, with the digits that are left.
 void multiplyAligned(const double *a, const double *b, unsigned rows,
@@ -95,8 +148,8 @@ void multiplyAligned(const double *a, const double *b, unsigned rows,
                      const Alignment &alignment, double *sums);
 
 /// A sum as bits of a register, and back.
-uint32_t encodeSum(double value, Sum sum);
-double decodeSum(uint32_t bits, Sum sum);
+uint32_t encodeSum(double value, AccumulatorType sum);
+double decodeSum(uint32_t bits, AccumulatorType sum);
 
 } // namespace fuse::emulator
 

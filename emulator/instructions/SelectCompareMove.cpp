@@ -174,7 +174,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::TidX:
   case Special::TidY:
   case Special::TidZ:
-    return thread.place[dimension(Special::TidX)];
+    return thread.position[dimension(Special::TidX)];
   case Special::NtidX:
   case Special::NtidY:
   case Special::NtidZ:
@@ -182,7 +182,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::CtaidX:
   case Special::CtaidY:
   case Special::CtaidZ:
-    return block.place[dimension(Special::CtaidX)];
+    return block.position[dimension(Special::CtaidX)];
   case Special::NctaidX:
   case Special::NctaidY:
   case Special::NctaidZ:
@@ -191,7 +191,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::ClusterCtaidY:
   case Special::ClusterCtaidZ: {
     unsigned i = dimension(Special::ClusterCtaidX);
-    return block.place[i] % shape.cluster[i];
+    return block.position[i] % shape.cluster[i];
   }
   case Special::ClusterNctaidX:
   case Special::ClusterNctaidY:
@@ -200,7 +200,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::ClusterIdX:
   case Special::ClusterIdY:
   case Special::ClusterIdZ:
-    return cluster.place[dimension(Special::ClusterIdX)];
+    return cluster.position[dimension(Special::ClusterIdX)];
   case Special::NclusterIdX:
   case Special::NclusterIdY:
   case Special::NclusterIdZ: {
@@ -460,7 +460,7 @@ static void decodeMov(const ParsedInstruction &parsed, Instruction &result) {
   }
 }
 
-const Opcode emulator::kSelections[] = {
+const Opcode emulator::kSelectCompareMove[] = {
     {"setp", decodeSetp}, {"set", decodeSet}, {"selp", decodeSelp},
     {"slct", decodeSlct}, {"mov", decodeMov}, {nullptr, nullptr},
 };

@@ -20,9 +20,9 @@ static constexpr uint64_t kTurn = 4096;
 /// than to wait, though not as often as this.
 static constexpr unsigned kIdleRounds = 1024;
 
-static std::string print(const std::array<unsigned, 3> &place) {
-  return "(" + std::to_string(place[0]) + ", " + std::to_string(place[1]) +
-         ", " + std::to_string(place[2]) + ")";
+static std::string print(const std::array<unsigned, 3> &position) {
+  return "(" + std::to_string(position[0]) + ", " +
+         std::to_string(position[1]) + ", " + std::to_string(position[2]) + ")";
 }
 
 static std::array<unsigned, 3> unflatten(unsigned index,
@@ -40,7 +40,7 @@ static const Instruction &getInstruction(const Thread &thread) {
 }
 
 /// `line 12 (bar.sync)`.
-static std::string printPlace(const Thread &thread, uint32_t pc) {
+static std::string printLine(const Thread &thread, uint32_t pc) {
   const Instruction &instruction =
       thread.block->grid->program->instructions[pc];
   return "line " + std::to_string(instruction.line) + " (" +
@@ -48,8 +48,8 @@ static std::string printPlace(const Thread &thread, uint32_t pc) {
 }
 
 static std::string printThread(const Thread &thread) {
-  return "block " + print(thread.block->place) + ", thread " +
-         print(thread.place);
+  return "block " + print(thread.block->position) + ", thread " +
+         print(thread.position);
 }
 
 Machine::Machine(Limits limits, uint64_t seed)
@@ -90,7 +90,7 @@ bool Machine::release(uint64_t address) {
   auto found = allocations.find(address);
   if (found == allocations.end())
     return false;
-  races.forget(Place(address), found->second);
+  races.forget(MemoryAddress(address), found->second);
   allocations.erase(found);
   recent = {};
   std::free(reinterpret_cast<void *>(address));
@@ -219,13 +219,14 @@ void Machine::launch(std::shared_ptr<const Program> program,
   for (Grid &other : grids)
     if (other.stream == stream && &other != &grid)
       grid.before = &other;
-  grid.known = std::make_shared<VectorClock>();
-  grid.result = std::make_shared<VectorClock>();
-  grid.base = settled;
+  grid.startClock = std::make_shared<VectorClock>();
+  grid.endClock = std::make_shared<VectorClock>();
+  grid.baseClock = hostClock;
   if (grid.before) {
-    grid.preceding = grid.before->result;
+    grid.precedingClock = grid.before->endClock;
     // Also if that one happens to have ended when this one begins.
-    grid.base = shape.isProgrammatic ? grid.before->known : grid.preceding;
+    grid.baseClock =
+        shape.isProgrammatic ? grid.before->startClock : grid.precedingClock;
   }
 }
 
@@ -265,7 +266,8 @@ static bool operator<=(const std::array<uint32_t, 4> &needs,
 
 /// The multiprocessors for the next blocks of a grid, those with the fewest
 /// blocks first as on hardware, or none where they have no room.
-std::vector<unsigned> Machine::place(const Grid &grid, unsigned count) {
+std::vector<unsigned> Machine::chooseMultiprocessors(const Grid &grid,
+                                                     unsigned count) {
   Multiprocessor needs = getNeeds(grid);
   std::vector<Multiprocessor> rooms = multiprocessors;
   std::vector<unsigned> result;
@@ -287,7 +289,7 @@ std::vector<unsigned> Machine::place(const Grid &grid, unsigned count) {
   return result;
 }
 
-void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
+void Machine::startCluster(Grid &grid, const std::vector<unsigned> &chosen) {
   const LaunchShape &shape = grid.shape;
   std::array<unsigned, 3> numClusters;
   for (unsigned i = 0; i < 3; ++i)
@@ -295,13 +297,13 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
   Cluster &cluster = grid.clusters.emplace_back();
   cluster.grid = &grid;
   cluster.index = static_cast<unsigned>(grid.clusters.size()) - 1;
-  cluster.place = unflatten(cluster.index, numClusters);
+  cluster.position = unflatten(cluster.index, numClusters);
   Multiprocessor needs = getNeeds(grid);
   auto numThreads = static_cast<unsigned>(multiply(shape.block));
   const ParsedKernel &header = grid.program->header;
   if (grid.numStarted == 0)
-    grid.known->join(*grid.base);
-  for (unsigned rank = 0; rank < places.size(); ++rank) {
+    grid.startClock->join(*grid.baseClock);
+  for (unsigned rank = 0; rank < chosen.size(); ++rank) {
     Block &block = grid.blocks.emplace_back();
     block.machine = this;
     block.grid = &grid;
@@ -310,13 +312,13 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
     block.number = ++lastBlock;
     std::array<unsigned, 3> inCluster = unflatten(rank, shape.cluster);
     for (unsigned i = 0; i < 3; ++i)
-      block.place[i] = cluster.place[i] * shape.cluster[i] + inCluster[i];
+      block.position[i] = cluster.position[i] * shape.cluster[i] + inCluster[i];
     block.index =
-        block.place[0] +
-        shape.grid[0] * (block.place[1] + shape.grid[1] * block.place[2]);
-    block.multiprocessor = places[rank];
+        block.position[0] +
+        shape.grid[0] * (block.position[1] + shape.grid[1] * block.position[2]);
+    block.multiprocessor = chosen[rank];
     for (unsigned i = 0; i < needs.size(); ++i)
-      multiprocessors[places[rank]][i] -= needs[i];
+      multiprocessors[chosen[rank]][i] -= needs[i];
     block.shared.assign(header.dynamicShared + shape.dynamicShared, 0xff);
     block.numRunning = numThreads;
     size_t ofWarp = size_t(header.numRegisters) * kWarpSize;
@@ -330,13 +332,13 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
         Warp &warp = block.warps.emplace_back();
         warp.block = &block;
         warp.index = i / kWarpSize;
-        races.begin(warp, *grid.known);
+        races.begin(warp, *grid.startClock);
       }
       Thread &thread = block.threads.emplace_back();
       thread.block = &block;
       thread.warp = &block.warps.back();
       thread.index = i;
-      thread.place = unflatten(i, shape.block);
+      thread.position = unflatten(i, shape.block);
       thread.registers = block.registers.get() + ofWarp * thread.warp->index +
                          thread.getLane();
       thread.local.resize(header.localBytes, 0xff);
@@ -360,11 +362,11 @@ bool Machine::startBlocks() {
       // None of them may wait for one that does not run.
       if (grid.shape.isCooperative && grid.numStarted == 0)
         count = grid.numBlocks;
-      std::vector<unsigned> places = place(grid, count);
-      if (places.empty())
+      std::vector<unsigned> chosen = chooseMultiprocessors(grid, count);
+      if (chosen.empty())
         break;
       for (unsigned i = 0; i < count; i += numRanks)
-        startCluster(grid, {places.begin() + i, places.begin() + i + numRanks});
+        startCluster(grid, {chosen.begin() + i, chosen.begin() + i + numRanks});
       hasStarted = true;
     }
   }
@@ -374,12 +376,12 @@ bool Machine::startBlocks() {
 /// Gives back what a block had whose threads have all ended.
 void Machine::endBlock(Block &block) {
   Grid &grid = *block.grid;
-  for (const auto &[id, under] : block.underWay)
+  for (const auto &[id, under] : block.pendingAccesses)
     // Products without a wait affect no result.
-    if (!under.instruction->together)
+    if (!under.instruction->executeByWarp)
       throw Fault(Fault::LaunchFailed,
                   "kernel " + grid.program->header.name + ", block " +
-                      print(block.place) + ": ends while line " +
+                      print(block.position) + ": ends while line " +
                       std::to_string(under.instruction->line) + " (" +
                       under.instruction->opcode + ") " +
                       (under.isWrite ? "writes" : "reads") +
@@ -393,11 +395,11 @@ void Machine::endBlock(Block &block) {
   }
   ++grid.numEnded;
   for (Warp &warp : block.warps)
-    races.end(warp, *grid.result);
-  races.forget(Place(block, 0), block.shared.size());
+    races.end(warp, *grid.endClock);
+  races.forget(MemoryAddress(block, 0), block.shared.size());
   block.shared = {};
   block.mbarriers.clear();
-  block.underWay.clear();
+  block.pendingAccesses.clear();
   block.warps.clear();
   block.threads.clear();
   block.registers.reset();
@@ -411,8 +413,8 @@ void Machine::endGrids() {
       ++grid;
       continue;
     }
-    grid->result->join(*grid->known);
-    settled->join(*grid->result);
+    grid->endClock->join(*grid->startClock);
+    hostClock->join(*grid->endClock);
     for (Grid &other : grids)
       if (other.before == &*grid)
         other.before = nullptr;
@@ -428,26 +430,26 @@ void Machine::endGrids() {
 [[noreturn]] static void rethrow(const Fault &fault, const Thread &thread) {
   throw Fault(fault.code, "kernel " + thread.block->grid->program->header.name +
                               ", " + printThread(thread) + ", " +
-                              printPlace(thread, thread.pc) + ": " +
+                              printLine(thread, thread.pc) + ": " +
                               fault.what());
 }
 
 static bool hasChanged(const Thread &thread) {
-  return thread.getMachine().getEpoch() != thread.waiting.state;
+  return thread.getMachine().getEpoch() != thread.blockReason.state;
 }
 
-static std::string describeLook(const Thread &) {
-  return "anything to change that it looks at";
+static std::string describePoll(const Thread &) {
+  return "a change of what it polls";
 }
 
-Outcome Thread::look(uint64_t address, uint64_t value) {
-  Look &look = looks[pc];
-  bool isSame = look.count && look.address == address && look.value == value &&
-                look.writes == writes;
-  look = {address, value, writes, look.count + 1};
+Outcome Thread::poll(uint64_t address, uint64_t value) {
+  Poll &poll = polls[pc];
+  bool isSame = poll.count && poll.address == address && poll.value == value &&
+                poll.writes == writes;
+  poll = {address, value, writes, poll.count + 1};
   if (!isSame)
     return Outcome::Poll;
-  waiting = {hasChanged, 0, getMachine().getEpoch(), describeLook};
+  blockReason = {hasChanged, 0, getMachine().getEpoch(), describePoll};
   return Outcome::Wait;
 }
 
@@ -462,8 +464,8 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
         ++thread.pc;
         continue;
       }
-      if (instruction.together) {
-        thread.isTogether = true;
+      if (instruction.executeByWarp) {
+        thread.isAtWarpInstruction = true;
         return;
       }
       switch (instruction.execute(thread, instruction)) {
@@ -474,10 +476,10 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
         thread.pc = instruction.target;
         break;
       case Outcome::Poll:
-        thread.waitsAt = thread.pc++;
+        thread.blockedAt = thread.pc++;
         return;
       case Outcome::Wait:
-        thread.waitsAt = thread.pc;
+        thread.blockedAt = thread.pc;
         return;
       case Outcome::End:
         thread.hasEnded = true;
@@ -510,10 +512,10 @@ static uint32_t getMask(const Thread &thread, const Instruction &instruction) {
 }
 
 /// Executes what lanes have come to together.
-bool Machine::runTogether(Warp &warp) {
+bool Machine::runWarpInstructions(Warp &warp) {
   bool hasRun = false;
   for (Thread *thread : warp.threads) {
-    if (!thread || !thread->isTogether)
+    if (!thread || !thread->isAtWarpInstruction)
       continue;
     const Instruction &instruction = getInstruction(*thread);
     try {
@@ -522,7 +524,7 @@ bool Machine::runTogether(Warp &warp) {
       for (Thread *other : warp.threads) {
         if (!other || !(mask >> other->getLane() & 1))
           continue;
-        bool isSame = other->isTogether && other->pc == thread->pc;
+        bool isSame = other->isAtWarpInstruction && other->pc == thread->pc;
         if (isSame && getMask(*other, instruction) != mask)
           throw Fault(Fault::IllegalInstruction,
                       "lanes name different lanes to execute it with");
@@ -530,15 +532,15 @@ bool Machine::runTogether(Warp &warp) {
       }
       if (!isThere)
         continue;
-      warp.blocked = nullptr;
-      instruction.together(warp, mask, instruction);
-      if (warp.blocked)
+      warp.blockedOn = nullptr;
+      instruction.executeByWarp(warp, mask, instruction);
+      if (warp.blockedOn)
         continue;
       for (Thread *other : warp.threads) {
         if (!other || !(mask >> other->getLane() & 1))
           continue;
-        other->isTogether = false;
-        other->waitsAt = other->pc++;
+        other->isAtWarpInstruction = false;
+        other->blockedAt = other->pc++;
       }
       hasRun = true;
     } catch (const Fault &fault) {
@@ -559,21 +561,21 @@ bool Machine::runBlock(Block &block) {
     // and what the warp adds to it is known to the warp.
     const VectorClock *known = nullptr;
     for (Thread *thread : warp.threads) {
-      if (!thread || thread->hasEnded || thread->isTogether)
+      if (!thread || thread->hasEnded || thread->isAtWarpInstruction)
         continue;
-      if (thread->waiting.isOver) {
-        if (!thread->waiting.isOver(*thread))
+      if (thread->blockReason.isOver) {
+        if (!thread->blockReason.isOver(*thread))
           continue;
-        const VectorClock *acquired = thread->waiting.acquired;
+        const VectorClock *acquired = thread->blockReason.acquired;
         if (acquired && acquired != known)
           Races::await(warp, *acquired);
         known = acquired;
-        thread->waiting = {};
+        thread->blockReason = {};
       }
       runThread(*thread, budget);
       hasRun = true;
     }
-    hasRun |= runTogether(warp);
+    hasRun |= runWarpInstructions(warp);
   }
   return hasRun;
 }
@@ -582,22 +584,23 @@ bool Machine::runBlock(Block &block) {
 // All of it
 //===----------------------------------------------------------------------===//
 
-void Machine::later(std::function<void()> land) {
+void Machine::defer(std::function<void()> complete) {
   if (seed == 0)
-    land();
+    complete();
   else
-    landing.push_back(std::move(land));
+    deferred.push_back(std::move(complete));
 }
 
 /// Lets something that is under way come to its end: in any order, since copies
 /// have none.
-bool Machine::landOne() {
-  if (landing.empty())
+bool Machine::completeOne() {
+  if (deferred.empty())
     return false;
-  auto which = landing.begin() + static_cast<ptrdiff_t>(choose(landing.size()));
-  std::function<void()> land = std::move(*which);
-  landing.erase(which);
-  land();
+  auto which =
+      deferred.begin() + static_cast<ptrdiff_t>(choose(deferred.size()));
+  std::function<void()> complete = std::move(*which);
+  deferred.erase(which);
+  complete();
   change();
   return true;
 }
@@ -607,9 +610,9 @@ bool Machine::wake() {
   bool hasWoken = false;
   for (Block *block : running)
     for (Thread &thread : block->threads)
-      if (thread.waiting.isOver == hasChanged) {
-        thread.waiting = {};
-        thread.looks.clear();
+      if (thread.blockReason.isOver == hasChanged) {
+        thread.blockReason = {};
+        thread.polls.clear();
         hasWoken = true;
       }
   return hasWoken;
@@ -623,26 +626,27 @@ void Machine::reportHang() {
     unsigned count = 0;
     std::string first, object;
   };
-  std::map<std::string, Group> waiting;
+  std::map<std::string, Group> groups;
   for (Block *block : running)
     for (const Thread &thread : block->threads) {
       if (thread.hasEnded)
         continue;
       Group &group =
-          waiting["kernel " + block->grid->program->header.name + ", " +
-                  printPlace(thread,
-                             thread.isTogether ? thread.pc : thread.waitsAt)];
+          groups["kernel " + block->grid->program->header.name + ", " +
+                 printLine(thread, thread.isAtWarpInstruction
+                                       ? thread.pc
+                                       : thread.blockedAt)];
       if (group.count++ > 0)
         continue;
       group.first = printThread(thread);
-      if (thread.isTogether)
-        group.object = thread.warp->blocked ? thread.warp->blocked
-                                            : "other lanes of the warp";
-      else if (thread.waiting.describe)
-        group.object = thread.waiting.describe(thread);
+      if (thread.isAtWarpInstruction)
+        group.object = thread.warp->blockedOn ? thread.warp->blockedOn
+                                              : "other lanes of the warp";
+      else if (thread.blockReason.describe)
+        group.object = thread.blockReason.describe(thread);
     }
   std::string text = "all threads wait";
-  for (const auto &[where, group] : waiting)
+  for (const auto &[where, group] : groups)
     text += "; " + std::to_string(group.count) +
             (group.count == 1 ? " thread, " : " threads, first ") +
             group.first + ": " + where +
@@ -671,9 +675,9 @@ bool Machine::runRound() {
     running.erase(running.begin() + static_cast<ptrdiff_t>(i));
   }
   endGrids();
-  for (uint64_t i = choose(landing.size() + 1); i > 0; --i)
-    hasRun |= landOne();
-  return hasRun || landOne();
+  for (uint64_t i = choose(deferred.size() + 1); i > 0; --i)
+    hasRun |= completeOne();
+  return hasRun || completeOne();
 }
 
 void Machine::runUntil(const std::function<bool()> &isDone) {
@@ -697,7 +701,7 @@ void Machine::runUntil(const std::function<bool()> &isDone) {
     }
   } catch (const Fault &happened) {
     fault = std::make_unique<Fault>(happened);
-    landing.clear();
+    deferred.clear();
     running.clear();
     grids.clear();
     throw;

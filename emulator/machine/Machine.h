@@ -50,7 +50,7 @@ struct Limits {
 
 /// Why a thread does not go on, now or after the instruction that it is at. It
 /// is looked at again when something has changed.
-struct Waiting {
+struct BlockReason {
   /// Nothing: it can go on.
   bool (*isOver)(const Thread &) = nullptr;
   /// For isOver.
@@ -66,24 +66,24 @@ struct Thread {
   Warp *warp;
   /// In its block: x fastest. The lane is its remainder by 32.
   unsigned index;
-  std::array<unsigned, 3> place;
+  std::array<unsigned, 3> position;
   uint32_t pc = 0;
   bool hasEnded = false;
   /// At an instruction that lanes execute together.
-  bool isTogether = false;
-  Waiting waiting;
+  bool isAtWarpInstruction = false;
+  BlockReason blockReason;
   /// The instruction that made it wait.
-  uint32_t waitsAt = 0;
+  uint32_t blockedAt = 0;
   /// Its own in Block::registers, of which the next is kWarpSize behind.
   uint64_t *registers = nullptr;
   std::vector<uint8_t> local;
   /// What it found when it looked last, by instruction: a second look that
   /// finds the same, without a change by this thread between them, waits until
   /// anything changes.
-  struct Look {
+  struct Poll {
     uint64_t address = 0, value = 0, writes = 0, count = 0;
   };
-  std::unordered_map<uint32_t, Look> looks;
+  std::unordered_map<uint32_t, Poll> polls;
   /// Counts what this thread has changed outside of its registers.
   uint64_t writes = 0;
   /// Whether it has arrived at the barrier of its cluster without a wait since,
@@ -112,7 +112,7 @@ struct Thread {
 
   /// Calls in handlers of loads that may wait for others (volatile, relaxed,
   /// acquire, test_wait): Outcome::Poll, or Wait with `waiting` set.
-  Outcome look(uint64_t address, uint64_t value);
+  Outcome poll(uint64_t address, uint64_t value);
 };
 
 struct Warp {
@@ -121,12 +121,12 @@ struct Warp {
   unsigned index;
   std::array<Thread *, kWarpSize> threads{};
 
-  Knowledge knowledge;
+  WarpClock clock;
   /// Set by what lanes execute together where they have to come back to it when
   /// others have gone on: what they wait for.
-  const char *blocked = nullptr;
+  const char *blockedOn = nullptr;
   /// Products under way, for Products.cpp: see there.
-  std::shared_ptr<void> products;
+  std::shared_ptr<void> wgmma;
 };
 
 /// An mbarrier, by its place in shared memory. The bytes there mean nothing.
@@ -163,22 +163,22 @@ struct SharedRange {
 };
 
 /// Shared memory that something reads or writes which goes on while threads do.
-struct UnderWay {
+struct PendingAccess {
   std::vector<SharedRange> ranges;
   bool isWrite;
   const Instruction *instruction;
   /// Products read rows whose values are unused. A write to one of these
-  /// ranges, which are behind the others, is not a fault: `spoil` gets their
+  /// ranges, which are behind the others, is not a fault: `poison` gets their
   /// number and takes care that what is made of it is not a number.
-  std::vector<SharedRange> spoilable = {};
-  std::function<void(size_t)> spoil = nullptr;
+  std::vector<SharedRange> poisonable = {};
+  std::function<void(size_t)> poison = nullptr;
 };
 
 struct Block {
   Machine *machine;
   Grid *grid;
   Cluster *cluster;
-  std::array<unsigned, 3> place;
+  std::array<unsigned, 3> position;
   /// In the grid, x fastest, and in the cluster.
   unsigned index, rank;
   /// Among all blocks that ran.
@@ -197,8 +197,8 @@ struct Block {
   std::array<NamedBarrier, 16> barriers;
   /// By their id, and how many of them read and write parts of shared memory;
   /// SharedMemory.cpp keeps these.
-  std::unordered_map<uint64_t, UnderWay> underWay;
-  uint64_t lastUnderWay = 0;
+  std::unordered_map<uint64_t, PendingAccess> pendingAccesses;
+  uint64_t lastPendingAccess = 0;
   std::vector<uint16_t> readers, writers;
   /// Threads that have not ended.
   unsigned numRunning = 0;
@@ -208,7 +208,7 @@ struct Block {
 
 struct Cluster {
   Grid *grid;
-  std::array<unsigned, 3> place;
+  std::array<unsigned, 3> position;
   unsigned index;
   std::vector<Block *> blocks;
   /// barrier.cluster: threads that have arrived, of all that have not ended.
@@ -241,7 +241,7 @@ struct Grid {
   /// What its warps know when they begin, which is in `base` then, and what is
   /// known behind it; griddepcontrol.wait gives `preceding`, the result of the
   /// launch before.
-  std::shared_ptr<VectorClock> known, base, result, preceding;
+  std::shared_ptr<VectorClock> startClock, baseClock, endClock, precedingClock;
   std::list<Block> blocks;
   std::list<Cluster> clusters;
   bool hasEnded() const { return numEnded == numBlocks; }
@@ -307,7 +307,7 @@ public:
   uint64_t getEpoch() const { return epoch; }
 
   /// Calls `land` now or later, while other threads run.
-  void later(std::function<void()> land);
+  void defer(std::function<void()> complete);
 
   /// A number below `bound`, from the seed; zero where that is not random.
   uint64_t choose(uint64_t bound);
@@ -322,15 +322,15 @@ private:
   using Multiprocessor = std::array<uint32_t, 4>;
 
   Multiprocessor getNeeds(const Grid &grid) const;
-  std::vector<unsigned> place(const Grid &grid, unsigned count);
-  void startCluster(Grid &grid, const std::vector<unsigned> &places);
+  std::vector<unsigned> chooseMultiprocessors(const Grid &grid, unsigned count);
+  void startCluster(Grid &grid, const std::vector<unsigned> &chosen);
   bool startBlocks();
   void endBlock(Block &block);
   void endGrids();
   void runThread(Thread &thread, uint64_t budget);
-  bool runTogether(Warp &warp);
+  bool runWarpInstructions(Warp &warp);
   bool runBlock(Block &block);
-  bool landOne();
+  bool completeOne();
   bool wake();
   bool runRound();
   void runUntil(const std::function<bool()> &isDone);
@@ -342,7 +342,7 @@ private:
   uint64_t epoch = 0, numInstructions = 0, lastGrid = 0, lastBlock = 0;
   std::map<uint64_t, uint64_t> allocations;
   std::list<Grid> grids;
-  std::deque<std::function<void()>> landing;
+  std::deque<std::function<void()>> deferred;
   /// What each has left.
   std::vector<Multiprocessor> multiprocessors;
   std::vector<Block *> running;
@@ -350,7 +350,7 @@ private:
   std::pair<uint64_t, uint64_t> recent{};
   Races races;
   /// What the host has waited for.
-  std::shared_ptr<VectorClock> settled = std::make_shared<VectorClock>();
+  std::shared_ptr<VectorClock> hostClock = std::make_shared<VectorClock>();
   std::unique_ptr<Fault> fault;
 };
 
@@ -385,11 +385,11 @@ constexpr uint32_t getOffset(uint32_t address) {
 uint8_t *accessShared(Block &block, uint32_t offset, uint32_t bytes,
                       unsigned alignment, Access access);
 
-/// Shared memory is read or written from here on until `endUnderWay`: accesses
-/// in conflict with it are a Fault, and so is its beginning if it is in
-/// conflict with what is under way already.
-uint64_t beginUnderWay(Block &block, UnderWay use);
-void endUnderWay(Block &block, uint64_t id);
+/// Shared memory is read or written from here on until `endPendingAccess`:
+/// accesses in conflict with it are a Fault, and so is its beginning if it is
+/// in conflict with what is under way already.
+uint64_t beginPendingAccess(Block &block, PendingAccess use);
+void endPendingAccess(Block &block, uint64_t id);
 
 /// LoadStore.cpp. The bytes behind a generic address, checked as those of its
 /// space are; races are the caller's. Throws Fault.

@@ -43,16 +43,16 @@ private:
 };
 
 /// What a warp knows of others.
-struct Knowledge {
+struct WarpClock {
   uint32_t slot = 0;
   /// Of what it has begun and does not wait for: copies and products. It knows
   /// of them itself when it has waited.
   uint32_t asyncSlot = 0;
   VectorClock now;
   /// At its last fence, which a relaxed store after it publishes.
-  VectorClock fenced;
+  VectorClock atLastFence;
   /// Of relaxed loads, which a fence after them makes known.
-  VectorClock seen;
+  VectorClock fromRelaxedLoads;
   bool hasFenced = false;
 };
 
@@ -63,15 +63,15 @@ struct Knowledge {
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease };
 
 /// Global memory, or shared memory of a block.
-struct Place {
-  explicit Place(uint64_t address) : address(address) {}
-  Place(const Block &block, uint32_t offset);
+struct MemoryAddress {
+  explicit MemoryAddress(uint64_t bits) : bits(bits) {}
+  MemoryAddress(const Block &block, uint32_t offset);
 
-  bool isShared() const { return address >> 63; }
+  bool isShared() const { return bits >> 63; }
   std::string print() const;
 
   /// Of shared memory the number of the block, from bit 24 on.
-  uint64_t address;
+  uint64_t bits;
 };
 
 /// Kept by the machine if it looks for races.
@@ -87,17 +87,17 @@ public:
   /// An access by a thread, or by a copy or a product that it has begun; throws
   /// Fault(LaunchFailed) which names the other one. What reads and writes is
   /// both, with the order that it has in both.
-  void read(Thread &thread, Place place, uint64_t bytes,
+  void read(Thread &thread, MemoryAddress address, uint64_t bytes,
             Order order = Order::Weak);
   /// Of bytes whose bit in `same` is set what is there is written: these may be
   /// in no order with others, as where blocks without work repeat that of the
   /// last one.
-  void write(Thread &thread, Place place, uint64_t bytes,
-             Order order = Order::Weak, uint64_t same = 0);
+  void write(Thread &thread, MemoryAddress address, uint64_t bytes,
+             Order order = Order::Weak, uint64_t unchanged = 0);
   /// The same through the async proxy, which sees what was written otherwise
   /// behind fence.proxy.async.
-  void readAsync(Thread &thread, Place place, uint64_t bytes);
-  void writeAsync(Thread &thread, Place place, uint64_t bytes);
+  void readAsync(Thread &thread, MemoryAddress address, uint64_t bytes);
+  void writeAsync(Thread &thread, MemoryAddress address, uint64_t bytes);
   /// A read of chunks of 16 bytes in shared memory, which are looked at and
   /// kept by their first bytes: all that write such chunks write them whole, or
   /// have neighbors that write the rest of them likewise.
@@ -121,7 +121,7 @@ public:
   void fenceProxy(Thread &thread);
 
   /// Memory that is given back.
-  void forget(Place place, uint64_t bytes);
+  void forget(MemoryAddress address, uint64_t bytes);
 
 private:
   /// Who accessed, and when by its own clock. There are as many of these as
@@ -144,15 +144,16 @@ private:
                             kPageBytes = kCellBytes * kPageCells;
   using Page = std::array<Cell, kPageCells>;
 
-  uint32_t takeSlot(const std::string &name, const VectorClock &known);
+  uint32_t allocateSlot(const std::string &name, const VectorClock &known);
   Cell &getCell(uint64_t address);
   Access getAccess(const Thread &thread, bool isWeak, bool isAsync) const;
-  void readCell(Cell &cell, const Knowledge &own, const Access &access,
+  void readCell(Cell &cell, const WarpClock &clock, const Access &access,
                 uint8_t mask);
-  void access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
-              bool isWeak, bool isAsync, uint64_t same = 0);
+  void access(Thread &thread, MemoryAddress address, uint64_t bytes,
+              bool isWrite, bool isWeak, bool isAsync, uint64_t unchanged = 0);
   bool isProxyOrdered(const Thread &thread, const Cell &cell) const;
-  void checkProxy(const Thread &thread, Place place, const Cell &cell) const;
+  void checkProxy(const Thread &thread, MemoryAddress address,
+                  const Cell &cell) const;
 
   bool isOn;
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages;

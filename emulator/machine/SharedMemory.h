@@ -11,19 +11,19 @@
 #ifndef FUSE_EMULATOR_MACHINE_SHAREDMEMORY_H
 #define FUSE_EMULATOR_MACHINE_SHAREDMEMORY_H
 
-#include "instructions/LoadStore.h"
+#include "machine/Machine.h"
 
 namespace fuse::emulator {
 
-struct SharedPlace {
+struct SharedAddress {
   Block *block;
   uint32_t offset;
 };
 
 /// The place of `[base + offset]`, which is Own, Cluster or Generic; throws
 /// Fault where it is in no shared memory. Does not check its bounds.
-SharedPlace getPlace(const Thread &thread, StateSpace space, const Value &base,
-                     const Value &offset);
+SharedAddress getSharedAddress(const Thread &thread, StateSpace space,
+                               const Value &base, const Value &offset);
 
 /// The value of an operand that all `lanes` must have in common; throws Fault
 /// where they do not, with `what` in the message.
@@ -49,7 +49,8 @@ Mbarrier &useMbarrier(const Thread &thread, Block &block, uint32_t offset,
 /// `(0, 0, 0)`
 std::string printBlock(const Block &block);
 /// `mbarrier at 1032 of block (0, 0, 0)`, for messages.
-std::string printPlace(const char *what, const Block &block, uint32_t offset);
+std::string printSharedAddress(const char *what, const Block &block,
+                               uint32_t offset);
 
 } // namespace fuse::emulator
 

@@ -66,7 +66,7 @@ int emulator::encodeTensorMap(void *result, int type, unsigned rank,
   };
 
   if (!result || reinterpret_cast<uintptr_t>(result) % 64 != 0)
-    return refuse("a place that is not aligned to 64");
+    return refuse("an address that is not aligned to 64");
   if (!isWithin(type, kMaxElementType))
     return refuse("element type " + std::to_string(type));
   constexpr int mostInterleave = 2, mostSwizzle = 3, mostPromotion = 3,

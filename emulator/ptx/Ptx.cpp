@@ -138,7 +138,7 @@ void Parser::parseInitializer(std::vector<uint8_t> &bytes,
 }
 
 /// `.align 4 .b8 name[512], other;` behind the space.
-void Parser::parseVariables(Space space, bool isExtern) {
+void Parser::parseVariables(StateSpace space, bool isExtern) {
   unsigned alignment = 0, elementBytes = 0, elements = 1;
   while (accept('.')) {
     std::string_view part = parsePart();
@@ -162,27 +162,27 @@ void Parser::parseVariables(Space space, bool isExtern) {
     symbol.alignment = variable.alignment;
     std::vector<uint8_t> bytes;
     bool isInitialized = accept('=');
-    if (isInitialized && (space != Space::Global || isExtern))
+    if (isInitialized && (space != StateSpace::Global || isExtern))
       fail("'" + std::string(variable.name) + "' cannot have an initializer");
-    if (variable.isUnbounded && !(isExtern && space == Space::Shared))
+    if (variable.isUnbounded && !(isExtern && space == StateSpace::SharedCta))
       fail("'" + std::string(variable.name) + "' has no size");
     switch (space) {
-    case Space::Shared:
+    case StateSpace::SharedCta:
       symbol.kind = isExtern ? Symbol::Kind::Dynamic : Symbol::Kind::Shared;
       if (kernel && !isExtern) {
         symbol.kind = Symbol::Kind::Address;
-        symbol.value = place(sharedEnd, symbol.bytes, symbol.alignment,
-                             kMaxSharedBytes, variable.name);
+        symbol.value = reserve(sharedEnd, symbol.bytes, symbol.alignment,
+                               kMaxSharedBytes, variable.name);
       }
       break;
-    case Space::Local:
+    case StateSpace::Local:
       if (!kernel)
         fail("local variables belong to kernels");
       symbol.kind = Symbol::Kind::Address;
-      symbol.value = place(localEnd, symbol.bytes, symbol.alignment,
-                           kMaxLocalBytes, variable.name);
+      symbol.value = reserve(localEnd, symbol.bytes, symbol.alignment,
+                             kMaxLocalBytes, variable.name);
       break;
-    case Space::Global:
+    case StateSpace::Global:
       if (isExtern)
         fail("'" + std::string(variable.name) + "' belongs to another module");
       bytes.resize(variable.bytes);
@@ -194,6 +194,8 @@ void Parser::parseVariables(Space space, bool isExtern) {
       symbol.value = allocate(bytes, variable.alignment);
       module.variables.push_back(
           {std::string(variable.name), symbol.value, variable.bytes});
+      break;
+    default: // Variables in no other space get here.
       break;
     }
     declare(variable.name, std::move(symbol));
@@ -274,8 +276,8 @@ void Parser::parseParameters() {
     Declaration parameter = parseDeclaration(elementBytes, alignment);
     if (parameter.isUnbounded)
       fail("'" + std::string(parameter.name) + "' has no size");
-    uint32_t offset = place(end, parameter.bytes, parameter.alignment,
-                            kMaxParameterBytes, parameter.name);
+    uint32_t offset = reserve(end, parameter.bytes, parameter.alignment,
+                              kMaxParameterBytes, parameter.name);
     kernel->parameters.push_back({std::string(parameter.name), offset,
                                   static_cast<uint32_t>(parameter.bytes)});
     Symbol symbol;
@@ -333,7 +335,7 @@ void Parser::parseKernel() {
   sharedEnd = kSharedBase;
   localEnd = 0;
   dynamicAlignment = 0;
-  placed.clear();
+  sharedOffsets.clear();
   scopes.emplace_back();
   parseParameters();
   parseKernelDirectives();
@@ -342,8 +344,8 @@ void Parser::parseKernel() {
     expect('{');
     parseBody();
     if (dynamicAlignment) {
-      result.dynamicShared = place(sharedEnd, 0, dynamicAlignment,
-                                   2 * kMaxSharedBytes, "dynamic memory");
+      result.dynamicShared = reserve(sharedEnd, 0, dynamicAlignment,
+                                     2 * kMaxSharedBytes, "dynamic memory");
       for (ParsedInstruction &instruction : result.instructions)
         for (Operand &operand : instruction.operands)
           moveDynamic(operand);
@@ -424,15 +426,15 @@ void Parser::parseDirective(std::string_view part) {
   if (part == "reg") {
     parseRegisters();
   } else if (part == "shared") {
-    parseVariables(Space::Shared, false);
+    parseVariables(StateSpace::SharedCta, false);
   } else if (part == "local") {
-    parseVariables(Space::Local, false);
+    parseVariables(StateSpace::Local, false);
   } else if (part == "global" || part == "const") {
-    parseVariables(Space::Global, false);
+    parseVariables(StateSpace::Global, false);
   } else if (part == "extern" && accept('.')) {
     if (parsePart() != "shared")
       fail("only shared variables can be .extern in a kernel");
-    parseVariables(Space::Shared, true);
+    parseVariables(StateSpace::SharedCta, true);
   } else if (part == "loc" || part == "file") {
     skipLine();
   } else if (part == "section") {
@@ -700,9 +702,9 @@ ParsedModule Parser::parse() {
     } else if (part == "entry") {
       parseKernel();
     } else if (part == "shared") {
-      parseVariables(Space::Shared, isExtern);
+      parseVariables(StateSpace::SharedCta, isExtern);
     } else if (part == "global" || part == "const") {
-      parseVariables(Space::Global, isExtern);
+      parseVariables(StateSpace::Global, isExtern);
     } else if (part == "file") {
       skipLine();
     } else if (part == "section") {

@@ -31,6 +31,16 @@ namespace fuse::emulator {
 /// system on Hopper, so that an address of zero leads nowhere.
 constexpr uint32_t kSharedBase = 1024;
 
+/// The address space of a variable or of an access. `.const` counts as Global.
+enum class StateSpace : uint8_t {
+  Generic,
+  Global,
+  SharedCta,     ///< Shared memory of the own block.
+  SharedCluster, ///< Shared memory of any block of the cluster.
+  Local,
+  Parameter,
+};
+
 /// Read by `mov`; not a register that could be written.
 enum class Special : uint8_t {
   TidX,

@@ -150,8 +150,8 @@ void Parser::declare(std::string_view name, Symbol symbol) {
 }
 
 /// Takes memory behind `end`, which it moves.
-uint32_t Parser::place(uint64_t &end, uint64_t bytes, unsigned alignment,
-                       uint64_t limit, std::string_view name) {
+uint32_t Parser::reserve(uint64_t &end, uint64_t bytes, unsigned alignment,
+                         uint64_t limit, std::string_view name) {
   uint64_t begin = (end + alignment - 1) / alignment * alignment;
   if (bytes > limit || begin + bytes > limit)
     fail("no memory for the " + std::to_string(bytes) + " bytes of '" +
@@ -169,10 +169,10 @@ Constant Parser::getAddress(std::string_view name, const Symbol &symbol) {
   case Symbol::Kind::Shared: {
     if (!kernel)
       break;
-    auto [found, isNew] = placed.try_emplace(name, 0);
+    auto [found, isNew] = sharedOffsets.try_emplace(name, 0);
     if (isNew)
-      found->second = place(sharedEnd, symbol.bytes, symbol.alignment,
-                            kMaxSharedBytes, name);
+      found->second = reserve(sharedEnd, symbol.bytes, symbol.alignment,
+                              kMaxSharedBytes, name);
     result.bits = found->second;
     return result;
   }

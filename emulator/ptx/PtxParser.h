@@ -29,8 +29,6 @@ constexpr uint64_t kMaxGlobalBytes = 1 << 30;
 constexpr uint64_t kMaxParameterBytes = 32764;
 constexpr size_t kMaxDepth = 64;
 
-enum class Space : uint8_t { Shared, Local, Global };
-
 /// A name that is not a register with a number behind it.
 struct Symbol {
   enum class Kind : uint8_t {
@@ -137,8 +135,8 @@ private:
   const Symbol *find(std::string_view name) const;
   bool findRegister(std::string_view name, Operand &result) const;
   void declare(std::string_view name, Symbol symbol);
-  uint32_t place(uint64_t &end, uint64_t bytes, unsigned alignment,
-                 uint64_t limit, std::string_view name);
+  uint32_t reserve(uint64_t &end, uint64_t bytes, unsigned alignment,
+                   uint64_t limit, std::string_view name);
   Constant getAddress(std::string_view name, const Symbol &symbol);
   Constant parseNumber();
   Constant parsePrimary(size_t depth);
@@ -154,7 +152,7 @@ private:
   void parseInitializer(std::vector<uint8_t> &bytes,
                         const Declaration &variable, size_t &position,
                         size_t depth);
-  void parseVariables(Space space, bool isExtern);
+  void parseVariables(StateSpace space, bool isExtern);
   void parseRegisters();
   void parseParameters();
   void parseKernelDirectives();
@@ -186,7 +184,7 @@ private:
   ParsedKernel *kernel = nullptr;
   uint64_t sharedEnd = 0, localEnd = 0;
   unsigned dynamicAlignment = 0;
-  std::unordered_map<std::string_view, uint32_t> placed;
+  std::unordered_map<std::string_view, uint32_t> sharedOffsets;
   /// Of the instruction: what a number with a decimal point becomes.
   bool isSingle = false;
 };

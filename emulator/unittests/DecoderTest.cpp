@@ -18,7 +18,7 @@ ParsedKernel makeKernel(std::vector<std::string> opcode) {
   return kernel;
 }
 
-TEST(DecodeTest, NamesWhatIsUnknown) {
+TEST(DecoderTest, NamesWhatIsUnknown) {
   try {
     (void)decode(makeKernel({"cp", "reduce", "async", "bulk"}));
     FAIL();
@@ -42,7 +42,7 @@ std::string refuse(const std::string &instruction) {
   return "";
 }
 
-TEST(DecodeTest, TakesOperandsForWhatTheyAre) {
+TEST(DecoderTest, TakesOperandsForWhatTheyAre) {
   // An address is two values, so that others would be read for its offset.
   EXPECT_EQ("", refuse("mbarrier.inval.shared.b64 [%r1];"));
   EXPECT_EQ("line 6: operand 0 of mbarrier has to be an address in brackets",

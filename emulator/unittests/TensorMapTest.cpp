@@ -85,7 +85,7 @@ struct Case {
 
 const Case kCases[] = {
     {[](Arguments &a) { a.offset = 32; },
-     "a tensor map with a place that is not aligned to 64",
+     "a tensor map with an address that is not aligned to 64",
      [](Arguments &a) { a.offset = 64; }},
     {[](Arguments &a) { a.address = 8; },
      "a tensor map with a tensor that begins 8 bytes behind a multiple of 16",

@@ -315,7 +315,7 @@ void check(const Case &test) {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-TEST(ProductsTest, HaveAllColumns) {
+TEST(WgmmaTest, HaveAllColumns) {
   for (unsigned columns = 8; columns <= 256; columns += 8) {
     Case test;
     test.columns = columns;
@@ -323,7 +323,7 @@ TEST(ProductsTest, HaveAllColumns) {
   }
 }
 
-TEST(ProductsTest, HaveAllTypes) {
+TEST(WgmmaTest, HaveAllTypes) {
   const std::array<std::string, 3> types[] = {
       {"f32", "bf16", "bf16"}, {"f32", "f16", "f16"},   {"f16", "f16", "f16"},
       {"f32", "tf32", "tf32"}, {"f32", "e4m3", "e4m3"}, {"f32", "e4m3", "e5m2"},
@@ -340,7 +340,7 @@ TEST(ProductsTest, HaveAllTypes) {
     }
 }
 
-TEST(ProductsTest, ReadAllLayouts) {
+TEST(WgmmaTest, ReadAllLayouts) {
   for (unsigned swizzle : {0u, 32u, 64u, 128u})
     for (bool isATransposed : {false, true})
       for (bool isBTransposed : {false, true}) {
@@ -353,7 +353,7 @@ TEST(ProductsTest, ReadAllLayouts) {
       }
 }
 
-TEST(ProductsTest, StepThroughRows) {
+TEST(WgmmaTest, StepThroughRows) {
   for (auto [swizzle, step] : {std::pair(64u, 1u), {128u, 1u}, {128u, 3u}}) {
     Case test;
     test.swizzle = swizzle;
@@ -363,14 +363,14 @@ TEST(ProductsTest, StepThroughRows) {
   }
 }
 
-TEST(ProductsTest, BeginPatternsAnywhere) {
+TEST(WgmmaTest, BeginPatternsAnywhere) {
   // Rows of the pattern count from where it begins.
   Case test;
   test.base = 3;
   check(test);
 }
 
-TEST(ProductsTest, ScaleOperands) {
+TEST(WgmmaTest, ScaleOperands) {
   for (auto [scaleA, scaleB] : {std::pair(-1, 1), {1, -1}, {-1, -1}}) {
     Case test;
     test.scaleA = scaleA;
@@ -379,7 +379,7 @@ TEST(ProductsTest, ScaleOperands) {
   }
 }
 
-TEST(ProductsTest, DropSumsBefore) {
+TEST(WgmmaTest, DropSumsBefore) {
   Case test;
   Emulation emulation(
       test, setSums(test, 0x7fc00000) + "  setp.ne.u32 %p2, %r1, %r1;\n" +
@@ -391,7 +391,7 @@ TEST(ProductsTest, DropSumsBefore) {
   EXPECT_EQ(0x7fffffffu, kept.get(test, 9, 3));
 }
 
-TEST(ProductsTest, WrapOrSaturateIntegers) {
+TEST(WgmmaTest, WrapOrSaturateIntegers) {
   Case test;
   test.sum = "s32";
   test.a = test.b = "s8";
@@ -414,7 +414,7 @@ TEST(ProductsTest, WrapOrSaturateIntegers) {
   EXPECT_TRUE(hasOverflown);
 }
 
-TEST(ProductsTest, AreCutOffOnce) {
+TEST(WgmmaTest, AreCutOffOnce) {
   // 2^25 plus products that are less than the last bit, and more together.
   Case test;
   Emulation emulation(test, setSums(test, 0x4c000000) + kFence +
@@ -438,13 +438,13 @@ double addUp(Element element, std::vector<double> a, std::vector<double> b,
     values[depth + k] = a[k];
     others[k * columns + 2] = b[k];
   }
-  auto alignment = getAlignment(element, element, Sum::F32);
+  auto alignment = getAlignment(element, element, AccumulatorType::F32);
   multiplyAligned(values.data(), others.data(), rows, columns, unsigned(depth),
                   *alignment, sums.data());
   return sums[columns + 2];
 }
 
-TEST(ProductsTest, Keep25DigitsOfProductsOf16Bits) {
+TEST(WgmmaTest, Keep25DigitsOfProductsOf16Bits) {
   for (Element element : {Element::BF16, Element::F16}) {
     auto add = [&](double value, unsigned count, double before) {
       return addUp(element, std::vector<double>(count, std::fabs(value)),
@@ -463,7 +463,7 @@ TEST(ProductsTest, Keep25DigitsOfProductsOf16Bits) {
   }
 }
 
-TEST(ProductsTest, Keep13DigitsOfProductsOf8Bits) {
+TEST(WgmmaTest, Keep13DigitsOfProductsOf8Bits) {
   double bit = std::ldexp(1, -13);
   for (Element element : {Element::E4M3, Element::E5M2}) {
     EXPECT_EQ(256 + 256 * bit, addUp(element, {256, 0.25}, {1, 1024 * bit}));
@@ -473,14 +473,14 @@ TEST(ProductsTest, Keep13DigitsOfProductsOf8Bits) {
   }
 }
 
-TEST(ProductsTest, HaveAnExponentWhereAFactorIsZero) {
+TEST(WgmmaTest, HaveAnExponentWhereAFactorIsZero) {
   double least = std::ldexp(1, -6);
   EXPECT_EQ(least * least, addUp(Element::E4M3, {0, least}, {1, least}));
   EXPECT_EQ(0, addUp(Element::E4M3, {0, least}, {448, least}));
   EXPECT_EQ(least * least, addUp(Element::E4M3, {least}, {least}, 0));
 }
 
-TEST(ProductsTest, KeepWhatIsNotFinite) {
+TEST(WgmmaTest, KeepWhatIsNotFinite) {
   double infinity = std::numeric_limits<double>::infinity();
   double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(infinity, addUp(Element::BF16, {1, infinity}, {1, 1}));
@@ -490,11 +490,12 @@ TEST(ProductsTest, KeepWhatIsNotFinite) {
   EXPECT_TRUE(std::isnan(addUp(Element::BF16, {1}, {1}, nan)));
 }
 
-TEST(ProductsTest, HaveDigitsThatWereLookedAt) {
-  EXPECT_TRUE(getAlignment(Element::E4M3, Element::E5M2, Sum::F32));
-  EXPECT_FALSE(getAlignment(Element::TF32, Element::TF32, Sum::F32));
-  EXPECT_FALSE(getAlignment(Element::F16, Element::F16, Sum::F16));
-  EXPECT_FALSE(getAlignment(Element::S8, Element::U8, Sum::S32));
+TEST(WgmmaTest, HaveDigitsThatWereLookedAt) {
+  EXPECT_TRUE(getAlignment(Element::E4M3, Element::E5M2, AccumulatorType::F32));
+  EXPECT_FALSE(
+      getAlignment(Element::TF32, Element::TF32, AccumulatorType::F32));
+  EXPECT_FALSE(getAlignment(Element::F16, Element::F16, AccumulatorType::F16));
+  EXPECT_FALSE(getAlignment(Element::S8, Element::U8, AccumulatorType::S32));
 }
 
 //===----------------------------------------------------------------------===//
@@ -511,7 +512,7 @@ std::string getFault(const std::string &body) {
     EXPECT_NE(std::string::npos, fault.find(TEXT)) << fault;                   \
   } while (false)
 
-TEST(ProductsTest, GoOnInTheSameRegisters) {
+TEST(WgmmaTest, GoOnInTheSameRegisters) {
   Case test;
   std::string product = printProduct(test);
   std::string body = setSums(test, 0) + kFence + product + product + kCommit +
@@ -525,7 +526,7 @@ TEST(ProductsTest, GoOnInTheSameRegisters) {
               emulation.get(test, row, 2));
 }
 
-TEST(ProductsTest, AreUnderWayUntilTheWait) {
+TEST(WgmmaTest, AreUnderWayUntilTheWait) {
   Case test;
   std::string product = setSums(test, 0) + kFence + printProduct(test);
   // Another group, so that the first one can be waited for alone.
@@ -542,12 +543,13 @@ TEST(ProductsTest, AreUnderWayUntilTheWait) {
   }
   // Nothing was committed.
   EXPECT_EQ(0x7fffffffu, Emulation(test, product + kWait).get(test, 1, 1));
-  EXPECT_FAULT("register 3 of the sums of line 41 was written before the wait "
-               "for them",
-               product + kCommit + "  mov.b32 %s3, 0;\n" + kWait);
+  EXPECT_FAULT(
+      "register 3 of the accumulators of line 41 was written before the wait "
+      "for them",
+      product + kCommit + "  mov.b32 %s3, 0;\n" + kWait);
 }
 
-TEST(ProductsTest, KeepWhatTheyRead) {
+TEST(WgmmaTest, KeepWhatTheyRead) {
   Case test;
   std::string store = "  st.shared.u32 [memory+" + std::to_string(kB) +
                       "], 0;\n  bar.sync 0;\n";
@@ -565,7 +567,7 @@ TEST(ProductsTest, KeepWhatTheyRead) {
   EXPECT_EQ("", getFault(product + "  bar.sync 0;\n" + beside + kWait));
 }
 
-TEST(ProductsTest, ReadWhatIsThere) {
+TEST(WgmmaTest, ReadWhatIsThere) {
   Case test;
   std::string product =
       setSums(test, 0) + kFence + printProduct(test) + kCommit + kWait;
@@ -596,7 +598,7 @@ $again:
   EXPECT_FAULT("in no order with line", store + fence + product);
 }
 
-TEST(ProductsTest, MayReadRowsThatNobodyNeeds) {
+TEST(WgmmaTest, MayReadRowsThatNobodyNeeds) {
   // Of 64 rows ten are loaded, and there is a copy to the place of row 20.
   Case test;
   std::string row = std::to_string(kA + 20 * 128);
@@ -637,7 +639,7 @@ $again:
   EXPECT_FAULT("still reads it", product + replaceRow(copy) + kWait + wait);
 }
 
-TEST(ProductsTest, NeedFences) {
+TEST(WgmmaTest, NeedFences) {
   Case test;
   std::string product = printProduct(test);
   EXPECT_FAULT("there is no wgmma.fence before it",
@@ -658,18 +660,18 @@ TEST(ProductsTest, NeedFences) {
                          kWait));
 }
 
-TEST(ProductsTest, ShareNoRegisters) {
+TEST(WgmmaTest, ShareNoRegisters) {
   Case test, wide;
   wide.columns = 32;
   std::string body = setSums(wide, 0) + kFence + printProduct(test);
-  EXPECT_FAULT("some of its registers are under way in other sums, those of "
-               "line 49",
+  EXPECT_FAULT("some of its registers are pending accumulators of line 49, "
+               "whose shape differs",
                body + printProduct(wide) + kCommit + kWait);
   EXPECT_EQ("", getFault(body + kCommit + kWait + kFence + printProduct(wide) +
                          kCommit + kWait));
 }
 
-TEST(ProductsTest, AreForFourWholeWarps) {
+TEST(WgmmaTest, AreForFourWholeWarps) {
   Case test;
   std::string product =
       setSums(test, 0) + kFence + printProduct(test) + kCommit + kWait;
@@ -681,7 +683,7 @@ TEST(ProductsTest, AreForFourWholeWarps) {
                "  @!%p1 exit;\n" + product);
 }
 
-TEST(ProductsTest, StayInSharedMemory) {
+TEST(WgmmaTest, StayInSharedMemory) {
   Case test;
   EXPECT_FAULT("which has those from 1024 to",
                "  mov.b64 %da, 4611686293305294848;\n" + setSums(test, 0) +
@@ -745,7 +747,7 @@ std::vector<uint32_t> runWarp(const std::vector<uint8_t> &in,
 
 const char *kStoreThere = "  add.s64 %rd4, %rd2, %rd3;\n";
 
-TEST(ProductsTest, MultiplyInOneWarp) {
+TEST(WgmmaTest, MultiplyInOneWarp) {
   const std::array<std::string, 3> types[] = {
       {"f32", "bf16", "bf16"}, {"f32", "f16", "f16"},   {"f16", "f16", "f16"},
       {"f32", "tf32", "tf32"}, {"f32", "e4m3", "e5m2"}, {"s32", "s8", "u8"}};
@@ -790,7 +792,7 @@ TEST(ProductsTest, MultiplyInOneWarp) {
   }
 }
 
-TEST(ProductsTest, MoveMatrices) {
+TEST(WgmmaTest, MoveMatrices) {
   // Halves that differ: row * 16 + column.
   std::vector<uint8_t> in(1024);
   for (unsigned i = 0; i < 512; ++i)
@@ -818,7 +820,7 @@ TEST(ProductsTest, MoveMatrices) {
   }
 }
 
-TEST(ProductsTest, RefuseFormsThatThereAreNot) {
+TEST(WgmmaTest, RefuseFormsThatThereAreNot) {
   auto refuse = [](const Case &test) {
     Machine machine;
     try {

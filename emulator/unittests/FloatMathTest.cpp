@@ -1,4 +1,5 @@
-//===- FloatsTest.cpp - Arithmetic of floats ------------------------------===//
+//===- FloatMathTest.cpp - Arithmetic of floats
+//------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +22,7 @@ constexpr uint32_t kSubnormal = 1, kNanBits = 0x7fffffff;
 // Formats
 //===----------------------------------------------------------------------===//
 
-TEST(FloatsTest, DecodesWhatItEncodes) {
+TEST(FloatMathTest, DecodesWhatItEncodes) {
   for (Format format : {kHalf, kBFloat, kE4M3, kE5M2})
     for (uint32_t bits = 0; bits < uint32_t(1) << format.getBits(); ++bits) {
       double value = decodeFloat(bits, format);
@@ -34,7 +35,7 @@ TEST(FloatsTest, DecodesWhatItEncodes) {
   EXPECT_TRUE(std::isinf(decodeFloat(0x7c, kE5M2)));
 }
 
-TEST(FloatsTest, RoundsInTheMiddle) {
+TEST(FloatMathTest, RoundsInTheMiddle) {
   // Between 1 and the next of 8 bits; and the one after that.
   double middle = 1 + 1.0 / 256, next = 1 + 3.0 / 256;
   EXPECT_EQ(0x3f80u, encodeFloat(middle, kBFloat));
@@ -46,7 +47,7 @@ TEST(FloatsTest, RoundsInTheMiddle) {
   EXPECT_EQ(0xbf80u, encodeFloat(-middle, kBFloat, Rounding::Up));
 }
 
-TEST(FloatsTest, EndsWhereFormatsEnd) {
+TEST(FloatMathTest, EndsWhereFormatsEnd) {
   EXPECT_EQ(0x7c00u, encodeFloat(65520, kHalf));
   EXPECT_EQ(0x7bffu, encodeFloat(65519, kHalf));
   EXPECT_EQ(0x7bffu, encodeFloat(1e300, kHalf, Rounding::Zero));
@@ -61,7 +62,7 @@ TEST(FloatsTest, EndsWhereFormatsEnd) {
 }
 
 /// What the host computes in each of its roundings.
-TEST(FloatsTest, RoundsLikeTheHost) {
+TEST(FloatMathTest, RoundsLikeTheHost) {
   const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   std::mt19937 random(1);
   for (unsigned i = 0; i < 40000; ++i) {
@@ -96,7 +97,7 @@ TEST(FloatsTest, RoundsLikeTheHost) {
 // Instructions
 //===----------------------------------------------------------------------===//
 
-TEST(FloatsTest, ComputesSingles) {
+TEST(FloatMathTest, ComputesSingles) {
   std::vector<uint64_t> inputs = {bits(3.0f), bits(0.1f), bits(-0.5f)};
   EXPECT_EQ(bits(3.0f + 0.1f), compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(bits(3.0f - 0.1f), compute32("sub.f32", "%r1, %r2", inputs));
@@ -112,7 +113,7 @@ TEST(FloatsTest, ComputesSingles) {
   EXPECT_EQ(kNanBits, compute32("sub.rn.f32", "%r1, %r1", {bits(INFINITY)}));
 }
 
-TEST(FloatsTest, RoundsWhereItIsTold) {
+TEST(FloatMathTest, RoundsWhereItIsTold) {
   std::vector<uint64_t> inputs = {bits(1.0f), bits(std::ldexp(1.0f, -30))};
   EXPECT_EQ(0x3f800000u, compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0x3f800001u, compute32("add.rp.f32", "%r1, %r2", inputs));
@@ -123,7 +124,7 @@ TEST(FloatsTest, RoundsWhereItIsTold) {
             refuse("add.rz.f64 %rd0, %rd1, %rd2;"));
 }
 
-TEST(FloatsTest, FlushesAndClamps) {
+TEST(FloatMathTest, FlushesAndClamps) {
   std::vector<uint64_t> inputs = {kSubnormal, bits(0.0f)};
   EXPECT_EQ(kSubnormal, compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0u, compute32("add.rn.ftz.f32", "%r1, %r2", inputs));
@@ -135,7 +136,7 @@ TEST(FloatsTest, FlushesAndClamps) {
   EXPECT_EQ(0u, compute32("add.sat.f32", "%r1, %r1", {bits(NAN)}));
 }
 
-TEST(FloatsTest, ComputesHalves) {
+TEST(FloatMathTest, ComputesHalves) {
   EXPECT_EQ(0x4200u, compute16("add.rn.f16", "%h1, %h2", {0x3c00, 0x4000}));
   EXPECT_EQ(0x4040u, compute16("add.rn.bf16", "%h1, %h2", {0x3f80, 0x4000}));
   // 3 * 5 + 1 and 2 * 2 - 4.
@@ -155,7 +156,7 @@ TEST(FloatsTest, ComputesHalves) {
             refuse("add.rz.f16 %h0, %h1, %h2;"));
 }
 
-TEST(FloatsTest, ComputesDoubles) {
+TEST(FloatMathTest, ComputesDoubles) {
   std::vector<uint64_t> inputs = {bits(3.0), bits(0.1)};
   EXPECT_EQ(bits(3.0 * 0.1), compute64("mul.rn.f64", "%rd1, %rd2", inputs));
   EXPECT_EQ(bits(3.0 / 0.1), compute64("div.rn.f64", "%rd1, %rd2", inputs));
@@ -163,7 +164,7 @@ TEST(FloatsTest, ComputesDoubles) {
   EXPECT_EQ(bits(-3.0), compute64("neg.f64", "%rd1", inputs));
 }
 
-TEST(FloatsTest, ChoosesNumbers) {
+TEST(FloatMathTest, ChoosesNumbers) {
   std::vector<uint64_t> inputs = {bits(2.0f), bits(NAN)};
   EXPECT_EQ(bits(2.0f), compute32("max.f32", "%r1, %r2", inputs));
   EXPECT_EQ(bits(2.0f), compute32("min.f32", "%r2, %r1", inputs));
@@ -181,7 +182,7 @@ TEST(FloatsTest, ChoosesNumbers) {
 }
 
 /// They are as near as a float is.
-TEST(FloatsTest, Approximates) {
+TEST(FloatMathTest, Approximates) {
   struct Case {
     const char *opcode;
     float input, expected;
@@ -208,7 +209,7 @@ TEST(FloatsTest, Approximates) {
             refuse("sin.approx.f16 %h0, %h1;"));
 }
 
-TEST(FloatsTest, TestsProperties) {
+TEST(FloatMathTest, TestsProperties) {
   EXPECT_TRUE(test("testp.subnormal.f32", "%r1", {kSubnormal}));
   EXPECT_FALSE(test("testp.normal.f32", "%r1", {kSubnormal}));
   EXPECT_TRUE(test("testp.notanumber.f64", "%rd1", {bits(double(NAN))}));

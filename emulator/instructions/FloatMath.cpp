@@ -514,7 +514,7 @@ void emulator::decodeFloatArithmetic(const ParsedInstruction &parsed,
   found->second(parsed, result);
 }
 
-const Opcode emulator::kFloats[] = {
+const Opcode emulator::kFloatMath[] = {
     {"fma", decodeRounded<Fma, 3>},
     {"rcp", decodeEither<Reciprocal, 1>},
     {"sqrt", decodeEither<SquareRoot, 1>},
