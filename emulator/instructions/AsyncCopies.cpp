@@ -1,11 +1,11 @@
-//===- AsyncCopies.cpp - Copies that threads do not wait for --------------===//
+//===- AsyncCopies.cpp - Asynchronous copies ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, section 9.7.9.25. All that can be wrong about a copy is found
-// when it begins; its bytes are read and written when it lands.
+// PTX ISA 9.0, section 9.7.9.25. All checks happen when a copy is issued. Its
+// bytes are read and written when it completes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,14 +27,15 @@ namespace {
 
 /// Instruction::detail of copies.
 enum : uint64_t {
-  /// The dimensions of a tensor, or zero.
+  /// The rank of the tensor, or zero.
   kRankBits = 7,
   kIsMulticast = 8,
-  /// Only the own shared memory is named.
+  /// `.shared::cta`: only shared memory of the own block.
   kIsOwn = 16,
   kToGlobal = 32,
   kFromShared = 64,
-  /// Of groups: those of cp.async, and only until all has been read.
+  /// For groups: kIsPlain selects those of cp.async, and kIsRead waits only
+  /// until their sources have been read.
   kIsPlain = 128,
   kIsRead = 256,
   kIsAll = 512,
@@ -42,21 +43,22 @@ enum : uint64_t {
   kHasSourceBytes = 2048,
 };
 
-/// What a copy reads from or writes to global memory: of `bytes` those from
-/// `begin` to `end` are there, the first of them at `address`.
+/// A row in global memory. Of its `bytes`, those from `begin` to `end` exist.
+/// The first of these is at `address`.
 struct Row {
   uint64_t address = 0;
   uint32_t begin = 0, end = 0, bytes = 0;
 };
 
 struct Group {
-  /// Copies that still read, and that have not landed.
+  /// Copies that have not read their source, and that are not complete.
   unsigned numReading = 0, numPending = 0;
-  /// See Races.
+  /// The number of the group on the clock of the warp (Races::commit).
   uint32_t number = 0;
 };
 
-/// An arrival at an mbarrier when all copies before it have landed.
+/// A pending arrival of cp.async.mbarrier.arrive. It happens when all earlier
+/// copies of the thread are complete.
 struct Arrival {
   SharedAddress barrier;
   unsigned numPending;
@@ -65,30 +67,29 @@ struct Arrival {
 
 struct Copy {
   const Instruction *instruction;
-  /// Who began it, for messages.
+  /// Kernel, block and line, for messages.
   std::string origin;
   std::vector<Row> rows;
-  /// Bytes of all rows.
+  /// Total bytes of all rows.
   uint32_t bytes = 0;
-  /// Bytes of rows in shared memory whose chunks are permuted.
+  /// Swizzle: bytes of a row in which chunks are permuted.
   unsigned swizzleBytes = 0;
-  /// What is outside of a tensor: zeros, or NaN in floats of that size.
+  /// Elements outside of a tensor: zeros, or NaN of this many bytes.
   unsigned nanBytes = 0;
-  /// What its thread knew when it began.
+  /// The clock of the thread when it issued the copy.
   std::shared_ptr<const VectorClock> clock;
   std::shared_ptr<Group> group;
   std::vector<std::shared_ptr<Arrival>> arrivals;
   bool isComplete = false;
 };
 
-/// Of a thread, the newest last.
+/// Groups of copies of a thread, the newest last.
 struct Groups {
   std::shared_ptr<Group> open = std::make_shared<Group>();
   std::vector<std::shared_ptr<Group>> committed;
 };
 
-/// Thread::copies: groups of cp.async.bulk and of cp.async, and those of the
-/// latter that have not landed.
+/// Thread::copies. `pending` has the incomplete copies of cp.async.
 struct ThreadCopies {
   Groups bulk, plain;
   std::vector<std::shared_ptr<Copy>> pending;
@@ -102,7 +103,7 @@ static ThreadCopies &getCopies(Thread &thread) {
   return *static_cast<ThreadCopies *>(thread.copies.get());
 }
 
-/// What the thread knows by now, which who waits for its copy gets to know.
+/// The clock of the thread, which waiters for its copy acquire.
 static std::shared_ptr<const VectorClock> publish(Thread &thread) {
   auto clock = std::make_shared<VectorClock>();
   thread.getMachine().getRaces().arriveAsync(*thread.warp, *clock);
@@ -128,8 +129,8 @@ static uint64_t beginUse(SharedAddress shared, const Copy &copy, bool isWrite) {
                              copy.instruction});
 }
 
-/// Calls `land` when the machine wants it, and says whose copy it is if that
-/// throws.
+/// Calls `complete` when the machine decides to. Adds the origin of the copy to
+/// a fault.
 template <typename Complete>
 static void completeLater(Machine &machine, std::shared_ptr<Copy> copy,
                           Complete complete) {
@@ -143,13 +144,13 @@ static void completeLater(Machine &machine, std::shared_ptr<Copy> copy,
 }
 
 //===----------------------------------------------------------------------===//
-// Their bytes
+// Bytes of copies
 //===----------------------------------------------------------------------===//
 
-/// The smallest part of a copy, and what swizzles move.
+/// Bytes of the smallest unit of copies and swizzles.
 static constexpr uint32_t kChunk = 16;
 
-/// Global memory is checked when a copy begins.
+/// Checks the rows in global memory when a copy is issued.
 static void checkRows(Thread &thread, const Copy &copy, bool isWrite) {
   Machine &machine = thread.getMachine();
   for (const Row &row : copy.rows) {
@@ -164,10 +165,10 @@ static void checkRows(Thread &thread, const Copy &copy, bool isWrite) {
   }
 }
 
-/// What copies from global memory bring.
+/// The bytes that a copy reads from global memory.
 static std::vector<uint8_t> readRows(Machine &machine, const Copy &copy) {
   std::vector<uint8_t> box(copy.bytes, copy.nanBytes == 0 ? 0 : 0xff);
-  // The sign of NaN is not set.
+  // NaN is all ones except for its sign.
   for (uint32_t i = copy.nanBytes; copy.nanBytes && i <= copy.bytes;
        i += copy.nanBytes)
     box[i - 1] = 0x7f;
@@ -210,7 +211,7 @@ static void writeBox(const Copy &copy, SharedAddress shared,
                 box.data() + i, kChunk);
 }
 
-/// Makes `bytes` from a global address the only row.
+/// Makes the only row the `bytes` bytes at a global address.
 static void setRow(Copy &copy, uint64_t address, uint32_t bytes) {
   if (bytes % kChunk != 0)
     throw Fault(Fault::Misaligned, "a copy of " + std::to_string(bytes) +
@@ -218,13 +219,13 @@ static void setRow(Copy &copy, uint64_t address, uint32_t bytes) {
   if (address % kChunk != 0)
     throw Fault(Fault::Misaligned,
                 "a copy " + std::to_string(address % kChunk) +
-                    " bytes behind a multiple of 16 in global memory");
+                    " bytes after a multiple of 16 in global memory");
   copy.bytes = bytes;
   copy.rows = {{address, 0, copy.bytes, copy.bytes}};
 }
 
-/// The rows of a box at `coordinates`, which begins outside of the tensor where
-/// these are negative.
+/// Sets the rows of a box at `coordinates`. Negative coordinates are outside of
+/// the tensor.
 static void setRows(Copy &copy, const TensorMap &map,
                     const std::array<int64_t, kMaxTensorRank> &coordinates) {
   copy.bytes = map.getBoxBytes();
@@ -257,7 +258,7 @@ static void setRows(Copy &copy, const TensorMap &map,
   }
 }
 
-/// `[map, {coordinates}]`; `operand` is behind it afterwards.
+/// Sets the rows for `[map, {coordinates}]` and moves `operand` past them.
 static void setTensorRows(Thread &thread, Copy &copy, const Value *&operand) {
   constexpr unsigned mapBytes = 128, mapAlignment = 64;
   uint64_t address = thread.get(operand[0]) + thread.get(operand[1]);
@@ -275,7 +276,7 @@ static void setTensorRows(Thread &thread, Copy &copy, const Value *&operand) {
   setRows(copy, map, coordinates);
 }
 
-/// Of shared memory in copies of tensors, and else.
+/// The alignment of shared memory for a copy.
 static unsigned getAlignment(const Copy &copy) {
   constexpr unsigned ofTensors = 128;
   return copy.instruction->detail & kRankBits ? ofTensors : kChunk;
@@ -285,7 +286,7 @@ static unsigned getAlignment(const Copy &copy) {
 // To shared memory
 //===----------------------------------------------------------------------===//
 
-/// Where a copy goes: to one block, or to the same place in those of a mask.
+/// The blocks that receive a copy: one, or all blocks of a multicast mask.
 static std::vector<Block *>
 getTargets(Thread &thread, SharedAddress destination, const Value *mask) {
   if (!mask)
@@ -305,8 +306,8 @@ getTargets(Thread &thread, SharedAddress destination, const Value *mask) {
   return targets;
 }
 
-/// Begins a copy whose bytes complete at an mbarrier. `read` returns them when
-/// it lands.
+/// Issues a copy that completes at an mbarrier. `read` returns its bytes on
+/// completion.
 template <typename Read>
 static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
                           SharedAddress destination, const Value *barrier,
@@ -344,8 +345,8 @@ static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
         });
 }
 
-/// `[destination], [source], bytes, [mbarrier], mask`, where the source is a
-/// tensor, or shared memory.
+/// Operands: `[destination], [source], bytes, [mbarrier], mask`. The source is
+/// a tensor, global memory or shared memory.
 static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   uint64_t detail = instruction.detail;
@@ -388,8 +389,8 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
 // To global memory
 //===----------------------------------------------------------------------===//
 
-/// `[destination], [source], bytes` or `[map, {coordinates}], [source]`: first
-/// all is read, then all is written.
+/// Operands: `[destination], [source], bytes` or `[map, {coordinates}],
+/// [source]`. All bytes are read before any are written.
 static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   Machine &machine = thread.getMachine();
@@ -446,7 +447,7 @@ static void arriveIfDone(Machine &machine, Arrival &arrival) {
   machine.change();
 }
 
-/// `[destination], [source], bytes, bytes of the source`
+/// Operands: `[destination], [source], bytes, bytes of the source`.
 static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   Machine &machine = thread.getMachine();
@@ -463,7 +464,7 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
                     std::to_string(copy->bytes));
   uint64_t address = thread.get(operands[2]) + thread.get(operands[3]);
   copy->rows = {{address, 0, sourceBytes, copy->bytes}};
-  // The async proxy does not order these.
+  // cp.async uses the generic proxy.
   if (sourceBytes != 0) {
     (void)machine.global(address, sourceBytes, copy->bytes);
     machine.getRaces().read(thread, MemoryAddress(address), sourceBytes);
@@ -501,8 +502,8 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// cp.async.mbarrier.arrive: the arrival is one more than the mbarrier expects,
-/// unless it is among those.
+/// cp.async.mbarrier.arrive. Without `.noinc` the arrival is added to those
+/// that the mbarrier expects.
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   auto arrival = std::make_shared<Arrival>();
   arrival->barrier = getSharedAddress(
@@ -557,7 +558,7 @@ static bool isWaitOver(const Thread &thread) {
           }))
     return false;
   Races::await(*thread.warp, *thread.warp, end[-1]->number);
-  // Those that only have been read may be waited for again.
+  // Groups whose sources have been read can be waited for again.
   if (!(state & kIsRead))
     committed.erase(committed.begin(), end);
   return true;
@@ -579,7 +580,7 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   (void)getCopies(thread);
   thread.blockReason = {
       isWaitOver, 0, count << kCountShift | instruction.detail, describeWait};
-  // It goes on behind the wait.
+  // The thread continues after the wait.
   return Outcome::Poll;
 }
 
@@ -587,8 +588,8 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
 // Prefetches
 //===----------------------------------------------------------------------===//
 
-/// `[source], bytes` or `[map, {coordinates}]`: nothing but the check that it
-/// is there.
+/// Operands: `[source], bytes` or `[map, {coordinates}]`. A prefetch only
+/// checks that the memory exists.
 static Outcome executePrefetch(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   Copy copy;
@@ -608,7 +609,7 @@ static Outcome executePrefetch(Thread &thread, const Instruction &instruction) {
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// Spaces in their order: where it goes, and where it comes from.
+/// The address spaces in order: destination, then source.
 static std::string takeSpaces(const ParsedInstruction &parsed, Parts &parts) {
   std::string result;
   for (const std::string &part : parsed.opcode)
@@ -623,7 +624,7 @@ static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 3);
   unsigned rank = parts.takeRank();
   if (parts.take("tensor") != (rank != 0))
-    throw std::runtime_error("a copy with dimensions is one of a tensor");
+    throw std::runtime_error("a copy with dimensions must be .tensor");
   if (rank)
     (void)parts.take("tile");
   std::string spaces = takeSpaces(parsed, parts);
@@ -647,7 +648,8 @@ static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
                              ".mbarrier::complete_tx::bytes");
   if (isMulticast && spaces != ".shared::cluster.global")
     throw std::runtime_error("multicast is from .global to .shared::cluster");
-  // A map and where its box begins are one side of a copy, whose bytes it says.
+  // A tensor map with coordinates is one side of the copy and determines the
+  // number of bytes.
   std::vector<Expected> expected = {{Expected::Address}};
   expected.insert(isToGlobal ? expected.begin() : expected.end(),
                   {Expected::Address, rank ? 32U : 0, rank});
@@ -704,7 +706,7 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   result.execute = executeArrive;
 }
 
-/// Of groups; their name is `cp.async.bulk.wait_group` or without bulk.
+/// Whether the opcode is `cp.async.bulk.*_group` and not `cp.async.*_group`.
 static bool isBulk(const ParsedInstruction &parsed) {
   return parsed.opcode[2] == "bulk";
 }
@@ -740,7 +742,7 @@ static void decodePrefetch(const ParsedInstruction &parsed,
   Parts parts(parsed, 4);
   unsigned rank = parts.takeRank();
   if (parts.take("tensor") != (rank != 0))
-    throw std::runtime_error("a prefetch with dimensions is one of a tensor");
+    throw std::runtime_error("a prefetch with dimensions must be .tensor");
   if (rank)
     (void)parts.take("tile");
   (void)parts.take("L2");

@@ -1,10 +1,10 @@
-//===- Barriers.cpp - What threads wait for -------------------------------===//
+//===- Barriers.cpp - Barriers of blocks and clusters, mbarriers ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, section 9.7.13: barriers of blocks and clusters, and mbarriers.
+// PTX ISA 9.0, section 9.7.13.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ using namespace fuse;
 using namespace fuse::emulator;
 
 //===----------------------------------------------------------------------===//
-// Barriers with a number
+// Named barriers
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -25,14 +25,14 @@ enum : uint64_t {
   kIsArrive = 1,
   /// The number of threads is an operand.
   kHasCount = 2,
-  /// Operand 0 gets the result, and the last one is the predicate.
+  /// `.red`: operand 0 is the result, the last operand is the predicate.
   kRedPopc = 4,
   kRedAnd = 8,
   kRedOr = 16,
   kIsRed = kRedPopc | kRedAnd | kRedOr,
 };
 
-/// Of all barriers that know it: orders nothing but the barrier itself.
+/// `.relaxed`, for all kinds of barriers: the barrier orders no accesses.
 constexpr uint64_t kIsRelaxed = 256;
 
 } // namespace
@@ -45,7 +45,7 @@ static unsigned countLanes(const Warp &warp) {
   return result;
 }
 
-/// Warps count as a whole: what they have not or what has ended has arrived.
+/// Counts whole warps: missing and ended lanes count as arrived.
 static unsigned countThreads(const Block &block) {
   unsigned result = 0;
   for (const Warp &warp : block.warps)
@@ -54,7 +54,7 @@ static unsigned countThreads(const Block &block) {
   return result;
 }
 
-/// Begins the next generation if all have arrived.
+/// Begins the next generation if all threads have arrived.
 static void completeIfDone(Block &block, NamedBarrier &barrier) {
   unsigned expected = barrier.expected;
   if (expected == NamedBarrier::kAll)
@@ -78,7 +78,7 @@ static void completeIfDone(Block &block, NamedBarrier &barrier) {
 static bool isNamedBarrierOver(const Thread &thread) {
   Block &block = *thread.block;
   NamedBarrier &barrier = block.barriers[thread.blockReason.object];
-  // Since this one arrived, warps may have ended that were expected.
+  // Warps that were expected may have ended since this thread arrived.
   if (barrier.generation == thread.blockReason.state &&
       barrier.expected == NamedBarrier::kAll)
     completeIfDone(block, barrier);
@@ -96,7 +96,7 @@ static std::string describeNamedBarrier(const Thread &thread) {
          " threads have arrived";
 }
 
-/// `weight` threads arrive for a number of threads that may be kAll.
+/// Lets `weight` threads arrive. `expected` may be kAll.
 static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
                             unsigned weight) {
   if (number >= block.barriers.size())
@@ -108,7 +108,7 @@ static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
                          expected > block.warps.size() * kWarpSize)))
     throw Fault(Fault::IllegalInstruction,
                 "barrier of " + std::to_string(expected) +
-                    " threads, which is no multiple of " +
+                    " threads, expected a multiple of " +
                     std::to_string(kWarpSize) + " up to " +
                     std::to_string(block.warps.size() * kWarpSize));
   NamedBarrier &barrier = block.barriers[number];
@@ -133,7 +133,7 @@ static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
   return barrier;
 }
 
-/// The lanes of a warp that are at a barrier.
+/// Lets lanes of a warp arrive at a barrier.
 static void arriveLanes(Warp &warp, uint32_t lanes, unsigned weight,
                         const Instruction &instruction) {
   Block &block = *warp.block;
@@ -171,7 +171,8 @@ static void executeAlignedBarrier(Warp &warp, uint32_t lanes,
   arriveLanes(warp, lanes, kWarpSize, instruction);
 }
 
-/// Lanes come one by one; the first ones count for those that have ended.
+/// Unaligned form: lanes arrive one by one. The first lane also counts for
+/// lanes that are missing or have ended.
 static Outcome executeBarrier(Thread &thread, const Instruction &instruction) {
   Warp &warp = *thread.warp;
   unsigned lane = 0;
@@ -184,7 +185,7 @@ static Outcome executeBarrier(Thread &thread, const Instruction &instruction) {
   return Outcome::Poll;
 }
 
-/// `bar` is what `barrier` with `.aligned` is.
+/// `bar` means the same as `barrier` with `.aligned`.
 static void decodeBarrier(const ParsedInstruction &parsed,
                           Instruction &result) {
   Parts parts(parsed);
@@ -197,7 +198,7 @@ static void decodeBarrier(const ParsedInstruction &parsed,
   if (kind == Red) {
     int operation = parts.takeOne({"popc", "and", "or"});
     if (operation < 0 || !parts.take(operation == 0 ? "u32" : "pred"))
-      throw std::runtime_error(parsed.opcode[0] + ".red has to be .popc.u32, "
+      throw std::runtime_error(parsed.opcode[0] + ".red must be .popc.u32, "
                                                   ".and.pred or .or.pred");
     constexpr uint64_t operations[] = {kRedPopc, kRedAnd, kRedOr};
     result.detail = operations[operation] | (count == 4 ? kHasCount : 0);
@@ -213,7 +214,7 @@ static void decodeBarrier(const ParsedInstruction &parsed,
   parts.finish();
   if (kind < 0)
     throw std::runtime_error(parsed.opcode[0] +
-                             " has to be .sync, .arrive or .red");
+                             " must be .sync, .arrive or .red");
   checkOperands(parsed, result, expected, /*isLastOptional=*/kind == Sync);
   if (isAligned)
     result.executeByWarp = executeAlignedBarrier;
@@ -225,8 +226,8 @@ static void decodeBarrier(const ParsedInstruction &parsed,
 // Barriers of clusters
 //===----------------------------------------------------------------------===//
 
-/// Begins the next generation if all threads have arrived that have not ended;
-/// those that have ended since they arrived do not count twice.
+/// Begins the next generation if all threads that have not ended have arrived.
+/// Threads that ended after they arrived do not count twice.
 static void completeIfDone(Cluster &cluster) {
   unsigned numRunning = 0;
   for (const Block *block : cluster.blocks)
@@ -292,7 +293,7 @@ static void executeOnLanes(Warp &warp, uint32_t lanes,
       (void)execute(*warp.threads[lane], instruction);
 }
 
-/// Whether it orders nothing but itself; it is called `otherwise` if not.
+/// Whether the barrier is relaxed. `otherwise` is the name of the default.
 static bool takeRelaxed(Parts &parts, const char *otherwise) {
   return parts.takeOne({otherwise, "relaxed"}) == 1;
 }
@@ -307,7 +308,7 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
   bool isAligned = parts.take("aligned");
   parts.finish();
   if (kind < 0)
-    throw std::runtime_error("barrier.cluster has to be .arrive or .wait");
+    throw std::runtime_error("barrier.cluster must be .arrive or .wait");
   checkOperands(parsed, result, {});
   if (isAligned)
     result.executeByWarp = isArrive ? executeOnLanes<arriveInCluster>
@@ -322,7 +323,7 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
 
 namespace {
 
-/// Instruction::detail of `mbarrier`, above the StateSpace in its lowest bits.
+/// Instruction::detail of `mbarrier`. The lowest two bits are the StateSpace.
 enum : uint64_t {
   kSpaceBits = 3,
   kIsExpect = 4,
@@ -333,11 +334,12 @@ enum : uint64_t {
   kIsTry = 128,
 };
 
-/// What an mbarrier may count to.
+/// Limits of the counters of an mbarrier, from the PTX ISA.
 constexpr uint32_t kMaxArrivals = (1u << 20) - 1;
 constexpr int64_t kMaxBytes = (1 << 20) - 1;
 
-/// States are phases, and how many arrivals these were waiting for.
+/// The state of an mbarrier: its phase in the lower bits, and its pending
+/// arrivals from kPendingShift on.
 constexpr unsigned kPendingShift = 40;
 constexpr uint64_t kPhaseMask = (uint64_t(1) << kPendingShift) - 1;
 
@@ -368,7 +370,7 @@ Mbarrier &emulator::useMbarrier(const Thread &thread, Block &block,
                     " is used by a copy, and line " +
                     std::to_string(barrier.line) +
                     " has initialized it without fence.mbarrier_init or "
-                    "fence.proxy.async behind it");
+                    "fence.proxy.async after it");
   return barrier;
 }
 
@@ -410,7 +412,7 @@ static Outcome executeInit(Thread &thread, const Instruction &instruction) {
     throw Fault(Fault::IllegalInstruction,
                 "mbarrier for " + std::to_string(count) +
                     " arrivals, not 1 to " + std::to_string(kMaxArrivals));
-  // Also finds an mbarrier that is there.
+  // This check also finds an existing mbarrier.
   accessShared(*address.block, address.offset, 8, 8, Access::Write);
   Mbarrier barrier;
   barrier.expected = barrier.pending = count;
@@ -437,8 +439,8 @@ static Outcome executeInval(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// `state, [address], number`, where the last one counts arrivals or bytes and
-/// may be missing.
+/// Operands: `state, [address], number`. The optional number counts arrivals or
+/// bytes.
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
@@ -473,7 +475,7 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// mbarrier.expect_tx and complete_tx, as if a copy had landed.
+/// mbarrier.expect_tx and complete_tx, which act like a copy.
 static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   SharedAddress address = getSharedAddress(
@@ -493,7 +495,7 @@ static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// Parities are those of a phase that is over; states are phases.
+/// A parity is that of a completed phase, a state contains the phase itself.
 static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
                         bool isParity) {
   if (isParity)
@@ -504,7 +506,7 @@ static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
 static bool isTryWaitOver(const Thread &thread) {
   auto found = thread.block->mbarriers.find(
       static_cast<uint32_t>(thread.blockReason.object));
-  // The instruction says so if it is no longer an mbarrier.
+  // If the mbarrier is gone, executing the instruction again reports it.
   return found == thread.block->mbarriers.end() ||
          isPhaseOver(found->second, thread.blockReason.state,
                      thread.blockReason.object >> 32 != 0);
@@ -562,7 +564,7 @@ static Outcome executePendingCount(Thread &thread,
   return Outcome::Next;
 }
 
-/// Behind all other parts: `.shared.b64`.
+/// The remaining parts of every mbarrier opcode: `.shared.b64`.
 static void finish(Parts &parts, StateSpace space, Instruction &result) {
   (void)parts.take("b64");
   parts.finish();
@@ -604,7 +606,7 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   if (space == StateSpace::SharedCluster &&
       parsed.operands[0].kind != Operand::Kind::None)
     throw std::runtime_error(
-        "an arrival with .shared::cluster gives no state but _");
+        "an arrival with .shared::cluster has no state, expected _");
   result.execute = executeArrive;
 }
 
@@ -619,7 +621,7 @@ static void decodeBytes(const ParsedInstruction &parsed, Instruction &result) {
   result.execute = executeBytes;
 }
 
-/// mbarrier.test_wait and try_wait; how long to wait is not looked at.
+/// mbarrier.test_wait and try_wait. The time limit of try_wait is ignored.
 static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
   bool isTry = parsed.opcode[1] == "try_wait", isParity = parts.take("parity");

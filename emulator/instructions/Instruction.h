@@ -1,11 +1,12 @@
-//===- Instruction.h - What instructions do ---------------------*- C++ -*-===//
+//===- Instruction.h - Decoded instructions ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Decoders turn instructions as they are written into functions with operands
-// that they find fast. Each group of opcodes has a table of its own.
+// Decoders turn parsed instructions into a function and flattened operands,
+// which are fast to execute. Each source file of this directory has a table
+// with the decoders of its opcodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +23,10 @@ struct Thread;
 struct Warp;
 struct Instruction;
 
-/// What ends a launch, as on a device: nothing works after it. The text names
-/// the kernel, the block, the thread and the line once the machine has it.
+/// An error that ends a launch and is sticky, as on a device. The machine adds
+/// the kernel, the block, the thread and the line to the text.
 struct Fault : std::runtime_error {
-  /// Codes of the driver: those of `CUresult`.
+  /// The codes are those of `CUresult`.
   enum Code : int {
     IllegalAddress = 700,
     Timeout = 702,
@@ -38,27 +39,29 @@ struct Fault : std::runtime_error {
   Code code;
 };
 
-/// What a thread does after an instruction.
+/// How a thread continues after an instruction.
 enum class Outcome : uint8_t {
   Next,
-  /// Goes on with Instruction::target.
+  /// Continues at Instruction::target.
   Branch,
-  /// Goes on with the next one, after others had their turn, and after
-  /// Thread::waiting where that was set.
+  /// Lets other threads run, waits for Thread::blockReason if it is set, and
+  /// then continues with the next instruction.
   Poll,
-  /// Executes the same instruction again when Thread::waiting is over.
+  /// Waits for Thread::blockReason, then executes the same instruction again.
   Wait,
   End,
 };
 
-/// By one thread. It reads operands with Thread::get and writes with set.
+/// Executes an instruction for one thread. Operands are read by Thread::get and
+/// written by Thread::set.
 using Execute = Outcome (*)(Thread &, const Instruction &);
 
-/// By lanes of a warp that have come to the same instruction: those of `lanes`.
-/// All of them go on with the next one, after what it set in Thread::waiting.
+/// Executes an instruction for those `lanes` of a warp that have reached it
+/// together. Each lane then waits for its Thread::blockReason, if that is set,
+/// and continues with the next instruction.
 using ExecuteByWarp = void (*)(Warp &, uint32_t lanes, const Instruction &);
 
-/// A register, or bits.
+/// An operand: a register, or constant bits.
 struct Value {
   bool isRegister = false;
   bool isNegated = false;
@@ -67,37 +70,37 @@ struct Value {
 };
 
 struct Instruction {
-  /// One of both.
+  /// Exactly one of `execute` and `executeByWarp` is set.
   Execute execute = nullptr;
-  /// Of an instruction that lanes of a warp execute together.
+  /// For instructions that lanes of a warp execute together.
   ExecuteByWarp executeByWarp = nullptr;
-  /// Which lanes these are: the operand with this number of each lane, which
-  /// has to be equal, or all that have not ended.
+  /// The index of the operand that has the mask of these lanes, which must be
+  /// equal in all of them. kAllLanes: all lanes that have not ended.
   static constexpr int kAllLanes = -1;
   int mask = kAllLanes;
-  /// No register: always.
+  /// The predicate that guards the instruction, if `hasGuard`.
   Value guard;
   bool hasGuard = false;
-  /// Those of all operands, flattened by decode: of an address its base and a
-  /// value for its offset, then its coordinates; of a vector its parts. A label
-  /// or a special register is a value whose bits are its number.
+  /// All operands, flattened. An address becomes its base, its offset and its
+  /// coordinates; a vector becomes its parts. The bits of a label or a special
+  /// register are its number.
   std::vector<Value> operands;
   uint32_t target = 0;
-  /// What the decoder keeps for the function: types, sizes, shapes.
+  /// Data that the decoder passes to the function: types, sizes, shapes.
   uint64_t detail = 0;
   unsigned line = 0;
-  /// As in the text, for messages.
+  /// The opcode as in the PTX text, for messages.
   std::string opcode;
 };
 
-/// Fills in what an instruction does. Gets the parsed form with all parts, and
-/// `result` with guard, line, opcode and operands set. Throws
-/// std::runtime_error without the line: `cvt has no rounding .rz here`.
+/// Decodes an instruction. `parsed` has all parts of the opcode; in `result`,
+/// guard, line, opcode and operands are already set. Throws std::runtime_error
+/// without the line, such as `cvt has no rounding .rz here`.
 using Decode = void (*)(const ParsedInstruction &, Instruction &result);
 
 struct Opcode {
-  /// The first part of opcodes that it decodes, or the first ones as
-  /// `mbarrier.init`, which go before.
+  /// The first part of the opcode, or several parts, as in `mbarrier.init`. The
+  /// longest match wins.
   const char *name;
   Decode decode;
 };
@@ -115,13 +118,14 @@ extern const Opcode kAsyncCopies[];       // cp.async, cp.async.bulk
 extern const Opcode kMma[];               // mma, ldmatrix, stmatrix
 extern const Opcode kWgmma[];             // wgmma
 
-/// A kernel that can be run.
+/// A kernel that is ready to run.
 struct Program {
   ParsedKernel header;
   std::vector<Instruction> instructions;
 };
 
-/// Throws std::runtime_error with `line <n>: <what>` for what no table has.
+/// Decodes a kernel. Throws std::runtime_error with `line <n>: <what>` for
+/// unknown instructions.
 std::shared_ptr<const Program> decode(ParsedKernel kernel);
 
 } // namespace fuse::emulator

@@ -1,11 +1,11 @@
-//===- LoadStore.cpp - Memory as threads see it ---------------------------===//
+//===- LoadStore.cpp - Loads, stores and addresses ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, sections 9.7.9 (ld, st and addresses) and 9.7.13 (fences). What
-// only says which cache should hold something is read over.
+// PTX ISA 9.0, sections 9.7.9 (ld, st and addresses) and 9.7.13 (fences). Cache
+// hints are accepted and have no effect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fuse;
 using namespace fuse::emulator;
 
 //===----------------------------------------------------------------------===//
-// Places
+// Addresses
 //===----------------------------------------------------------------------===//
 
 static std::string printAddress(uint64_t address) {
@@ -27,7 +27,8 @@ static std::string printAddress(uint64_t address) {
   return text;
 }
 
-/// Of parameters and local memory, which are a thread's own.
+/// The bytes of parameters or of local memory, which only their owner can
+/// access.
 static uint8_t *getOwn(uint8_t *begin, uint64_t size, uint64_t address,
                        uint32_t bytes, unsigned alignment, const char *what) {
   if (address > size || bytes > size - address)
@@ -68,7 +69,8 @@ ResolvedAddress emulator::locate(Thread &thread, StateSpace space,
     auto shared = static_cast<uint32_t>(address);
     if (shared != address)
       throw Fault(Fault::IllegalAddress,
-                  printAddress(address) + " is no address of shared memory");
+                  printAddress(address) +
+                      " is not an address of shared memory");
     Block &block = getBlockOf(*thread.block, shared);
     if (space == StateSpace::SharedCta && &block != thread.block)
       throw Fault(Fault::IllegalAddress,
@@ -84,14 +86,14 @@ ResolvedAddress emulator::locate(Thread &thread, StateSpace space,
             MemoryAddress(0), false};
   case StateSpace::Parameter: {
     if (access == Access::Write)
-      throw Fault(Fault::IllegalAddress, "parameters are only read");
+      throw Fault(Fault::IllegalAddress, "parameters are read-only");
     std::vector<uint8_t> &parameters = thread.block->grid->parameters;
     return {getOwn(parameters.data(), parameters.size(), address, bytes,
                    alignment, "the parameters"),
             MemoryAddress(0), false};
   }
   }
-  throw Fault(Fault::IllegalAddress, "an address in no space");
+  throw Fault(Fault::IllegalAddress, "an address outside of all spaces");
 }
 
 uint8_t *emulator::accessGeneric(Thread &thread, uint64_t address,
@@ -102,7 +104,7 @@ uint8_t *emulator::accessGeneric(Thread &thread, uint64_t address,
 }
 
 //===----------------------------------------------------------------------===//
-// What opcodes say
+// Parts of opcodes
 //===----------------------------------------------------------------------===//
 
 StateSpace emulator::takeCtaSpace(Parts &parts) {
@@ -147,8 +149,9 @@ bool emulator::takeCaches(Parts &parts) {
 
 namespace {
 
-/// Details of ld and st: the count of parts, the order, and the bits of a
-/// register that is loaded.
+/// Instruction::detail of ld and st: from bit 0 on the number of vector
+/// elements, from kOrder on the memory order, from kWidth on the bits of a
+/// loaded register.
 constexpr unsigned kOrder = 8, kWidth = 16;
 
 template <typename T, StateSpace space>
@@ -164,7 +167,7 @@ Outcome load(Thread &thread, const Instruction &in) {
   if (memory.isTracked)
     thread.getMachine().getRaces().read(thread, memory.address, count * size,
                                         order);
-  // The sign goes on in what the register has more.
+  // Loads sign-extend to the width of the register.
   uint64_t mask = width < 64 ? (uint64_t(1) << width) - 1 : ~uint64_t(0);
   std::array<uint64_t, 4> values;
   uint64_t seen = 0;
@@ -177,7 +180,8 @@ Outcome load(Thread &thread, const Instruction &in) {
   Outcome outcome = Outcome::Next;
   if (order != Order::Weak)
     outcome = thread.poll(address, seen);
-  // It is executed again, maybe with the same register as an address.
+  // Do not write the registers: the load will be executed again, and one of
+  // them may hold its address.
   if (outcome == Outcome::Wait)
     return outcome;
   for (unsigned i = 0; i < count; ++i)
@@ -258,13 +262,13 @@ Outcome fenceAsync(Thread &thread, const Instruction &) {
   return Outcome::Next;
 }
 
-/// Makes mbarriers known that the thread has initialized.
+/// Marks mbarriers that the thread initialized as visible to copies.
 void fenceOwnMbarriers(Thread &thread) {
   for (auto &[offset, barrier] : thread.block->mbarriers)
     barrier.isFenced |= barrier.thread == thread.index;
 }
 
-/// The same of shared memory.
+/// fence.proxy.async for shared memory.
 Outcome fenceAsyncShared(Thread &thread, const Instruction &in) {
   fenceOwnMbarriers(thread);
   return fenceAsync(thread, in);
@@ -277,7 +281,7 @@ Outcome fenceMbarriers(Thread &thread, const Instruction &in) {
 
 Outcome nothing(Thread &, const Instruction &) { return Outcome::Next; }
 
-/// What is discarded may be anything after.
+/// The content of discarded memory is undefined, so NaN is stored.
 template <StateSpace space>
 Outcome discard(Thread &thread, const Instruction &in) {
   constexpr uint32_t bytes = 128;
@@ -290,7 +294,7 @@ Outcome discard(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// What a policy says is nothing to us.
+/// Cache policies have no effect.
 Outcome createPolicy(Thread &thread, const Instruction &in) {
   thread.set(in.operands[0], 0);
   return Outcome::Next;
@@ -300,7 +304,7 @@ Outcome createPolicy(Thread &thread, const Instruction &in) {
 // Addresses
 //===----------------------------------------------------------------------===//
 
-/// Detail: the window.
+/// Instruction::detail is the window of the space.
 Outcome toGeneric(Thread &thread, const Instruction &in) {
   thread.set(in.operands[0], thread.get(in.operands[1]) | in.detail);
   return Outcome::Next;
@@ -308,7 +312,7 @@ Outcome toGeneric(Thread &thread, const Instruction &in) {
 
 Outcome fromGeneric(Thread &thread, const Instruction &in) {
   uint64_t address = thread.get(in.operands[1]);
-  // One of another space stays as it is, which is none of this one.
+  // An address of another space stays invalid in this one.
   if (in.detail && (address & kSharedWindowMask) == in.detail)
     address ^= in.detail;
   thread.set(in.operands[0], address);
@@ -337,13 +341,13 @@ uint64_t getShared(uint64_t address, bool isGeneric) {
   uint64_t window = isGeneric ? kSharedWindow : 0;
   if ((address & kSharedWindowMask) != window)
     throw Fault(Fault::IllegalAddress,
-                printAddress(address) + " is no address of shared memory");
+                printAddress(address) + " is not an address of shared memory");
   return address ^ window;
 }
 
-/// The same place in another block. Detail: the address is generic. That of a
-/// block which the cluster does not have may not be used: LLVM computes it
-/// ahead of the branch behind which it is.
+/// The same offset in another block. Instruction::detail: the address is
+/// generic. A rank outside of the cluster is not a fault here, since LLVM
+/// speculates mapa. Using the resulting address is one.
 Outcome mapa(Thread &thread, const Instruction &in) {
   uint64_t shared = getShared(thread.get(in.operands[1]), in.detail);
   constexpr uint32_t none = UINT32_MAX >> kRankShift;
@@ -367,8 +371,8 @@ Outcome getRank(Thread &thread, const Instruction &in) {
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// A register or a vector of `count` of them as an operand of ld and st, which
-/// may be wider than the type. Returns the bits of each.
+/// Checks a register or a vector of `count` registers as an operand of ld or
+/// st. They may be wider than the type. Returns the bits of each register.
 static unsigned checkData(const Operand &operand, Type type, bool isLoad,
                           unsigned count) {
   const Operand *parts = &operand;
@@ -407,7 +411,7 @@ static bool isStored(Type type) {
          type == Type::S8 || (type >= Type::F16 && type <= Type::F64);
 }
 
-/// That of the bits which are moved.
+/// The untyped form of a floating-point type.
 static Type getMoved(Type type) {
   if (!isFloat(type))
     return type;
@@ -457,14 +461,15 @@ static void decodeStore(const ParsedInstruction &parsed, Instruction &result) {
     result.execute = getStore<std::make_unsigned_t<decltype(value)>>(space);
   });
   if (!result.execute)
-    throw std::runtime_error("parameters are only read");
+    throw std::runtime_error("parameters are read-only");
   result.detail = count | uint64_t(order) << kOrder;
 }
 
 static void decodeFence(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   if (parts.take("proxy")) {
-    // Tensor maps are constant, and aliases have the same address here.
+    // proxy.tensormap: tensor maps are constant. proxy.alias: all aliases have
+    // the same address.
     int proxy = parts.takeOne({"async", "alias"});
     if (proxy < 0)
       parts.finish();
@@ -486,7 +491,7 @@ static void decodeFence(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, {});
 }
 
-/// prefetch, prefetchu, applypriority: only the form is checked.
+/// prefetch, prefetchu, applypriority: only the syntax is checked.
 static void decodeHint(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   takeSpace(parts);
@@ -525,7 +530,7 @@ static void decodePolicy(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, expected);
 }
 
-/// Addresses have the bits of their type, those in shared memory fit 32.
+/// Generic addresses have 64 bits, addresses in shared memory 32 or 64.
 static unsigned takeAddressBits(Parts &parts) {
   Type type = parts.takeType();
   if (type != Type::U64 && type != Type::U32)
@@ -542,7 +547,8 @@ static void decodeCvta(const ParsedInstruction &parsed, Instruction &result) {
   if (space == StateSpace::Generic)
     throw std::runtime_error("cvta has no space");
   if (bits != 64)
-    throw std::runtime_error("cvta of addresses of 32 bits");
+    throw std::runtime_error(
+        "the emulator does not know cvta of 32-bit addresses");
   result.execute = isTo ? fromGeneric : toGeneric;
   result.detail = getWindow(space);
   checkOperands(parsed, result, {{Expected::Out, bits}, {Expected::In, bits}});
@@ -551,7 +557,7 @@ static void decodeCvta(const ParsedInstruction &parsed, Instruction &result) {
 static void decodeIsSpace(const ParsedInstruction &parsed,
                           Instruction &result) {
   Parts parts(parsed);
-  // All of it is global.
+  // Constant memory is part of global memory here.
   bool isConst = parts.take("const");
   StateSpace space = takeSpace(parts);
   parts.finish();
@@ -564,7 +570,8 @@ static void decodeIsSpace(const ParsedInstruction &parsed,
       : space == StateSpace::Global    ? isInSpace<StateSpace::Global>
                                        : nullptr;
   if (isConst || !result.execute)
-    throw std::runtime_error("the emulator does not know isspacep of that");
+    throw std::runtime_error(
+        "the emulator does not know isspacep of this space");
   checkOperands(parsed, result, {{Expected::Out, 1}, {Expected::In, 64}});
 }
 
@@ -575,7 +582,7 @@ static void decodeMapa(const ParsedInstruction &parsed, Instruction &result) {
   parts.finish();
   bool isMap = parsed.opcode[0] == "mapa";
   if (!isShared && bits != 64)
-    throw std::runtime_error("a generic address of 32 bits");
+    throw std::runtime_error("a generic address must have 64 bits");
   result.detail = !isShared;
   result.execute = isMap ? mapa : getRank;
   if (isMap)

@@ -1,4 +1,4 @@
-//===- MatrixFragments.cpp - Operands of products -------------------------===//
+//===- MatrixFragments.cpp - Operands of tensor cores ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -57,8 +57,7 @@ AccumulatorType emulator::parseAccumulatorType(const std::string &name) {
   throw std::runtime_error("the emulator does not know sums of " + name);
 }
 
-/// 0 for halves that are bfloats, and so on: operands of the same kind go with
-/// each other.
+/// The kind of an element type. Both operands of a product must have the same.
 static int getKind(Element element) {
   switch (element) {
   case Element::E5M2:
@@ -85,8 +84,9 @@ void emulator::checkTypes(ProductForm form, const char *opcode) {
 // Fragments in registers
 //===----------------------------------------------------------------------===//
 
-/// Calls `function` with the number of each register of the sums of a lane, and
-/// with the row and the column of what is in it; of two halves, of the lower.
+/// Calls `function` with the index of each accumulator register of a lane and
+/// the row and column of its value. A packed register has the column of its
+/// lower half.
 template <typename Function>
 static void forEachAccumulator(unsigned lane, ProductForm form,
                                Function function) {
@@ -131,8 +131,7 @@ void emulator::writeAccumulators(Warp &warp, ProductForm form,
         });
 }
 
-/// An operand in registers, as its rows would be in shared memory: each has
-/// four times four bytes of each half of K. There are groups of eight rows.
+/// In registers, a lane holds four adjacent bytes of a row in each half of K.
 std::vector<uint8_t> emulator::readFragments(const Warp &warp,
                                              const Value *operands,
                                              unsigned numGroups) {
@@ -155,7 +154,7 @@ std::vector<uint8_t> emulator::readFragments(const Warp &warp,
 //===----------------------------------------------------------------------===//
 
 Descriptor::Descriptor(uint64_t bits) {
-  // All are in units of 16 bytes.
+  // All fields are in units of 16 bytes.
   auto get = [&](unsigned shift) {
     constexpr uint64_t mask = (1 << 14) - 1;
     return static_cast<uint32_t>(bits >> shift & mask) * kChunkBytes;
@@ -168,8 +167,9 @@ Descriptor::Descriptor(uint64_t bits) {
   swizzleBytes = sizes[bits >> 62];
 }
 
-/// Layouts consist of eight rows of a swizzle's bytes (16 without one). Rows of
-/// an operand lie along K, or across it if it is transposed.
+/// A layout consists of groups of eight rows, each as long as the swizzle (16
+/// bytes without one). These rows run along K, or across it if the operand is
+/// transposed.
 std::vector<uint32_t> Descriptor::getChunks(unsigned first, unsigned count,
                                             bool isTransposed) const {
   constexpr unsigned groupRows = 8;
@@ -189,7 +189,7 @@ std::vector<uint32_t> Descriptor::getChunks(unsigned first, unsigned count,
             i * (swizzleBytes ? kChunkBytes : leading));
     return chunks;
   }
-  // Chunks of eight halves; without a swizzle the strides change places.
+  // A chunk has eight halves. Without a swizzle the two strides are exchanged.
   unsigned perRow = rowBytes / kChunkBytes;
   unsigned depth = getDepth(Element::F16), perChunk = kChunkBytes / 2;
   for (unsigned k = 0; k < depth; ++k)
@@ -244,7 +244,7 @@ static T load(const uint8_t *bytes) {
   return value;
 }
 
-/// Calls `store` with the numbers of each element: its row and its K.
+/// Calls `store` with row, k and value of each element.
 template <typename T, typename Convert, typename Store>
 static void forEach(const std::vector<uint8_t> &bytes, unsigned count,
                     bool isTransposed, Convert convert, Store store) {
@@ -340,7 +340,7 @@ emulator::decodeColumns(std::vector<uint8_t> bytes, Element element,
   key = key * 8 + static_cast<uint64_t>(element);
   constexpr uint64_t spread = 0x9e3779b97f4a7c15;
   Decoded &entry = kept[key * spread >> 58];
-  // The bytes may be others than when it was decoded.
+  // The key does not identify the bytes, so they are compared.
   if (entry.values && entry.key == key && entry.bytes == bytes)
     return entry.values;
   auto values =
@@ -355,10 +355,10 @@ emulator::decodeColumns(std::vector<uint8_t> bytes, Element element,
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// As it is after an instruction.
+/// Rounds a sum as an instruction does.
 static double roundSum(double value, AccumulatorType sum, bool isSaturated) {
   switch (sum) {
   case AccumulatorType::F32:
@@ -379,8 +379,8 @@ static double roundSum(double value, AccumulatorType sum, bool isSaturated) {
   return value;
 }
 
-/// Four rows and eight columns at a time, which are as many registers as there
-/// are with AVX. `hasFma` changes nothing but the speed: products are exact.
+/// Computes blocks of four rows and eight columns, which fill the registers of
+/// AVX. `hasFma` only affects speed, since products are exact.
 template <bool hasFma>
 [[gnu::always_inline]] static inline void
 multiplyWith(const double *a, const double *b, unsigned rows, unsigned columns,
@@ -439,7 +439,7 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
       sums[i] = roundSum(sums[i] + products[i], sum, isSaturated);
 }
 
-/// The least exponent of numbers that are not denormal, or nothing.
+/// The least exponent of normal numbers, or nullopt.
 static std::optional<int> getLeastExponent(Element element) {
   switch (element) {
   case Element::BF16:
@@ -464,7 +464,7 @@ std::optional<Alignment> emulator::getAlignment(Element a, Element b,
   return Alignment{25, 23, *leastA, *leastB};
 }
 
-/// Of a double, whose denormals no product comes near.
+/// The exponent of a normal double. Products are never subnormal doubles.
 static int getExponent(double value) {
   return int(bitCast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
 }
@@ -473,7 +473,8 @@ static double powerOfTwo(int exponent) {
   return bitCast<double>(uint64_t(exponent + 1023) << 52);
 }
 
-/// Infinities and NaN have none, since sums are what they are by themselves.
+/// Infinities and NaN get the least exponent: they determine the sum in any
+/// case.
 static std::vector<int32_t> getExponents(const double *values, size_t count,
                                          int least) {
   constexpr int infinite = 1024;
@@ -485,7 +486,7 @@ static std::vector<int32_t> getExponents(const double *values, size_t count,
   return exponents;
 }
 
-/// A sum as it is in a register, towards zero.
+/// Truncates a sum toward zero, as it is stored in a register.
 static double cutSum(double value, int digits) {
   if (!std::isfinite(value) || value == 0)
     return value;
@@ -504,7 +505,7 @@ multiplyAlignedWith(const double *a, const double *b, const int32_t *exponentsA,
     for (unsigned column = 0; column < columns; column += width) {
       double *result = sums + size_t(row) * columns + column;
       int32_t largest[width];
-      // The sum before has no exponent if it is zero.
+      // A previous sum of zero has the least exponent.
       for (unsigned j = 0; j < width; ++j)
         largest[j] = std::isfinite(result[j]) ? getExponent(result[j]) : -1023;
       for (unsigned k = 0; k < depth; ++k) {
@@ -565,7 +566,7 @@ uint32_t emulator::encodeSum(double value, AccumulatorType sum) {
                : static_cast<uint32_t>(static_cast<int32_t>(value));
   if (sum == AccumulatorType::F16)
     return encodeFloat(value, kHalf);
-  // It has been rounded already.
+  // The value is already rounded.
   return std::isnan(value) ? kSingle.getNan()
                            : bitCast<uint32_t>(static_cast<float>(value));
 }

@@ -22,10 +22,10 @@ using namespace fuse::emulator;
 static void checkWarp(uint32_t lanes) {
   if (lanes != ~uint32_t(0))
     throw Fault(Fault::IllegalInstruction,
-                "it is for warps with all of their threads");
+                "it requires a warp with all of its threads");
 }
 
-/// `mma.sync`: sums, a, b, sums before.
+/// `mma.sync`. Operands: accumulators, a, b, previous accumulators.
 static void executeMma(Warp &warp, uint32_t lanes,
                        const Instruction &instruction) {
   checkWarp(lanes);
@@ -43,13 +43,14 @@ static void executeMma(Warp &warp, uint32_t lanes,
   writeAccumulators(warp, form, registers, accumulators);
 }
 
-/// Instruction::detail of ldmatrix and stmatrix, below the number of matrices.
+/// Instruction::detail of ldmatrix and stmatrix: flags, the space from
+/// kSpaceShift on, and the number of matrices from kCountShift on.
 enum : uint64_t { kIsStore = 1, kIsTransposed = 2, kSpaceShift = 2 };
 static constexpr unsigned kCountShift = 4;
 
-/// Matrices of eight rows of eight halves, whose rows are where lanes say that
-/// have the same number. A register has two neighbors of a row, or,
-/// transposed, of a column.
+/// ldmatrix and stmatrix. A matrix has eight rows of eight halves. Lane 8 * i +
+/// r holds the address of row r of matrix i. A register holds two adjacent
+/// halves of a row, or of a column if the matrix is transposed.
 static void executeMatrix(Warp &warp, uint32_t lanes,
                           const Instruction &instruction) {
   checkWarp(lanes);
@@ -103,7 +104,7 @@ static void executeMatrix(Warp &warp, uint32_t lanes,
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 sums, a, b, before`
+/// `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 d, a, b, c`
 static void decodeMma(const ParsedInstruction &parsed, Instruction &result) {
   std::vector<std::string> parts(parsed.opcode.begin() + 1,
                                  parsed.opcode.end());
@@ -136,8 +137,8 @@ static void decodeMma(const ParsedInstruction &parsed, Instruction &result) {
   result.executeByWarp = executeMma;
 }
 
-/// `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {registers}, [address]` and
-/// stmatrix, whose operands are the other way round.
+/// `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {registers}, [address]`. The
+/// operands of stmatrix are in the other order.
 static void decodeMatrix(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   for (const char *part : {"sync", "aligned", "m8n8", "b16"})
@@ -146,7 +147,7 @@ static void decodeMatrix(const ParsedInstruction &parsed, Instruction &result) {
   bool isTransposed = parts.take("trans");
   StateSpace space = takeCtaSpace(parts);
   parts.finish();
-  // A register for each matrix.
+  // Each matrix is in one register of each lane.
   std::vector<Expected> expected = {{Expected::Vector, 32, count},
                                     {Expected::Address}};
   bool isStore = parsed.opcode[0] == "stmatrix";

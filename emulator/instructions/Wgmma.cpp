@@ -1,16 +1,15 @@
-//===- Wgmma.cpp - Products of matrices -----------------------------------===//
+//===- Wgmma.cpp - Matrix products of a warpgroup -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// mma and its matrices, and wgmma, PTX ISA 9.0, sections 9.7.14 and 9.7.15. A
-// warp computes its own 16 of 64 rows when it begins a product, which is as
-// good as any time: what it reads may not change until the wait that retires
-// its group. Registers get their sums there.
+// PTX ISA 9.0, section 9.7.15. Each warp computes its 16 of 64 rows when it
+// issues a product. Any time would do: operands may not change until the wait
+// that retires the group. The accumulator registers get their values at this
+// wait.
 //
-// Sums of wgmma have the digits that an H100 keeps; those of mma, which no
-// kernel here has, are rounded once.
+// Sums are truncated as on an H100 (see MatrixFragments.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,44 +28,45 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// Of a group that executes wgmma.
+/// Warps in a warpgroup.
 constexpr unsigned kGroupWarps = 4;
-/// In registers whose sums are under way: NaN, so that a missing wait shows.
+/// Content of pending accumulator registers. It is NaN, so that a missing wait
+/// is visible.
 constexpr uint64_t kPendingAccumulator = 0x7fffffff;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Sums under way, [row][column]. Instructions on the same registers go on with
-/// them.
+/// Pending accumulators, [row][column]. Later products with the same registers
+/// continue with these values.
 struct Accumulators {
   ProductForm form;
-  /// Whose first operands they are.
+  /// The instruction whose accumulators these are.
   const Instruction *instruction;
-  /// Products that have not been waited for.
+  /// Number of pending products with these accumulators.
   unsigned numPending = 0;
   std::vector<double> values;
 };
 
 struct PendingProduct {
   std::shared_ptr<Accumulators> accumulators;
-  /// How many groups were committed before it.
+  /// Number of groups that were committed before this product.
   uint64_t group;
 };
 
-/// Its reads that are under way.
+/// Pending operand reads of a product.
 struct PendingReads {
   uint64_t id;
   uint64_t group;
 };
 
-/// Warp::products.
+/// The state of a warp, Warp::wgmma.
 struct WgmmaState {
-  /// By the number of a group, when it was committed.
+  /// The time of the commit of each group (Races::commit).
   std::vector<uint32_t> groups;
   std::deque<PendingProduct> pending;
   std::deque<PendingReads> reads;
-  /// The sums under way in registers.
+  /// Pending accumulators by register.
   std::unordered_map<uint32_t, std::shared_ptr<Accumulators>> owners;
-  /// Instructions that have been found to have a fence before.
+  /// Instructions that checkFence has accepted.
   std::unordered_set<const Instruction *> fenced;
   bool hasFenced = false;
 };
@@ -83,11 +83,11 @@ static void checkWholeWarp(const Warp &warp, uint32_t lanes) {
   size_t end = (warp.index / kGroupWarps + 1) * kGroupWarps;
   if (lanes != ~uint32_t(0) || end > warp.block->warps.size())
     throw Fault(Fault::IllegalInstruction,
-                "wgmma is for four warps with all of their threads");
+                "wgmma requires four warps with all of their threads");
 }
 
 //===----------------------------------------------------------------------===//
-// Registers
+// Accumulators
 //===----------------------------------------------------------------------===//
 
 static void markPending(Warp &warp, const Instruction &instruction,
@@ -97,7 +97,8 @@ static void markPending(Warp &warp, const Instruction &instruction,
       thread->set(instruction.operands[number], kPendingAccumulator);
 }
 
-/// At the wait; finds what was written to registers before.
+/// Writes accumulators to their registers at the wait. Throws if a register was
+/// written before.
 static void retireAccumulators(Warp &warp, const Accumulators &accumulators) {
   const Value *registers = accumulators.instruction->operands.data();
   for (const Thread *thread : warp.threads)
@@ -113,7 +114,7 @@ static void retireAccumulators(Warp &warp, const Accumulators &accumulators) {
 }
 
 //===----------------------------------------------------------------------===//
-// Order
+// Fences
 //===----------------------------------------------------------------------===//
 
 /// Whether a register is among the first `count` operands.
@@ -129,9 +130,9 @@ static bool isAmong(const Value &value, const Instruction &instruction,
 
 static bool isFence(const Instruction &instruction);
 
-/// Throws where an instruction between the last fence and a product writes one
-/// of its registers. It looks back as far as the program has no branches, where
-/// what compilers move is.
+/// Throws if an instruction between the last fence and a product writes one of
+/// its registers. The search goes back to the last branch or fence. This finds
+/// instructions that a compiler moved.
 static void checkFence(const Warp &warp, WgmmaState &state,
                        const Instruction &instruction) {
   if (!state.hasFenced)
@@ -158,7 +159,7 @@ static void checkFence(const Warp &warp, WgmmaState &state,
   }
 }
 
-/// Whether two instructions have all registers of their sums in common.
+/// Whether two instructions have the same accumulator registers.
 static bool hasSameAccumulators(const Instruction &a, const Instruction &b) {
   ProductForm form = getForm(a), other = getForm(b);
   return form.sum == other.sum && form.columns8 == other.columns8 &&
@@ -169,7 +170,7 @@ static bool hasSameAccumulators(const Instruction &a, const Instruction &b) {
                     });
 }
 
-/// Those under way in the registers of an instruction, or new ones.
+/// The pending accumulators in the registers of an instruction, or new ones.
 static std::shared_ptr<Accumulators>
 findAccumulators(Warp &warp, WgmmaState &state, const Instruction &instruction,
                  bool isAdded) {
@@ -181,7 +182,7 @@ findAccumulators(Warp &warp, WgmmaState &state, const Instruction &instruction,
     if (found == state.owners.end())
       continue;
     accumulators = found->second;
-    // Hardware has those of the same shape in order.
+    // Hardware executes products with the same shape and registers in order.
     if (hasSameAccumulators(*accumulators->instruction, instruction))
       break;
     throw Fault(Fault::LaunchFailed,
@@ -216,19 +217,20 @@ findAccumulators(Warp &warp, WgmmaState &state, const Instruction &instruction,
 
 namespace {
 
-/// The first operand of a warp.
+/// The A operand of a warp.
 struct Rows {
   std::vector<double> values;
-  /// The first row and the number of rows of what may be spoiled.
+  /// First row and number of rows of each poisonable range.
   std::vector<std::pair<unsigned, unsigned>> poisonableRows;
 };
 
 } // namespace
 
-/// Kernels with fewer rows than a product has let it read others, of whatever
-/// is there, and discard the result. So it is not a fault if these are in no
-/// order with who writes them, but then what they contain is not a number. The
-/// first eight rows of all warps are never such rows.
+/// Loads the A operand from shared memory.
+///
+/// Kernels with fewer rows than a wgmma let it read arbitrary memory and
+/// discard the results. A race on these rows is therefore not a fault, but
+/// makes them NaN. The first eight rows of the warpgroup always count as used.
 static Rows loadRows(Warp &warp, ProductForm form, const Descriptor &descriptor,
                      PendingAccess &reads) {
   constexpr unsigned groupRows = 8;
@@ -340,8 +342,9 @@ static void executeCommit(Warp &warp, uint32_t lanes, const Instruction &) {
   warp.block->machine->change();
 }
 
-/// Four warps compute products together: when these have ended for one of them,
-/// their operands are no longer read. Sums are in registers at the own wait.
+/// Retires groups of the warpgroup. When a group is complete for one of the
+/// four warps, its operands are no longer read. Accumulators are written at the
+/// wait of each warp.
 static bool retireGroups(Warp &warp, uint64_t numGroups) {
   unsigned first = warp.index / kGroupWarps * kGroupWarps;
   auto get = [&](unsigned i) -> Warp & { return warp.block->warps[first + i]; };
@@ -388,7 +391,7 @@ static void executeWait(Warp &warp, uint32_t lanes,
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// The number `name` has between `before` and `after`, or zero.
+/// Parses and removes a letter and the number after it, or returns zero.
 static unsigned parseSize(std::string_view &name, char before) {
   unsigned size = 0;
   if (name.empty() || name[0] != before)
@@ -402,17 +405,17 @@ static unsigned parseSize(std::string_view &name, char before) {
 static bool isNegative(const Operand &operand) {
   auto value = static_cast<int32_t>(operand.value);
   if (operand.kind != Operand::Kind::Immediate || (value != 1 && value != -1))
-    throw std::runtime_error("a scale of A or B is 1 or -1");
+    throw std::runtime_error("a scale of A or B must be 1 or -1");
   return value < 0;
 }
 
 static bool isTransposed(const Operand &operand) {
   if (operand.kind != Operand::Kind::Immediate || operand.value > 1)
-    throw std::runtime_error("whether A or B is transposed is 0 or 1");
+    throw std::runtime_error("the transposition of A or B must be 0 or 1");
   return operand.value == 1;
 }
 
-/// `wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 sums, a, b, scale-d,
+/// `wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 d, a, b, scale-d,
 /// imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b`
 static void decodeMmaAsync(const ParsedInstruction &parsed,
                            Instruction &result) {

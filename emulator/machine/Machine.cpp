@@ -1,4 +1,4 @@
-//===- Machine.cpp - The order in which threads run -----------------------===//
+//===- Machine.cpp - The scheduler of blocks and threads ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,11 +13,11 @@
 using namespace fuse;
 using namespace fuse::emulator;
 
-/// Instructions of a thread until others have their turn.
+/// Maximum number of instructions of a thread before other threads run.
 static constexpr uint64_t kTurn = 4096;
-/// How often threads that only look at what others may change are woken up
-/// though nothing has changed. They may have looked twice for other reasons
-/// than to wait, though not as often as this.
+/// Rounds without any change after which polling threads count as hanging. In
+/// each round they are woken up anyway: two equal polls do not prove that a
+/// thread waits, but this many do.
 static constexpr unsigned kIdleRounds = 1024;
 
 static std::string print(const std::array<unsigned, 3> &position) {
@@ -39,7 +39,7 @@ static const Instruction &getInstruction(const Thread &thread) {
   return thread.block->grid->program->instructions[thread.pc];
 }
 
-/// `line 12 (bar.sync)`.
+/// For example `line 12 (bar.sync)`.
 static std::string printLine(const Thread &thread, uint32_t pc) {
   const Instruction &instruction =
       thread.block->grid->program->instructions[pc];
@@ -117,14 +117,14 @@ uint8_t *Machine::global(uint64_t address, uint64_t bytes, unsigned alignment) {
                   std::to_string(bytes) + " bytes at " + text +
                       (extent ? " of which only " + std::to_string(extent) +
                                     " are allocated"
-                              : " are in no allocation"));
+                              : " are not in an allocation"));
     }
     recent = {address, address + extent};
   }
   if (address % alignment != 0)
     throw Fault(Fault::Misaligned,
                 "an address is " + std::to_string(address % alignment) +
-                    " bytes behind a multiple of " + std::to_string(alignment));
+                    " bytes after a multiple of " + std::to_string(alignment));
   return reinterpret_cast<uint8_t *>(address);
 }
 
@@ -132,8 +132,8 @@ uint8_t *Machine::global(uint64_t address, uint64_t bytes, unsigned alignment) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Registers of a thread. Only ptxas knows them, so all are taken that the
-/// launch bounds leave to it; without bounds, 64.
+/// Registers of a thread. Only ptxas knows the real number. This is the maximum
+/// that the launch bounds allow, or 64 without bounds.
 static unsigned getNumRegisters(const ParsedKernel &kernel, unsigned threads,
                                 const Limits &limits) {
   constexpr unsigned most = 255, unknown = 64;
@@ -206,7 +206,7 @@ void Machine::launch(std::shared_ptr<const Program> program,
   uint64_t most = uint64_t(limits.multiprocessors) *
                   getOccupancy(header, numThreads, shape.dynamicShared);
   if (shape.isCooperative && numBlocks > most)
-    refuse(std::to_string(numBlocks) + " blocks have to run at a time, " +
+    refuse(std::to_string(numBlocks) + " blocks must run at once, at most " +
            std::to_string(most) + " can");
   Grid &grid = grids.emplace_back();
   grid.id = ++lastGrid;
@@ -224,7 +224,7 @@ void Machine::launch(std::shared_ptr<const Program> program,
   grid.baseClock = hostClock;
   if (grid.before) {
     grid.precedingClock = grid.before->endClock;
-    // Also if that one happens to have ended when this one begins.
+    // This holds even if the previous launch has ended when this one begins.
     grid.baseClock =
         shape.isProgrammatic ? grid.before->startClock : grid.precedingClock;
   }
@@ -247,7 +247,7 @@ void Machine::synchronize(uint64_t stream) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// What a block takes of a multiprocessor.
+/// Resources of a multiprocessor that one block needs.
 Machine::Multiprocessor Machine::getNeeds(const Grid &grid) const {
   const ParsedKernel &header = grid.program->header;
   unsigned threads = static_cast<unsigned>(multiply(grid.shape.block));
@@ -264,8 +264,8 @@ static bool operator<=(const std::array<uint32_t, 4> &needs,
   return true;
 }
 
-/// The multiprocessors for the next blocks of a grid, those with the fewest
-/// blocks first as on hardware, or none where they have no room.
+/// Chooses multiprocessors for the next `count` blocks of a grid, those with
+/// the fewest blocks first, as on hardware. Empty if there is no room.
 std::vector<unsigned> Machine::chooseMultiprocessors(const Grid &grid,
                                                      unsigned count) {
   Multiprocessor needs = getNeeds(grid);
@@ -359,7 +359,8 @@ bool Machine::startBlocks() {
     unsigned numRanks = static_cast<unsigned>(multiply(grid.shape.cluster));
     while (mayStart && grid.numStarted < grid.numBlocks) {
       unsigned count = numRanks;
-      // None of them may wait for one that does not run.
+      // Blocks of a cooperative launch wait for each other, so all start at
+      // once.
       if (grid.shape.isCooperative && grid.numStarted == 0)
         count = grid.numBlocks;
       std::vector<unsigned> chosen = chooseMultiprocessors(grid, count);
@@ -373,11 +374,11 @@ bool Machine::startBlocks() {
   return hasStarted;
 }
 
-/// Gives back what a block had whose threads have all ended.
+/// Releases the resources of a block whose threads have all ended.
 void Machine::endBlock(Block &block) {
   Grid &grid = *block.grid;
   for (const auto &[id, under] : block.pendingAccesses)
-    // Products without a wait affect no result.
+    // A product without a wait affects no result, so it may be pending.
     if (!under.instruction->executeByWarp)
       throw Fault(Fault::LaunchFailed,
                   "kernel " + grid.program->header.name + ", block " +
@@ -406,7 +407,7 @@ void Machine::endBlock(Block &block) {
   change();
 }
 
-/// Forgets launches that have ended.
+/// Removes launches that have ended.
 void Machine::endGrids() {
   for (auto grid = grids.begin(); grid != grids.end();) {
     if (!grid->hasEnded()) {
@@ -426,7 +427,7 @@ void Machine::endGrids() {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Adds to a fault where it happened.
+/// Adds the kernel, the thread and the line to a fault.
 [[noreturn]] static void rethrow(const Fault &fault, const Thread &thread) {
   throw Fault(fault.code, "kernel " + thread.block->grid->program->header.name +
                               ", " + printThread(thread) + ", " +
@@ -453,7 +454,7 @@ Outcome Thread::poll(uint64_t address, uint64_t value) {
   return Outcome::Wait;
 }
 
-/// Runs a thread until it waits, or others have their turn.
+/// Runs a thread until it blocks or has used its budget of instructions.
 void Machine::runThread(Thread &thread, uint64_t budget) {
   const Instruction *code = thread.block->grid->program->instructions.data();
   try {
@@ -493,7 +494,7 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
   }
 }
 
-/// The lanes that have to execute an instruction together with a thread.
+/// The lanes that have to execute an instruction together with `thread`.
 static uint32_t getMask(const Thread &thread, const Instruction &instruction) {
   uint32_t alive = 0;
   for (const Thread *other : thread.warp->threads)
@@ -506,12 +507,12 @@ static uint32_t getMask(const Thread &thread, const Instruction &instruction) {
   if (!(mask >> thread.getLane() & 1))
     throw Fault(Fault::IllegalInstruction,
                 "lane " + std::to_string(thread.getLane()) +
-                    " is not among the lanes that it names");
-  // PTX waits for those that have not exited.
+                    " is not in its own mask");
+  // PTX waits only for lanes that have not exited.
   return mask & alive;
 }
 
-/// Executes what lanes have come to together.
+/// Executes the instructions that all their lanes have reached.
 bool Machine::runWarpInstructions(Warp &warp) {
   bool hasRun = false;
   for (Thread *thread : warp.threads) {
@@ -526,8 +527,7 @@ bool Machine::runWarpInstructions(Warp &warp) {
           continue;
         bool isSame = other->isAtWarpInstruction && other->pc == thread->pc;
         if (isSame && getMask(*other, instruction) != mask)
-          throw Fault(Fault::IllegalInstruction,
-                      "lanes name different lanes to execute it with");
+          throw Fault(Fault::IllegalInstruction, "lanes have different masks");
         isThere &= isSame;
       }
       if (!isThere)
@@ -550,15 +550,16 @@ bool Machine::runWarpInstructions(Warp &warp) {
   return hasRun;
 }
 
-/// A turn of all threads of a block that can go on; false if there are none.
+/// Runs each thread of a block that is not blocked. Returns false if there is
+/// none.
 bool Machine::runBlock(Block &block) {
   bool hasRun = false;
   size_t first = choose(block.warps.size());
   for (size_t i = 0; i < block.warps.size(); ++i) {
     Warp &warp = block.warps[(first + i) % block.warps.size()];
     uint64_t budget = kTurn - choose(kTurn);
-    // Lanes wait for the same most of the time. Others do not run in between,
-    // and what the warp adds to it is known to the warp.
+    // Lanes usually wait for the same object. Acquiring it once is enough: no
+    // other warp runs in between, and this warp knows what it adds itself.
     const VectorClock *known = nullptr;
     for (Thread *thread : warp.threads) {
       if (!thread || thread->hasEnded || thread->isAtWarpInstruction)
@@ -581,7 +582,7 @@ bool Machine::runBlock(Block &block) {
 }
 
 //===----------------------------------------------------------------------===//
-// All of it
+// Rounds
 //===----------------------------------------------------------------------===//
 
 void Machine::defer(std::function<void()> complete) {
@@ -591,8 +592,8 @@ void Machine::defer(std::function<void()> complete) {
     deferred.push_back(std::move(complete));
 }
 
-/// Lets something that is under way come to its end: in any order, since copies
-/// have none.
+/// Completes one deferred operation. The choice is arbitrary, since
+/// asynchronous copies are not ordered.
 bool Machine::completeOne() {
   if (deferred.empty())
     return false;
@@ -605,7 +606,7 @@ bool Machine::completeOne() {
   return true;
 }
 
-/// Wakes up threads that wait for any change.
+/// Unblocks threads that wait for any change.
 bool Machine::wake() {
   bool hasWoken = false;
   for (Block *block : running)
@@ -618,10 +619,10 @@ bool Machine::wake() {
   return hasWoken;
 }
 
-/// Nothing goes on any more: says who waits where.
+/// Throws a fault that lists the blocked threads.
 void Machine::reportHang() {
-  // By their place: blocks wait for objects of their own, of which the first
-  // one's is told.
+  // Threads are grouped by instruction. The message describes the object that
+  // the first thread of each group waits for.
   struct Group {
     unsigned count = 0;
     std::string first, object;
@@ -659,8 +660,8 @@ void Machine::reportHang() {
   throw Fault(Fault::Timeout, text);
 }
 
-/// Whether it did anything. Under a random seed some copies land in between,
-/// else they do when nothing else goes on.
+/// Returns whether anything ran. Random seeds complete some deferred operations
+/// in each round, other seeds only if nothing else can run.
 bool Machine::runRound() {
   bool hasRun = startBlocks();
   size_t first = choose(running.size());

@@ -1,4 +1,4 @@
-//===- Races.cpp - What happens before what -------------------------------===//
+//===- Races.cpp - Detection of data races --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,9 @@
 using namespace fuse::emulator;
 
 static constexpr uint64_t kSharedBit = uint64_t(1) << 63;
-/// Clocks get no longer than this where warps end, at the price of races
-/// between warps of one launch of which one ended before the other began.
+/// Maximum length of a vector clock, in slots. Once it is reached, slots are
+/// reused although races between two warps may then be missed: those of one
+/// launch, of which one ended before the other began.
 static constexpr size_t kMaxSlots = 4096;
 
 MemoryAddress::MemoryAddress(const Block &block, uint32_t offset)
@@ -50,8 +51,8 @@ void VectorClock::join(const VectorClock &other) {
 
 uint32_t Races::allocateSlot(const std::string &name,
                              const VectorClock &known) {
-  // That of a warp which is known to have ended, so that what this one does is
-  // not taken for what that one did.
+  // Prefer the slot of a warp that is known to have ended. Otherwise the
+  // accesses of the two warps could be confused.
   auto slot =
       std::find_if(freeSlots.begin(), freeSlots.end(), [&](uint32_t free) {
         return times[free] <= known.get(free);
@@ -92,7 +93,7 @@ void Races::end(Warp &warp, VectorClock &known) {
   if (!isOn)
     return;
   WarpClock &clock = warp.clock;
-  // Nothing is under way any more.
+  // All asynchronous work of the warp is complete.
   clock.now.set(clock.asyncSlot, times[clock.asyncSlot]);
   known.join(clock.now);
   freeSlots.push_back(clock.slot);
@@ -104,7 +105,7 @@ void Races::arrive(Warp &warp, VectorClock &barrier) {
     return;
   WarpClock &clock = warp.clock;
   barrier.join(clock.now);
-  // What it does from here on is not published.
+  // Later accesses of the warp are not published.
   clock.now.set(clock.slot, ++times[clock.slot]);
 }
 
@@ -176,7 +177,7 @@ void Races::forget(MemoryAddress address, uint64_t bytes) {
     uint64_t last = std::min(end, (page->first + 1) * kPageBytes) - 1;
     for (uint64_t i = first / kCellBytes; i <= last / kCellBytes; ++i)
       (*page->second)[i % kPageCells] = {};
-    // Nothing else is in pages of the shared memory of a block.
+    // A page of shared memory belongs to one block only.
     if (!address.isShared() && last - first + 1 < kPageBytes)
       return std::next(page);
     recent[page->first % recent.size()] = {};
@@ -200,7 +201,8 @@ void Races::forget(MemoryAddress address, uint64_t bytes) {
       ++entry;
 }
 
-/// A launch sees all of those that have ended through every proxy.
+/// Whether the async proxy sees the last write. Earlier launches are visible
+/// through every proxy.
 bool Races::isProxyOrdered(const Thread &thread, const Cell &cell) const {
   const Access &writer = cell.writer;
   return writer.isAsync || cell.grid != thread.block->grid->id ||
@@ -229,7 +231,7 @@ Races::Access Races::getAccess(const Thread &thread, bool isWeak,
           isAsync};
 }
 
-/// Whether what `slot` did at `time` is known.
+/// Whether the warp knows what `slot` did at `time`.
 static bool happensBefore(uint32_t slot, uint32_t time,
                           const WarpClock &clock) {
   return slot == clock.slot || time <= clock.now.get(slot);
@@ -237,7 +239,7 @@ static bool happensBefore(uint32_t slot, uint32_t time,
 
 void Races::readCell(Cell &cell, const WarpClock &clock, const Access &access,
                      uint8_t mask) {
-  // One reader is enough where all others are before it.
+  // One reader is enough as long as all earlier readers happened before it.
   if (cell.reader.time != 0 && !cell.readers &&
       !happensBefore(cell.reader.slot, cell.reader.time, clock)) {
     cell.readers = std::make_unique<Readers>();
@@ -276,7 +278,7 @@ void Races::access(Thread &thread, MemoryAddress address, uint64_t bytes,
     auto mask =
         static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
     Cell &cell = getCell(at);
-    // The count is that large only where no two bytes are equal.
+    // A range is longer than 64 bytes only if `unchanged` is zero.
     uint64_t others =
         unchanged ? ~unchanged >> (at - address.bits) : ~unchanged;
     bool isSame = (others & ((uint64_t(1) << (next - at)) - 1)) == 0;
@@ -358,7 +360,7 @@ void Races::readChunks(Thread &thread, const std::vector<uint32_t> &chunks) {
     return;
   Access read = getAccess(thread, /*isWeak=*/true, /*isAsync=*/true);
   for (uint32_t chunk : chunks) {
-    // Throws, and says why.
+    // This call throws a fault that names the conflicting access.
     if (!mayReadChunk(thread, chunk))
       access(thread, MemoryAddress(*thread.block, chunk), kCellBytes,
              /*isWrite=*/false,

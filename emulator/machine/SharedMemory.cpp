@@ -1,4 +1,4 @@
-//===- SharedMemory.cpp - Shared memory and who uses it -------------------===//
+//===- SharedMemory.cpp - Checked access to shared memory -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ using namespace fuse;
 using namespace fuse::emulator;
 
 //===----------------------------------------------------------------------===//
-// Places
+// Addresses
 //===----------------------------------------------------------------------===//
 
 std::string emulator::printBlock(const Block &block) {
@@ -34,10 +34,10 @@ Block &emulator::getBlockOf(Block &own, uint32_t address) {
   if (rank > own.cluster->blocks.size())
     throw Fault(Fault::IllegalAddress,
                 "shared address " + std::to_string(address) +
-                    " is in no block of a cluster of " +
+                    " is not in a block of a cluster of " +
                     std::to_string(own.cluster->blocks.size()));
   Block &block = *own.cluster->blocks[rank - 1];
-  // Its shared memory may belong to another block by now.
+  // Another block may use its shared memory now.
   if (block.numRunning == 0)
     throw Fault(Fault::IllegalAddress, "shared memory of block " +
                                            printBlock(block) +
@@ -59,7 +59,7 @@ SharedAddress emulator::getSharedAddress(const Thread &thread, StateSpace space,
   if (space == StateSpace::SharedCta && &block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "an address of block " + printBlock(block) +
-                    " where only the own shared memory is allowed");
+                    " where only shared memory of the own block is allowed");
   return {&block, getOffset(shared)};
 }
 
@@ -86,11 +86,11 @@ uint64_t emulator::getUniform(const Warp &warp, uint32_t lanes,
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// Bytes that share a number in Block::readers and Block::writers. These only
-/// tell where it is worth to look closer.
+/// Granularity of Block::readers and Block::writers, in bytes. These counters
+/// only show where the exact check is needed.
 static constexpr uint32_t kGranule = 16;
 
-/// The smallest part of an mbarrier's place.
+/// Size of an mbarrier in bytes.
 static constexpr uint32_t kMbarrierBytes = 8;
 
 static bool overlaps(const SharedRange &a, uint32_t begin, uint32_t end) {
@@ -120,7 +120,7 @@ static void checkConflicts(const Block &block, uint32_t begin, uint32_t end,
     if (overlaps({offset, offset + kMbarrierBytes}, begin, end))
       throw Fault(Fault::LaunchFailed,
                   std::string(access == Access::Read ? "read" : "write") +
-                      " of what is an " +
+                      " of an " +
                       printSharedAddress("mbarrier", block, offset));
 }
 
@@ -139,8 +139,9 @@ void emulator::checkShared(const Block &block, uint32_t offset, uint32_t bytes,
     throw Fault(Fault::IllegalAddress,
                 std::to_string(bytes) + " bytes of " +
                     printSharedAddress("shared memory", block, offset) +
-                    ", which has those from " + std::to_string(kSharedBase) +
-                    " to " + std::to_string(block.shared.size()));
+                    ", which has addresses from " +
+                    std::to_string(kSharedBase) + " to " +
+                    std::to_string(block.shared.size()));
   if (offset % alignment != 0)
     throw Fault(Fault::Misaligned,
                 printSharedAddress("shared memory", block, offset) +
@@ -159,7 +160,7 @@ uint8_t *emulator::accessShared(Block &block, uint32_t offset, uint32_t bytes,
   return block.shared.data() + offset;
 }
 
-/// Counts who uses each part, up or down.
+/// Adds `step` to the counter of each granule in a range.
 static void count(Block &block, const SharedRange &range, bool isWrite,
                   int step) {
   if (block.writers.empty()) {

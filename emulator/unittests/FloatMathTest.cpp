@@ -1,4 +1,4 @@
-//===- FloatMathTest.cpp - Arithmetic of floats
+//===- FloatMathTest.cpp - Floating-point formats and arithmetic ----------===//
 //------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,8 +35,8 @@ TEST(FloatMathTest, DecodesWhatItEncodes) {
   EXPECT_TRUE(std::isinf(decodeFloat(0x7c, kE5M2)));
 }
 
-TEST(FloatMathTest, RoundsInTheMiddle) {
-  // Between 1 and the next of 8 bits; and the one after that.
+TEST(FloatMathTest, RoundsTies) {
+  // The middle between 1 and the next bf16, and the middle after it.
   double middle = 1 + 1.0 / 256, next = 1 + 3.0 / 256;
   EXPECT_EQ(0x3f80u, encodeFloat(middle, kBFloat));
   EXPECT_EQ(0x3f82u, encodeFloat(next, kBFloat));
@@ -47,7 +47,7 @@ TEST(FloatMathTest, RoundsInTheMiddle) {
   EXPECT_EQ(0xbf80u, encodeFloat(-middle, kBFloat, Rounding::Up));
 }
 
-TEST(FloatMathTest, EndsWhereFormatsEnd) {
+TEST(FloatMathTest, ClampsToTheLargestNumber) {
   EXPECT_EQ(0x7c00u, encodeFloat(65520, kHalf));
   EXPECT_EQ(0x7bffu, encodeFloat(65519, kHalf));
   EXPECT_EQ(0x7bffu, encodeFloat(1e300, kHalf, Rounding::Zero));
@@ -61,14 +61,14 @@ TEST(FloatMathTest, EndsWhereFormatsEnd) {
   EXPECT_EQ(0x8000u, encodeFloat(-1e-300, kHalf, Rounding::Up));
 }
 
-/// What the host computes in each of its roundings.
+/// Compares with the host in each of its rounding modes.
 TEST(FloatMathTest, RoundsLikeTheHost) {
   const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   std::mt19937 random(1);
   for (unsigned i = 0; i < 40000; ++i) {
     auto a = bitCast<float>(static_cast<uint32_t>(random()));
     auto b = bitCast<float>(static_cast<uint32_t>(random()));
-    // Near enough that something is left.
+    // The exponents are close, so that the sum depends on both.
     auto c = bitCast<float>(static_cast<uint32_t>(
         (bitCast<uint32_t>(a) & 0xff800000) + (random() & 0x3ffffff)));
     auto rounding = static_cast<Rounding>(i % 4);
@@ -113,7 +113,7 @@ TEST(FloatMathTest, ComputesSingles) {
   EXPECT_EQ(kNanBits, compute32("sub.rn.f32", "%r1, %r1", {bits(INFINITY)}));
 }
 
-TEST(FloatMathTest, RoundsWhereItIsTold) {
+TEST(FloatMathTest, RoundsInAllModes) {
   std::vector<uint64_t> inputs = {bits(1.0f), bits(std::ldexp(1.0f, -30))};
   EXPECT_EQ(0x3f800000u, compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0x3f800001u, compute32("add.rp.f32", "%r1, %r2", inputs));
@@ -149,7 +149,7 @@ TEST(FloatMathTest, ComputesHalves) {
   EXPECT_EQ(0xc200u,
             compute16("fma.rn.f16", "%h1, %h1, %h2", {0x3c00, 0xc400}));
   EXPECT_EQ(0x3c00bc00u, compute32("neg.f16x2", "%r1", {0xbc003c00}));
-  // Rounded once: in double the sum would lose the bit that decides.
+  // Rounded once. Rounding to double first would lose the deciding bit.
   EXPECT_EQ(0x3f81u, compute16("fma.rn.bf16", "%h1, %h2, %h3",
                                {0x1f80, 0x1f80, 0x3f81}));
   EXPECT_EQ("line 7: the emulator does not know add of .f16",
@@ -181,7 +181,7 @@ TEST(FloatMathTest, ChoosesNumbers) {
                                    {bits(-1.0f), bits(2.0f)}));
 }
 
-/// They are as near as a float is.
+/// Approximate functions are as accurate as a float allows.
 TEST(FloatMathTest, Approximates) {
   struct Case {
     const char *opcode;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kVariables = 0x10000;
 
-/// Variables lie behind each other from kVariables on.
+/// Variables are allocated one after another from kVariables on.
 ParsedModule parse(const std::string &text,
                    std::vector<std::vector<uint8_t>> *variables = nullptr) {
   uint64_t next = kVariables;
@@ -33,7 +33,7 @@ ParsedKernel parseBody(const std::string &body) {
   return parse(".visible .entry k()\n{\n" + body + "}\n").kernels.at("k");
 }
 
-/// What is wrong with it; the body begins with line 6.
+/// The error of the parser. The body begins at line 6.
 std::string parseError(const std::string &body) {
   try {
     (void)parseBody(body);
@@ -89,7 +89,7 @@ mov.u32 %r0, %tid.y;
   EXPECT_EQ(0u, first.operands[0].index);
   EXPECT_EQ(1u, first.operands[0].value);
   EXPECT_EQ(2u, first.operands[1].index);
-  // A range whose name ends with digits is told from a longer number.
+  // A range whose name ends with digits is distinguished from a longer number.
   EXPECT_EQ(3u + 20 + 3, first.operands[2].index);
   EXPECT_TRUE(first.operands[3].isNegated);
   const ParsedInstruction &load = kernel.instructions[1];
@@ -107,13 +107,13 @@ mov.u32 %r0, %tid.y;
   EXPECT_EQ("ret", kernel.instructions[4].opcode[0]);
 }
 
-TEST(PtxTest, RejectsWhatIsNotDeclared) {
+TEST(PtxTest, RefusesUndeclaredNames) {
   EXPECT_EQ("line 6: there is no register '%r2'",
             parseError(".reg .b32 %r<2>; mov.b32 %r0, %r2;\n"));
   EXPECT_EQ("line 6: there is no 'there'", parseError("bra there;\n"));
   EXPECT_EQ("line 6: there is no 'x'",
             parseError(".reg .b32 r; ld.shared.b32 r, [x+4];\n"));
-  EXPECT_EQ("line 6: 'r' is no predicate",
+  EXPECT_EQ("line 6: 'r' is not a predicate",
             parseError(".reg .b32 r; @r ret;\n"));
   EXPECT_EQ("line 6: 'r' is declared twice",
             parseError(".reg .b32 r; .reg .b64 r;\n"));
@@ -137,7 +137,7 @@ end: ret;
   EXPECT_EQ(4u, kernel.instructions[2].operands[0].index);
   EXPECT_EQ(0u, kernel.instructions[3].guard.index);
   EXPECT_EQ(4u, kernel.instructions[3].operands[0].index);
-  // Not from outside.
+  // The label is not visible outside.
   EXPECT_EQ("line 6: there is no 'in'", parseError("{ in: } bra in;\n"));
 }
 
@@ -192,7 +192,7 @@ TEST(PtxTest, PlacesSharedMemory) {
 }
 .visible .entry two() { .reg .b64 r; mov.b64 r, ring; })");
   const ParsedKernel &one = module.kernels.at("one");
-  // Static variables, then the dynamic ones.
+  // Dynamic memory follows the static variables.
   EXPECT_EQ(2048u, one.dynamicShared);
   EXPECT_EQ(2048u, one.instructions[0].operands[1].value);
   EXPECT_EQ(kSharedBase + 16, one.instructions[1].operands[1].value);
@@ -220,7 +220,7 @@ TEST(PtxTest, FillsVariables) {
   EXPECT_THROW(parse(".global .b8 x[1] = {1, 2};"), std::runtime_error);
 }
 
-TEST(PtxTest, SkipsWhatDoesNothing) {
+TEST(PtxTest, SkipsDirectivesWithoutEffect) {
   ParsedKernel kernel = parseBody(R"(
 // .reg .b32
 /* {
@@ -235,7 +235,7 @@ here: .loc 1 2 3
   EXPECT_EQ("line 6: the comment does not end", parseError("/* ret; "));
 }
 
-/// Text that ends anywhere is an error with its line, or what is whole.
+/// Text that ends at any position gives an error with its line, or is complete.
 TEST(PtxTest, EndsAnywhere) {
   const std::string text = R"(.version 8.6
 .target sm_90a
@@ -259,7 +259,7 @@ TEST(PtxTest, EndsAnywhere) {
       EXPECT_EQ(0u, std::string(error.what()).find("line ")) << error.what();
     }
   }
-  // Without an end of the recursion, the stack would have one.
+  // Limited recursion protects the stack.
   EXPECT_NE("", parseError(std::string(100000, '{')));
   EXPECT_NE("",
             parseError(".reg .b32 r; mov.b32 r, " + std::string(100000, '(')));

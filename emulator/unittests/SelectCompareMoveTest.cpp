@@ -1,4 +1,4 @@
-//===- SelectCompareMoveTest.cpp - Comparisons, choices and moves ---------===//
+//===- SelectCompareMoveTest.cpp - Comparisons, selections and moves ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,7 +24,7 @@ TEST(SelectCompareMoveTest, ComparesIntegers) {
             refuse("setp.s32 %p0, %r1, %r2;"));
 }
 
-TEST(SelectCompareMoveTest, ComparesFloatsWithoutOrder) {
+TEST(SelectCompareMoveTest, ComparesUnorderedFloats) {
   std::vector<uint64_t> numbers = {bits(1.0f), bits(2.0f)};
   std::vector<uint64_t> unordered = {bits(1.0f), bits(NAN)};
   struct Case {
@@ -48,7 +48,7 @@ TEST(SelectCompareMoveTest, ComparesFloatsWithoutOrder) {
 }
 
 TEST(SelectCompareMoveTest, CombinesWithPredicates) {
-  // Both results, and what they are combined with.
+  // Both results, combined with a predicate.
   const std::string text = "setp.eq.u32 %p1, %r1, 1;"
                            "setp.lt.OP.u32 %p2|%p3, %r2, 5, !%p1;"
                            "selp.b64 %rd1, 1, 0, %p2; selp.b64 %rd2, 2, 0, %p3;"
@@ -65,7 +65,7 @@ TEST(SelectCompareMoveTest, CombinesWithPredicates) {
   EXPECT_EQ(1u, run("or", 0, 3));
   EXPECT_EQ(2u, run("xor", 1, 3));
   EXPECT_EQ(1u, run("xor", 0, 3));
-  // Of two halves, each has a result.
+  // Each half has a result.
   EXPECT_EQ(2u, compute("setp.lt.f16x2 %p2|%p3, %r1, %r2;"
                         "selp.b64 %rd1, 1, 0, %p2; selp.b64 %rd2, 2, 0, %p3;"
                         "or.b64 %rd0, %rd1, %rd2;",
@@ -102,12 +102,12 @@ TEST(SelectCompareMoveTest, MovesVectors) {
             refuse("mov.b32 %r0, {%r1, %r2};"));
   EXPECT_EQ("line 7: mov of a vector of 3",
             refuse("mov.b64 %rd0, {%h1, %h2, %h3};"));
-  // A number is cut to what it is moved to.
+  // A constant is truncated to the width of the result.
   EXPECT_EQ(UINT32_MAX,
             compute("mov.b32 %r0, -1; mov.b64 %rd0, {%r0, %r1};", {0}));
 }
 
-TEST(SelectCompareMoveTest, ReadsWhereAThreadIs) {
+TEST(SelectCompareMoveTest, ReadsSpecialRegisters) {
   Machine machine;
   uint64_t out = machine.allocate(16 * 4 * 8);
   LaunchShape shape;
