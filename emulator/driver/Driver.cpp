@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "driver/Driver.h"
+#include "instructions/Decoder.h"
 #include "machine/TensorMap.h"
 
 #include <cerrno>

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/Barriers.h"
 #include "instructions/LoadStore.h"
 #include "machine/SharedMemory.h"
 #include "machine/TensorMap.h"

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/Barriers.h"
 #include "instructions/LoadStore.h"
 #include "machine/SharedMemory.h"
 

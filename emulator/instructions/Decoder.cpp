@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "instructions/Instruction.h"
+#include "instructions/Decoder.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -12,6 +12,7 @@
 #ifndef FUSE_EMULATOR_INSTRUCTIONS_DECODERSUPPORT_H
 #define FUSE_EMULATOR_INSTRUCTIONS_DECODERSUPPORT_H
 
+#include "instructions/Decoder.h"
 #include "machine/Formats.h"
 #include "machine/Machine.h"
 

@@ -41,6 +41,11 @@ struct ResolvedAddress {
 ResolvedAddress locate(Thread &thread, StateSpace space, uint64_t address,
                        uint32_t bytes, unsigned alignment, Access access);
 
+/// The bytes at a generic address, with the checks of their space but without
+/// race detection. Throws Fault.
+uint8_t *accessGeneric(Thread &thread, uint64_t address, uint32_t bytes,
+                       unsigned alignment, Access access);
+
 /// Remove the address space from an opcode; Generic if it names none. takeSpace
 /// accepts all spaces, takeSharedSpace those of shared memory, takeCtaSpace
 /// only `.shared` and `.shared::cta`.

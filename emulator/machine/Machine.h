@@ -13,7 +13,7 @@
 #ifndef FUSE_EMULATOR_MACHINE_MACHINE_H
 #define FUSE_EMULATOR_MACHINE_MACHINE_H
 
-#include "instructions/Instruction.h"
+#include "machine/Instruction.h"
 #include "machine/Races.h"
 
 #include <cstdlib>
@@ -398,16 +398,6 @@ uint8_t *accessShared(Block &block, uint32_t offset, uint32_t bytes,
 /// access conflicts with one that is already pending.
 uint64_t beginPendingAccess(Block &block, PendingAccess use);
 void endPendingAccess(Block &block, uint64_t id);
-
-/// Defined in LoadStore.cpp. The bytes at a generic address, with the checks of
-/// their space but without race detection. Throws Fault.
-uint8_t *accessGeneric(Thread &thread, uint64_t address, uint32_t bytes,
-                       unsigned alignment, Access access);
-
-/// Defined in Barriers.cpp. Reports to an mbarrier that `bytes` have been
-/// copied. Threads that wait for it acquire `known`.
-void completeBytes(Block &block, uint32_t offset, int64_t bytes,
-                   const VectorClock &known);
 
 } // namespace fuse::emulator
 

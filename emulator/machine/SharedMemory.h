@@ -42,13 +42,6 @@ bool isBeingWritten(const Block &block, uint32_t chunk);
 /// removes the mark.
 void protectMbarrier(Block &block, uint32_t offset, bool isThere);
 
-/// Defined in Barriers.cpp. Throws Fault if there is no mbarrier.
-Mbarrier &getMbarrier(Block &block, uint32_t offset);
-/// The same for an access by a thread, which must happen after the
-/// initialization. An access by a copy (`isAsync`) also needs a fence after it.
-Mbarrier &useMbarrier(const Thread &thread, Block &block, uint32_t offset,
-                      bool isAsync);
-
 /// For example `(0, 0, 0)`.
 std::string printBlock(const Block &block);
 /// For example `mbarrier at 1032 of block (0, 0, 0)`, for messages.

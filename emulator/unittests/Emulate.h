@@ -7,6 +7,7 @@
 #ifndef FUSE_EMULATOR_UNITTESTS_EMULATE_H
 #define FUSE_EMULATOR_UNITTESTS_EMULATE_H
 
+#include "instructions/Decoder.h"
 #include "machine/Machine.h"
 
 #include <algorithm>

@@ -42,7 +42,7 @@ std::vector<uint32_t> runWarp(const std::vector<uint8_t> &in,
   shl.b32 %r5, %r5, 4;
   add.u32 %r6, %r2, %r4;
   add.u32 %r6, %r6, %r5;
-  // Of two matrices.
+  // Rows of two matrices.
   and.b32 %r4, %r1, 7;
   bfe.u32 %r5, %r1, 3, 1;
   shl.b32 %r4, %r4, 5;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "machine/TensorMap.h"
-#include "instructions/Instruction.h"
+#include "machine/Instruction.h"
 
 #include <gtest/gtest.h>
 

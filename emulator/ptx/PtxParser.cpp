@@ -1,4 +1,4 @@
-//===- Ptx.cpp - The parser of declarations and instructions --------------===//
+//===- PtxParser.cpp - The parser of declarations, instructions -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

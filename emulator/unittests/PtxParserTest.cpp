@@ -1,4 +1,4 @@
-//===- PtxTest.cpp - The parser of PTX text -------------------------------===//
+//===- PtxParserTest.cpp - The parser of PTX text -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -43,7 +43,7 @@ std::string parseError(const std::string &body) {
   return "";
 }
 
-TEST(PtxTest, ReadsHeaderAndParameters) {
+TEST(PtxParserTest, ReadsHeaderAndParameters) {
   ParsedModule module = parse(R"(
 .visible .entry k(
   .param .u64 .ptr .global .align 16 a,
@@ -71,7 +71,7 @@ TEST(PtxTest, ReadsHeaderAndParameters) {
   EXPECT_EQ(1u, kernel.minBlocks);
 }
 
-TEST(PtxTest, ReadsOperands) {
+TEST(PtxParserTest, ReadsOperands) {
   ParsedKernel kernel = parseBody(R"(
 .reg .pred %p<3>; .reg .b32 %r<20>, %r1<4>, x; .reg .b64 %rd<2>;
 @!%p1 setp.lt.s32 %p0|%p2, %r13, !%p1;
@@ -107,7 +107,7 @@ mov.u32 %r0, %tid.y;
   EXPECT_EQ("ret", kernel.instructions[4].opcode[0]);
 }
 
-TEST(PtxTest, RefusesUndeclaredNames) {
+TEST(PtxParserTest, RefusesUndeclaredNames) {
   EXPECT_EQ("line 6: there is no register '%r2'",
             parseError(".reg .b32 %r<2>; mov.b32 %r0, %r2;\n"));
   EXPECT_EQ("line 6: there is no 'there'", parseError("bra there;\n"));
@@ -121,7 +121,7 @@ TEST(PtxTest, RefusesUndeclaredNames) {
             parseError("call f;\n"));
 }
 
-TEST(PtxTest, SeesNamesInTheirBlocks) {
+TEST(PtxParserTest, SeesNamesInTheirBlocks) {
   ParsedKernel kernel = parseBody(R"(
 .reg .pred p;
 { .reg .pred p; wait: @p bra wait; }
@@ -141,7 +141,7 @@ end: ret;
   EXPECT_EQ("line 6: there is no 'in'", parseError("{ in: } bra in;\n"));
 }
 
-TEST(PtxTest, ReadsTargetsOfTables) {
+TEST(PtxParserTest, ReadsTargetsOfTables) {
   ParsedKernel kernel = parseBody(R"(
 .reg .b32 r;
 t: .branchtargets a, b;
@@ -155,7 +155,7 @@ a: b: ret;
             parseError("t: .branchtargets b;\n.reg .b32 r; brx.idx r, t;\n"));
 }
 
-TEST(PtxTest, ReadsNumbers) {
+TEST(PtxParserTest, ReadsNumbers) {
   ParsedKernel kernel = parseBody(R"(
 .reg .b32 r; .reg .b64 d;
 mov.b32 r, -1; mov.b32 r, 0x1F; mov.b32 r, 0b101; mov.b32 r, 017;
@@ -182,7 +182,7 @@ mov.b32 r, (1 + 2) * 4 - 8 / 2; mov.b64 d, 1 << 40 | 1; mov.b32 r, ~0;
         << wrong;
 }
 
-TEST(PtxTest, PlacesSharedMemory) {
+TEST(PtxParserTest, PlacesSharedMemory) {
   ParsedModule module = parse(R"(
 .extern .shared .align 1024 .b8 ring[];
 .shared .align 8 .b8 unused[512];
@@ -204,7 +204,7 @@ TEST(PtxTest, PlacesSharedMemory) {
             parseError(".shared .b8 x[2097152];\n"));
 }
 
-TEST(PtxTest, FillsVariables) {
+TEST(PtxParserTest, FillsVariables) {
   std::vector<std::vector<uint8_t>> bytes;
   ParsedModule module = parse(R"(
 .global .align 4 .b8 text[6] = {72, 0x69};
@@ -220,7 +220,7 @@ TEST(PtxTest, FillsVariables) {
   EXPECT_THROW(parse(".global .b8 x[1] = {1, 2};"), std::runtime_error);
 }
 
-TEST(PtxTest, SkipsDirectivesWithoutEffect) {
+TEST(PtxParserTest, SkipsDirectivesWithoutEffect) {
   ParsedKernel kernel = parseBody(R"(
 // .reg .b32
 /* {
@@ -236,7 +236,7 @@ here: .loc 1 2 3
 }
 
 /// Text that ends at any position gives an error with its line, or is complete.
-TEST(PtxTest, EndsAnywhere) {
+TEST(PtxParserTest, EndsAnywhere) {
   const std::string text = R"(.version 8.6
 .target sm_90a
 .address_size 64

@@ -4,14 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decoders turn parsed instructions into a function and flattened operands,
-// which are fast to execute. Each source file of this directory has a table
-// with the decoders of its opcodes.
+// What the machine executes: a function and flattened operands. The decoders in
+// emulator/instructions create them.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_EMULATOR_INSTRUCTIONS_INSTRUCTION_H
-#define FUSE_EMULATOR_INSTRUCTIONS_INSTRUCTION_H
+#ifndef FUSE_EMULATOR_MACHINE_INSTRUCTION_H
+#define FUSE_EMULATOR_MACHINE_INSTRUCTION_H
 
 #include "ptx/Ptx.h"
 
@@ -93,41 +92,12 @@ struct Instruction {
   std::string opcode;
 };
 
-/// Decodes an instruction. `parsed` has all parts of the opcode; in `result`,
-/// guard, line, opcode and operands are already set. Throws std::runtime_error
-/// without the line, such as `cvt has no rounding .rz here`.
-using Decode = void (*)(const ParsedInstruction &, Instruction &result);
-
-struct Opcode {
-  /// The first part of the opcode, or several parts, as in `mbarrier.init`. The
-  /// longest match wins.
-  const char *name;
-  Decode decode;
-};
-
-/// The opcodes of each source file. A table ends with a null name.
-extern const Opcode kArithmetic[];        // integers and bits
-extern const Opcode kFloatMath[];         // floats
-extern const Opcode kConversions[];       // cvt
-extern const Opcode kSelectCompareMove[]; // setp, selp, mov
-extern const Opcode kLoadStore[];         // ld, st, fences, cvta
-extern const Opcode kAtomics[];           // atom, red
-extern const Opcode kControl[];           // bra, ret, shfl, vote, ...
-extern const Opcode kBarriers[];          // bar, mbarrier, barrier.cluster
-extern const Opcode kAsyncCopies[];       // cp.async, cp.async.bulk
-extern const Opcode kMma[];               // mma, ldmatrix, stmatrix
-extern const Opcode kWgmma[];             // wgmma
-
 /// A kernel that is ready to run.
 struct Program {
   ParsedKernel header;
   std::vector<Instruction> instructions;
 };
 
-/// Decodes a kernel. Throws std::runtime_error with `line <n>: <what>` for
-/// unknown instructions.
-std::shared_ptr<const Program> decode(ParsedKernel kernel);
-
 } // namespace fuse::emulator
 
-#endif // FUSE_EMULATOR_INSTRUCTIONS_INSTRUCTION_H
+#endif // FUSE_EMULATOR_MACHINE_INSTRUCTION_H
