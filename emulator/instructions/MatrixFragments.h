@@ -86,9 +86,8 @@ std::vector<uint8_t> readFragments(const Warp &warp, const Value *operands,
 struct Descriptor {
   explicit Descriptor(uint64_t bits);
 
-  /// The offsets of the 16-byte chunks of rows `first` to `first + count`. The
-  /// two chunks of a row are adjacent. If the operand is transposed, the chunks
-  /// of all rows with the same k are adjacent.
+  /// The offsets of the 16-byte chunks of `count` rows from `first` on: row by
+  /// row, two for each, or, if the operand is transposed, k by k.
   std::vector<uint32_t> getChunks(unsigned first, unsigned count,
                                   bool isTransposed) const;
 
@@ -119,7 +118,7 @@ decodeColumns(std::vector<uint8_t> bytes, Element element, unsigned count,
               bool isTransposed, uint64_t key);
 
 /// Adds the product of a [rows][k] and b [k][columns] to `sums`. Each sum is
-/// exact in double and rounded once. `rows` must be a multiple of four,
+/// accumulated in double and rounded once. `rows` must be a multiple of four,
 /// `columns` of eight.
 void multiply(const double *a, const double *b, unsigned rows, unsigned columns,
               unsigned depth, AccumulatorType sum, bool isSaturated,
