@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/Decoder.h"
 #include "machine/Machine.h"
 
 #include <cstring>

@@ -1,15 +1,15 @@
-//===- Driver.cpp - The functions of the CUDA driver ----------------------===//
+//===- Driver.cpp - The device, contexts, modules and memory --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One device, on which contexts, modules and memory are. What goes on streams
-// is in Streams.cpp.
+// DriverStreams.cpp has streams, events, launches and graphs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "driver/Driver.h"
+#include "instructions/Decoder.h"
 #include "machine/TensorMap.h"
 
 #include <cerrno>
@@ -20,15 +20,16 @@
 
 using namespace fuse::emulator;
 using namespace fuse::emulator::driver;
-// The attributes, by their names.
+// For the names of attributes.
 using namespace fuse::runtime::cuda;
 
-/// That of the driver whose PTX the emulator reads, 9.0.
+/// The CUDA version whose PTX version the emulator reads.
 static constexpr int kDriverVersion = 13000;
 static constexpr unsigned kPtxVersion = 90;
 static constexpr int kCapability = 90;
 static constexpr const char *kName = "fuse emulator";
-/// What a block has without asking for more.
+/// Bytes of shared memory of a block unless the kernel has an attribute for
+/// more.
 static constexpr uint32_t kSharedWithoutAttribute = 48 * 1024;
 
 namespace {
@@ -45,19 +46,19 @@ struct State {
 } // namespace
 
 static State &getState() {
-  // Never destroyed: programs call drivers until their end.
+  // Never destroyed, since programs call the driver until they end.
   static State &state = *new State;
   return state;
 }
 
-/// Of this thread, the current one last.
+/// Stack of contexts of this thread, the current one last.
 static thread_local std::vector<Context> current;
 
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
 
-/// The last error of this thread, whose detail is told with its code.
+/// The last error of this thread. Its detail belongs to its code.
 static thread_local Error lastError{Success, ""};
 
 static const char *getText(int code) {
@@ -129,7 +130,8 @@ static const char *getText(int code) {
 
 namespace {
 
-/// Hosts may round as they like, flush subnormals or trap; a device does not.
+/// Sets the default floating-point environment. The host may have other
+/// roundings, flush subnormals or trap.
 class DeviceFloats {
 public:
   DeviceFloats() {
@@ -145,7 +147,7 @@ private:
 
 } // namespace
 
-/// Runs `body` with the lock held; its error becomes a code and a detail.
+/// Runs `body` under the lock and records its error.
 static int guard(const std::function<void()> &body) {
   std::lock_guard<std::mutex> lock(getState().mutex);
   DeviceFloats floats;
@@ -167,7 +169,7 @@ static int guard(const std::function<void()> &body) {
 int driver::run(const std::function<void()> &body) {
   return guard([&] {
     if (!getState().isInitialized)
-      throw Error{NotInitialized, "cuInit comes first"};
+      throw Error{NotInitialized, "cuInit must be called first"};
     body();
   });
 }
@@ -175,7 +177,7 @@ int driver::run(const std::function<void()> &body) {
 int driver::runInContext(const std::function<void(DeviceContext &)> &body) {
   return run([&] {
     DeviceContext &context = getContext();
-    // Errors of launches are found by whatever is called next.
+    // A fault of a launch is reported by every later call.
     if (context.fault)
       throw Fault(*context.fault);
     try {
@@ -216,7 +218,7 @@ void driver::requireMemory(DeviceContext &context, DevicePtr address,
   uint64_t extent = context.machine.getExtent(address);
   if (extent == 0)
     throw Error{InvalidValue,
-                printAddress(address) + " is no address of device memory"};
+                printAddress(address) + " is not an address of device memory"};
   if (extent < bytes)
     throw Error{InvalidValue, "there are " + printBytes(extent) + " at " +
                                   printAddress(address) + ", not " +
@@ -227,7 +229,7 @@ void driver::requireMemory(DeviceContext &context, DevicePtr address,
 // Initialization
 //===----------------------------------------------------------------------===//
 
-/// A number of the environment.
+/// Reads a number from an environment variable.
 static uint64_t readVariable(const char *name, uint64_t least, uint64_t most,
                              uint64_t otherwise) {
   const char *text = std::getenv(name);
@@ -236,7 +238,7 @@ static uint64_t readVariable(const char *name, uint64_t least, uint64_t most,
   char *end = nullptr;
   errno = 0;
   unsigned long long value = std::strtoull(text, &end, 10);
-  // strtoull takes signs and blanks, too.
+  // strtoull also accepts signs and blanks.
   if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno == ERANGE ||
       value < least || value > most)
     throw Error{InvalidValue, std::string(name) + " is '" + text +
@@ -246,7 +248,7 @@ static uint64_t readVariable(const char *name, uint64_t least, uint64_t most,
   return value;
 }
 
-/// Read for each context, so that a program can try several.
+/// Read for each context, so that one process can try several seeds.
 static uint64_t readSeed() {
   return readVariable("FUSE_EMULATOR_SEED", 0, UINT64_MAX, 0);
 }
@@ -285,7 +287,7 @@ FUSE_CUDA_EXPORT int cuGetErrorString(int code, const char **text) {
   if (lastError.code == code)
     detail = lastError.detail;
   {
-    // What ended the launches is told to every thread that asks.
+    // The fault of a launch is reported on every thread.
     std::lock_guard<std::mutex> lock(getState().mutex);
     const auto &context = getState().context;
     if (context && context->fault && context->fault->code == code)
@@ -339,8 +341,8 @@ FUSE_CUDA_EXPORT int cuDeviceGetAttribute(int *value, int attribute,
     require(value, "the value");
     requireDevice(device);
     const Limits &limits = getState().limits;
-    // Numbers of CUdevice_attribute. Those of caches and clocks, which the
-    // emulator does not have, are not among them.
+    // Numbers of CUdevice_attribute. Attributes of caches and clocks are
+    // missing, since the emulator has neither.
     const std::map<int, int> attributes = {
         {1, 1024},                         // threads of a block
         {2, 1024},                         // in x
@@ -398,7 +400,7 @@ FUSE_CUDA_EXPORT int cuDevicePrimaryCtxRelease(int device) {
       throw Error{InvalidContext, "the primary context is not retained"};
     if (--state.references > 0)
       return;
-    // Launches end before what they use is gone.
+    // Launches must end before their memory is released.
     std::unique_ptr<DeviceContext> last = std::move(state.context);
     if (!last->fault)
       last->machine.synchronize();
@@ -456,7 +458,7 @@ FUSE_CUDA_EXPORT int cuCtxSynchronize() {
 
 namespace {
 
-/// Where a host wants messages about a module.
+/// The buffer for messages about a module.
 struct Log {
   char *text = nullptr;
   size_t bytes = 0;
@@ -468,7 +470,7 @@ struct Log {
       std::memcpy(text, message.data(), count - 1);
       text[count - 1] = '\0';
     }
-    // The size is what was filled afterwards.
+    // The size option returns the number of bytes written.
     if (filled)
       *filled = reinterpret_cast<void *>(text ? count : 0);
   }
@@ -477,7 +479,8 @@ struct Log {
 } // namespace
 
 static Log readJitOptions(unsigned count, const int *options, void **values) {
-  // Up to CU_JIT_MIN_CTA_PER_SM and CU_JIT_MAX_THREADS_PER_BLOCK.
+  // The options end with CU_JIT_MIN_CTA_PER_SM and
+  // CU_JIT_MAX_THREADS_PER_BLOCK.
   constexpr int lastOption = 34;
   Log log;
   if (count > 0) {
@@ -498,8 +501,8 @@ static Log readJitOptions(unsigned count, const int *options, void **values) {
   return log;
 }
 
-/// Whether code for `target` runs here: of an architecture alone, such as
-/// sm_90a, if it is this one, and other code if it is not for a later one.
+/// Whether code for `target` runs on this device. A target with a suffix, such
+/// as sm_90a, must be the same; others may be older.
 static bool isForDevice(const std::string &target) {
   char *end = nullptr;
   if (target.rfind("sm_", 0) != 0)
@@ -511,7 +514,8 @@ static bool isForDevice(const std::string &target) {
 
 namespace {
 
-/// Gives memory for variables, which is taken back unless it is kept.
+/// Allocates the variables of a module, and releases them again unless they are
+/// kept.
 class Variables {
 public:
   explicit Variables(Machine &machine) : machine(machine) {}
@@ -542,7 +546,7 @@ private:
 
 static std::unique_ptr<LoadedModule> loadPtx(DeviceContext &context,
                                              const char *text, const Log &log) {
-  // Told once, in the log if there is one.
+  // The message goes to the log, or to the error if there is no log.
   auto fail = [&](int code, const std::string &what) {
     log.write(what);
     throw Error{code, log.text ? "" : what};
@@ -550,7 +554,7 @@ static std::unique_ptr<LoadedModule> loadPtx(DeviceContext &context,
   int major = 0, minor = 0;
   const char *version = std::strstr(text, ".version");
   if (!version || std::sscanf(version, ".version %d.%d", &major, &minor) != 2)
-    fail(InvalidPtx, "the image is no PTX: it has no .version");
+    fail(InvalidPtx, "the image is not PTX: it has no .version");
   if (10 * major + minor > int(kPtxVersion))
     fail(UnsupportedPtxVersion,
          "the emulator reads PTX up to version 9.0, the text has " +
@@ -562,7 +566,7 @@ static std::unique_ptr<LoadedModule> loadPtx(DeviceContext &context,
         text, [&](const std::vector<uint8_t> &bytes, unsigned alignment) {
           return variables.add(bytes, alignment);
         });
-    // `sm_90a, debug` has options behind it.
+    // Removes options, as in `sm_90a, debug`.
     std::string target = parsed.target.substr(0, parsed.target.find(','));
     if (!isForDevice(target))
       fail(InvalidPtx,
@@ -584,7 +588,7 @@ FUSE_CUDA_EXPORT int cuModuleLoadDataEx(Module *module, const void *image,
     require(module, "the module");
     require(image, "the image");
     Log log = readJitOptions(count, options, values);
-    // Cubins are ELF files, and fat binaries begin with this number.
+    // Cubins are ELF files. Fat binaries begin with this number.
     constexpr uint32_t fatBinary = 0xba55ed50;
     uint32_t first;
     std::memcpy(
@@ -613,7 +617,7 @@ FUSE_CUDA_EXPORT int cuModuleLoadData(Module *module, const void *image) {
 FUSE_CUDA_EXPORT int cuModuleUnload(Module module) {
   return runInContext([&](DeviceContext &context) {
     LoadedModule &loaded = context.modules.get(module);
-    // A launch may still need it.
+    // A pending launch may still need it.
     context.machine.synchronize();
     for (const auto &[name, kernel] : loaded.kernels)
       context.kernels.remove(kernel);
@@ -637,7 +641,7 @@ FUSE_CUDA_EXPORT int cuModuleGetFunction(KernelFunction *function,
         what += (known == loaded.programs.begin()->first ? "" : ", ") + known;
       throw Error{NotFound, loaded.programs.empty() ? what + "none" : what};
     }
-    auto [place, isNew] = loaded.kernels.try_emplace(name);
+    auto [entry, isNew] = loaded.kernels.try_emplace(name);
     if (isNew) {
       uint32_t isStatic = found->second->header.dynamicShared - kSharedBase;
       auto kernel = std::make_unique<Kernel>();
@@ -645,9 +649,9 @@ FUSE_CUDA_EXPORT int cuModuleGetFunction(KernelFunction *function,
       kernel->module = module;
       kernel->maxDynamicShared =
           kSharedWithoutAttribute - std::min(kSharedWithoutAttribute, isStatic);
-      place->second = context.kernels.add(std::move(kernel));
+      entry->second = context.kernels.add(std::move(kernel));
     }
-    *function = place->second;
+    *function = entry->second;
   });
 }
 
@@ -722,7 +726,7 @@ FUSE_CUDA_EXPORT int cuMemFree(DevicePtr address) {
     if (address == 0)
       return;
     requireNoCapture(context);
-    // As drivers do: launches may still use it.
+    // Pending launches may still use it. Drivers synchronize here too.
     context.machine.synchronize();
     if (!context.machine.release(address))
       throw Error{InvalidValue,
@@ -738,7 +742,7 @@ FUSE_CUDA_EXPORT int cuMemcpyHtoD(DevicePtr to, const void *from,
       return;
     require(from, "the source");
     requireMemory(context, to, bytes);
-    settle(context);
+    synchronizeDefaultStream(context);
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
   });
 }
@@ -749,7 +753,7 @@ FUSE_CUDA_EXPORT int cuMemcpyDtoH(void *to, DevicePtr from, size_t bytes) {
       return;
     require(to, "the target");
     requireMemory(context, from, bytes);
-    settle(context);
+    synchronizeDefaultStream(context);
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   });
 }
@@ -760,7 +764,7 @@ FUSE_CUDA_EXPORT int cuMemsetD8(DevicePtr to, unsigned char value,
     if (bytes == 0)
       return;
     requireMemory(context, to, bytes);
-    settle(context);
+    synchronizeDefaultStream(context);
     std::memset(reinterpret_cast<void *>(to), value, bytes);
   });
 }
@@ -802,7 +806,7 @@ FUSE_CUDA_EXPORT int
 // NOLINTNEXTLINE(readability-identifier-naming): the name in the driver.
 cuGetProcAddress_v2(const char *name, void **address, int version,
                     uint64_t flags, int *status) {
-  // CUdriverProcAddressQueryResult
+  // Values of CUdriverProcAddressQueryResult.
   enum { Found, NoSymbol, NoVersion };
   return guard([&] {
     require(name, "the name");

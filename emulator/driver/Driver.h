@@ -1,18 +1,18 @@
-//===- Driver.h - State behind the functions of CUDA ------------*- C++ -*-===//
+//===- Driver.h - State of the emulated CUDA driver -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions of the driver take handles and give codes. Behind them are the
-// objects here, of the one device that there is, and exceptions.
+// Functions of the driver take handles and return codes. Internally, handles
+// are the objects declared here and errors are exceptions. There is one device.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FUSE_EMULATOR_DRIVER_DRIVER_H
 #define FUSE_EMULATOR_DRIVER_DRIVER_H
 
-// Declares the functions as the runtime calls them; there is no second copy.
+// The runtime and the emulator share these declarations.
 #include "fuse/Runtime/CUDA/CudaDriverApi.h"
 #include "machine/Machine.h"
 
@@ -37,7 +37,7 @@ struct GraphExecTag;
 using Graph = GraphTag *;
 using GraphExec = GraphExecTag *;
 
-/// Codes of `CUresult` beside those of Fault.
+/// Codes of `CUresult` in addition to those of Fault.
 enum Code : int {
   Success = 0,
   InvalidValue = 1,
@@ -65,22 +65,22 @@ enum Code : int {
   Unknown = 999,
 };
 
-/// What a function fails with; `cuGetErrorString` adds the detail to what
-/// drivers say about the code, for the thread that it happened on.
+/// An error of a function. `cuGetErrorString` appends the detail to the text of
+/// the code, on the thread on which it happened.
 struct Error {
   int code;
   std::string detail;
 };
 
-/// Objects by handle. A handle is never given twice, so that one of something
-/// that is gone is found out.
+/// Objects by handle. A handle is never reused, so that a stale handle is
+/// detected.
 template <typename Handle, typename T>
 class Handles {
 public:
   explicit Handles(const char *what) : what(what) {}
 
   Handle add(std::unique_ptr<T> object) {
-    // Small numbers stand for streams that are always there.
+    // Small numbers are handles of predefined streams.
     static uintptr_t last = 0x1000;
     auto handle = reinterpret_cast<Handle>(last += 0x10);
     objects.emplace(handle, std::move(object));
@@ -107,14 +107,15 @@ private:
 struct Kernel {
   std::shared_ptr<const Program> program;
   Module module;
-  /// Without the attribute a launch has 48 KiB with what is static.
+  /// Limit of dynamic shared memory: 48 KiB minus static shared memory unless
+  /// the attribute of the function is set.
   uint32_t maxDynamicShared;
   bool mayHaveLargeClusters = false;
 };
 
 struct LoadedModule {
   std::map<std::string, std::shared_ptr<const Program>> programs;
-  /// Handles of the kernels that were looked up.
+  /// Handles of kernels that were looked up.
   std::map<std::string, KernelFunction> kernels;
   std::vector<uint64_t> variables;
 };
@@ -133,7 +134,7 @@ struct FillOperation {
 
 using Operation = std::variant<LaunchOperation, FillOperation>;
 
-/// What launches on a stream become instead of work.
+/// Operations that a stream records instead of running them.
 struct Capture {
   enum Mode : int { Global, ThreadLocal, Relaxed };
   Mode mode;
@@ -144,9 +145,10 @@ struct Capture {
 
 struct StreamState {
   uint64_t id = 0;
-  /// Waits for the default stream, which waits for it.
+  /// Whether it synchronizes with the default stream, in both directions.
   bool isBlocking = true;
-  /// A launch may overlap only another launch, which goes before it.
+  /// Whether the last operation is a launch. Only another launch may overlap
+  /// it.
   bool endsInLaunch = false;
   std::unique_ptr<Capture> capture;
 };
@@ -154,7 +156,7 @@ struct StreamState {
 struct EventState {
   bool hasTime;
   bool isCaptured = false;
-  /// Where it was recorded.
+  /// The stream on which it was recorded.
   std::optional<uint64_t> stream;
   std::chrono::steady_clock::time_point time;
 };
@@ -163,10 +165,10 @@ struct EventState {
 struct DeviceContext {
   DeviceContext(const Limits &limits, uint64_t seed) : machine(limits, seed) {}
 
-  /// The first, as what follows lies in it.
+  /// Declared first, since later members refer to its memory.
   Machine machine;
   Context handle = nullptr;
-  /// What ended all launches.
+  /// The fault that ended all launches.
   std::optional<Fault> fault;
   Handles<Module, LoadedModule> modules{"module"};
   Handles<KernelFunction, Kernel> kernels{"kernel"};
@@ -174,46 +176,47 @@ struct DeviceContext {
   Handles<Event, EventState> events{"event"};
   Handles<Graph, std::vector<Operation>> graphs{"graph"};
   Handles<GraphExec, std::vector<Operation>> executables{"executable graph"};
-  /// Stream zero, and those that each thread has of its own.
+  /// The default stream, and the per-thread streams.
   StreamState legacy;
   std::map<std::thread::id, StreamState> ofThreads;
   uint64_t lastStream = 0;
 };
 
-/// The context that is current on this thread.
+/// The current context of this thread.
 DeviceContext &getContext();
 
-/// Runs `body` for a function of the driver, one at a time, and gives its code.
+/// Runs the body of a driver function under the lock and returns its code.
 int run(const std::function<void()> &body);
-/// The same with the context that is current, in which nothing has failed.
+/// The same with the current context. Fails if that context has a fault.
 int runInContext(const std::function<void(DeviceContext &)> &body);
 
-/// Throws Error unless `pointer` is there.
+/// Throws Error if `pointer` is null.
 void require(const void *pointer, const char *what);
-/// Throws Error unless that range of device memory is allocated.
+/// Throws Error if the range of device memory is not allocated.
 void requireMemory(DeviceContext &context, DevicePtr address, size_t bytes);
-/// Throws Error where a capture forbids what waits for the device, and makes
-/// that capture invalid, as drivers do.
+/// Throws Error if a capture forbids synchronization, and invalidates that
+/// capture as drivers do.
 void requireNoCapture(DeviceContext &context);
-/// Waits for all that the default stream waits for, and for that.
-void settle(DeviceContext &context);
+/// Synchronizes the default stream and the streams that it waits for.
+void synchronizeDefaultStream(DeviceContext &context);
 
-/// A function by the name and from the version on by which it is asked for.
+/// A driver function, with the first version that has it.
 struct NamedFunction {
   const char *name;
   int version;
   void *address;
 };
-/// Those of Streams.cpp beside what the runtime calls; ends with a null name.
+/// Functions of DriverStreams.cpp that the runtime does not call. Ends with a
+/// null name.
 extern const NamedFunction kStreamFunctions[];
 
 } // namespace fuse::emulator::driver
 
-/// Of the functions that the library shows.
+/// Marks functions that the library exports.
 #define FUSE_CUDA_EXPORT extern "C" __attribute__((visibility("default")))
 
-// As in cuda.h: functions that changed have new names for those who link them,
-// and the old one for those who ask for a version.
+// As in cuda.h: changed functions have new names for linking. Lookups by
+// version use the old name.
 #define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
 #define cuCtxPushCurrent cuCtxPushCurrent_v2
 #define cuCtxPopCurrent cuCtxPopCurrent_v2
@@ -226,7 +229,8 @@ extern const NamedFunction kStreamFunctions[];
 #define cuStreamDestroy cuStreamDestroy_v2
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 
-// What the runtime calls has the types that it declares, or does not compile.
+// This redeclares the functions that the runtime calls, so a different
+// signature does not compile.
 namespace fuse::runtime::cuda {
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define FUSE_CUDA_DECLARE(NAME, VERSION, PARAMETERS)                           \

@@ -1,12 +1,12 @@
-//===- DriverStreams.cpp - What the driver does in order ------------------===//
+//===- DriverStreams.cpp - Streams, events, launches and graphs -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Launches are queued in the machine until a caller synchronizes. Where the
-// order of two streams matters, what has to come first is run at once: hosts
-// cannot tell this from a device that is fast.
+// Launches are queued in the machine until a caller synchronizes. If the order
+// of two streams matters, the earlier work is run at once. A program cannot
+// distinguish this from a fast device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +23,18 @@ using namespace fuse::runtime::cuda;
 //===----------------------------------------------------------------------===//
 
 static StreamState &getStream(DeviceContext &context, Stream handle) {
-  // CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+  // The handles CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
   constexpr uintptr_t legacy = 1, perThread = 2;
   auto number = reinterpret_cast<uintptr_t>(handle);
   if (number == 0 || number == legacy)
     return context.legacy;
   if (number != perThread)
     return context.streams.get(handle);
-  auto [place, isNew] =
+  auto [entry, isNew] =
       context.ofThreads.try_emplace(std::this_thread::get_id());
   if (isNew)
-    place->second.id = ++context.lastStream;
-  return place->second;
+    entry->second.id = ++context.lastStream;
+  return entry->second;
 }
 
 static void forEachStream(DeviceContext &context,
@@ -58,15 +58,15 @@ void driver::requireNoCapture(DeviceContext &context) {
   });
   if (isForbidden)
     throw Error{CaptureUnsupported,
-                "a stream captures, and not in the relaxed mode"};
+                "a stream is capturing, and not in the relaxed mode"};
 }
 
-/// Runs what goes before anything new on a stream that is none of its own.
+/// Runs work on other streams that must end before new work on this stream.
 static void waitForOthers(DeviceContext &context, StreamState &stream) {
   if (!stream.isBlocking)
     return;
   forEachStream(context, [&](StreamState &other) {
-    // One of both is the default stream.
+    // Only the default stream orders work of different streams.
     bool isDefault = &stream == &context.legacy || &other == &context.legacy;
     if (!other.isBlocking || &other == &stream || !isDefault)
       return;
@@ -79,7 +79,7 @@ static void waitForOthers(DeviceContext &context, StreamState &stream) {
   });
 }
 
-void driver::settle(DeviceContext &context) {
+void driver::synchronizeDefaultStream(DeviceContext &context) {
   requireNoCapture(context);
   waitForOthers(context, context.legacy);
   context.machine.synchronize(context.legacy.id);
@@ -88,7 +88,7 @@ void driver::settle(DeviceContext &context) {
 
 static void execute(DeviceContext &context, StreamState &stream,
                     const FillOperation &fill) {
-  // The host fills, when all is done that goes before.
+  // The host fills the memory after all earlier work.
   context.machine.synchronize(stream.id);
   stream.endsInLaunch = false;
   requireMemory(context, fill.address, fill.bytes);
@@ -103,7 +103,7 @@ static void execute(DeviceContext &context, StreamState &stream,
     context.machine.launch(launch.program, nullptr, shape, launch.parameters,
                            stream.id);
   } catch (const Fault &fault) {
-    // What never ran has not hurt anything.
+    // The launch never ran, so the context stays usable.
     throw Error{InvalidValue, fault.what()};
   }
   stream.endsInLaunch = true;
@@ -113,7 +113,8 @@ static void enqueue(DeviceContext &context, StreamState &stream,
                     Operation operation) {
   if (stream.capture) {
     if (stream.capture->isInvalid)
-      throw Error{CaptureInvalidated, "a call before was not allowed"};
+      throw Error{CaptureInvalidated,
+                  "an earlier call invalidated the capture"};
     stream.capture->operations.push_back(std::move(operation));
     return;
   }
@@ -152,7 +153,7 @@ FUSE_CUDA_EXPORT int cuStreamSynchronize(Stream stream) {
     StreamState &state = getStream(context, stream);
     if (state.capture) {
       state.capture->isInvalid = true;
-      throw Error{CaptureUnsupported, "the stream captures"};
+      throw Error{CaptureUnsupported, "the stream is capturing"};
     }
     waitForOthers(context, state);
     context.machine.synchronize(state.id);
@@ -181,11 +182,12 @@ FUSE_CUDA_EXPORT int cuStreamWaitEvent(Stream stream, Event event, unsigned) {
 
 FUSE_CUDA_EXPORT int cuEventCreate(Event *event, unsigned flags) {
   return runInContext([&](DeviceContext &context) {
-    // Blocking, without time, for other processes.
+    // Flags: blocking synchronization, no time, and interprocess.
     constexpr unsigned known = 1 | kEventDisableTiming, interprocess = 4;
     require(event, "the event");
     if (flags & interprocess)
-      throw Error{NotSupported, "events of the emulator have one process"};
+      throw Error{NotSupported,
+                  "the emulator does not know interprocess events"};
     if (flags & ~known)
       throw Error{InvalidValue, "events have no flags " +
                                     std::to_string(flags) + ", only 1 and 2"};
@@ -211,7 +213,7 @@ FUSE_CUDA_EXPORT int cuEventRecord(Event event, Stream stream) {
     }
     waitForOthers(context, on);
     state.stream = on.id;
-    // A time is that of when the work before has ended.
+    // The time is that of the end of all earlier work.
     if (!state.hasTime)
       return;
     context.machine.synchronize(on.id);
@@ -242,7 +244,7 @@ FUSE_CUDA_EXPORT int cuEventElapsedTime(float *ms, Event begin, Event end) {
       if (!event->hasTime || !event->stream)
         throw Error{InvalidHandle, event->hasTime
                                        ? "an event was not recorded"
-                                       : "an event was made without a time"};
+                                       : "an event was created without timing"};
     *ms = std::chrono::duration<float, std::milli>(events[1]->time -
                                                    events[0]->time)
               .count();
@@ -258,10 +260,10 @@ static std::string print(const std::array<unsigned, 3> &sizes) {
          std::to_string(sizes[2]);
 }
 
-/// Reads what a launch asks for. Attributes that only concern speed are passed
-/// over.
+/// Reads launch attributes. Those that only affect speed are ignored.
 static void readAttributes(const LaunchConfig &config, LaunchShape &shape) {
-  // Nothing, how to cache, how to spread clusters, priority, domains.
+  // Attributes: none, cache preferences, cluster scheduling, priority, memory
+  // domains.
   constexpr int ignored[] = {0, 1, 5, 8, 9, 10};
   if (config.numAttributes > 0)
     require(config.attributes, "the list of attributes");
@@ -283,7 +285,7 @@ static void readAttributes(const LaunchConfig &config, LaunchShape &shape) {
   }
 }
 
-/// What a device refuses of sizes, with its codes.
+/// Checks sizes of a launch, with the codes of a device.
 static void checkShape(DeviceContext &context, const Kernel &kernel,
                        const LaunchShape &shape) {
   const ParsedKernel &header = kernel.program->header;
@@ -411,9 +413,9 @@ FUSE_CUDA_EXPORT int cuStreamBeginCapture(Stream stream, int mode) {
       throw Error{CaptureUnsupported, "the default stream cannot capture"};
     if (mode < Capture::Global || mode > Capture::Relaxed)
       throw Error{InvalidValue,
-                  "there is no mode " + std::to_string(mode) + " of captures"};
+                  "there is no capture mode " + std::to_string(mode) + ""};
     if (state.capture)
-      throw Error{IllegalState, "the stream captures already"};
+      throw Error{IllegalState, "the stream is already capturing"};
     state.capture = std::make_unique<Capture>();
     state.capture->mode = Capture::Mode(mode);
     state.capture->thread = std::this_thread::get_id();
@@ -434,13 +436,14 @@ FUSE_CUDA_EXPORT int cuStreamEndCapture(Stream stream, Graph *graph) {
     *graph = nullptr;
     StreamState &state = getStream(context, stream);
     if (!state.capture)
-      throw Error{IllegalState, "the stream does not capture"};
+      throw Error{IllegalState, "the stream is not capturing"};
     if (state.capture->mode != Capture::Relaxed &&
         state.capture->thread != std::this_thread::get_id())
       throw Error{CaptureWrongThread, "another thread began the capture"};
     std::unique_ptr<Capture> capture = std::move(state.capture);
     if (capture->isInvalid)
-      throw Error{CaptureInvalidated, "a call before was not allowed"};
+      throw Error{CaptureInvalidated,
+                  "an earlier call invalidated the capture"};
     *graph = context.graphs.add(std::make_unique<std::vector<Operation>>(
         std::move(capture->operations)));
   });
@@ -464,7 +467,7 @@ FUSE_CUDA_EXPORT int cuGraphLaunch(GraphExec executable, Stream stream) {
     StreamState &on = getStream(context, stream);
     if (on.capture)
       throw Error{NotSupported, "graphs in graphs"};
-    // Its first launch does not overlap what was before.
+    // The first launch of a graph does not overlap earlier work.
     on.endsInLaunch = false;
     for (const Operation &operation : context.executables.get(executable))
       enqueue(context, on, operation);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, sections 9.7.1 and 9.7.8.
+// PTX ISA 9.0, sections 9.7.1 (integers) and 9.7.8 (logic and shifts).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,13 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// Unsigned, so that it wraps, and wide enough not to be promoted to int.
+/// The type in which T wraps around: unsigned, and wide enough not to be
+/// promoted to int.
 template <typename T>
 using Wrapping =
     std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
-/// Twice as wide, with the same sign.
+/// The type with twice the width and the same sign.
 template <typename T>
 struct Double;
 template <>
@@ -57,7 +58,7 @@ typename Double<T>::Type multiply(T a, T b) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is computed
+// Operations
 //===----------------------------------------------------------------------===//
 
 struct Add {
@@ -87,7 +88,8 @@ struct MulHigh {
     return static_cast<T>(multiply(a, b) >> (8 * sizeof(T)));
   }
 };
-/// By zero the GPU gives all ones; the least number by minus one is itself.
+/// Division by zero gives all ones, as on a GPU. The least number divided by
+/// minus one is itself.
 struct Div {
   template <typename T>
   static T apply(T a, T b) {
@@ -174,7 +176,7 @@ struct Reverse {
 };
 
 //===----------------------------------------------------------------------===//
-// Instructions of one result
+// Instructions
 //===----------------------------------------------------------------------===//
 
 template <typename T, typename F>
@@ -190,7 +192,7 @@ Outcome binary(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Two halves of 32 bits.
+/// Applies F to both 16-bit halves of a register.
 template <typename T, typename F>
 Outcome packed(Thread &thread, const Instruction &in) {
   uint64_t a = thread.get(in.operands[1]), b = thread.get(in.operands[2]);
@@ -235,7 +237,7 @@ Outcome madWide(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// The sum with the distance of two.
+/// sad: adds the absolute difference of two operands to a third.
 template <typename T>
 Outcome sad(Thread &thread, const Instruction &in) {
   T a = get<T>(thread, in, 1), b = get<T>(thread, in, 2);
@@ -244,7 +246,7 @@ Outcome sad(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Amounts that are too large shift everything out.
+/// An amount of at least the width shifts all bits out.
 template <typename T>
 Outcome shl(Thread &thread, const Instruction &in) {
   auto amount = get<uint32_t>(thread, in, 2);
@@ -267,7 +269,8 @@ Outcome shr(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// `shf`: 32 bits of 64. Details: 1 for right, 2 for clamp.
+/// `shf`: 32 bits of a 64-bit shift. Instruction::detail: 1 for right, 2 for
+/// clamp.
 Outcome funnel(Thread &thread, const Instruction &in) {
   uint64_t value = uint64_t(get<uint32_t>(thread, in, 2)) << 32 |
                    get<uint32_t>(thread, in, 1);
@@ -296,7 +299,8 @@ Outcome clz(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// The highest bit that is not the sign's; or how far it is from the top.
+/// The index of the highest bit that differs from the sign, or its distance
+/// from the top.
 template <typename T>
 Outcome bfind(Thread &thread, const Instruction &in) {
   T value = get<T>(thread, in, 1);
@@ -311,7 +315,7 @@ Outcome bfind(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// `length` bits from `begin` on, both of 8 bits, with the sign in front.
+/// Extracts `length` bits from `begin` on and extends their sign.
 template <typename T>
 Outcome bfe(Thread &thread, const Instruction &in) {
   constexpr unsigned bits = 8 * sizeof(T);
@@ -344,8 +348,8 @@ Outcome bfi(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Numbers of more bits than they have are themselves. Detail: clamp, else the
-/// number of bits is taken modulo 32.
+/// szext. Instruction::detail: the length is clamped instead of taken modulo
+/// 32.
 template <typename T>
 Outcome szext(Thread &thread, const Instruction &in) {
   auto value = get<uint32_t>(thread, in, 1);
@@ -361,7 +365,7 @@ Outcome szext(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// A mask of `length` ones from `begin` on.
+/// A mask with `length` ones from `begin` on.
 Outcome bmsk(Thread &thread, const Instruction &in) {
   auto begin = get<uint32_t>(thread, in, 1);
   auto length = get<uint32_t>(thread, in, 2);
@@ -372,7 +376,7 @@ Outcome bmsk(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// The function whose table of truth is the last operand.
+/// A function of three operands, whose truth table is the last operand.
 Outcome lop3(Thread &thread, const Instruction &in) {
   auto a = get<uint32_t>(thread, in, 1), b = get<uint32_t>(thread, in, 2),
        c = get<uint32_t>(thread, in, 3), table = get<uint32_t>(thread, in, 4);
@@ -384,7 +388,7 @@ Outcome lop3(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Bytes of two registers. Detail: the mode, zero without one.
+/// Selects bytes of two registers. Instruction::detail: the mode, or zero.
 Outcome prmt(Thread &thread, const Instruction &in) {
   uint64_t bytes = uint64_t(get<uint32_t>(thread, in, 2)) << 32 |
                    get<uint32_t>(thread, in, 1);
@@ -482,7 +486,7 @@ static void decodeBinary(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, expectSame(type, 2));
 }
 
-/// and, or, xor: bits beyond the type are zero already.
+/// and, or, xor. Bits beyond the type are already zero.
 template <typename F>
 static void decodeLogic(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);

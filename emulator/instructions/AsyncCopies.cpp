@@ -1,14 +1,16 @@
-//===- AsyncCopies.cpp - Copies that threads do not wait for --------------===//
+//===- AsyncCopies.cpp - Asynchronous copies ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, section 9.7.9.25. All that can be wrong about a copy is found
-// when it begins; its bytes are read and written when it lands.
+// PTX ISA 9.0, section 9.7.9.25. All checks happen when a copy is issued. Its
+// bytes are read and written when it completes.
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/Barriers.h"
+#include "instructions/LoadStore.h"
 #include "machine/SharedMemory.h"
 #include "machine/TensorMap.h"
 
@@ -26,14 +28,15 @@ namespace {
 
 /// Instruction::detail of copies.
 enum : uint64_t {
-  /// The dimensions of a tensor, or zero.
+  /// The rank of the tensor, or zero.
   kRankBits = 7,
   kIsMulticast = 8,
-  /// Only the own shared memory is named.
+  /// `.shared::cta`: only shared memory of the own block.
   kIsOwn = 16,
   kToGlobal = 32,
   kFromShared = 64,
-  /// Of groups: those of cp.async, and only until all has been read.
+  /// For groups: kIsPlain selects those of cp.async, and kIsRead waits only
+  /// until their sources have been read.
   kIsPlain = 128,
   kIsRead = 256,
   kIsAll = 512,
@@ -41,53 +44,53 @@ enum : uint64_t {
   kHasSourceBytes = 2048,
 };
 
-/// What a copy reads from or writes to global memory: of `bytes` those from
-/// `begin` to `end` are there, the first of them at `address`.
+/// A row in global memory. Of its `bytes`, those from `begin` to `end` exist.
+/// The first of these is at `address`.
 struct Row {
   uint64_t address = 0;
   uint32_t begin = 0, end = 0, bytes = 0;
 };
 
 struct Group {
-  /// Copies that still read, and that have not landed.
+  /// Copies that have not read their source, and that are not complete.
   unsigned numReading = 0, numPending = 0;
-  /// See Races.
+  /// The number of the group on the clock of the warp (Races::commit).
   uint32_t number = 0;
 };
 
-/// An arrival at an mbarrier when all copies before it have landed.
+/// A pending arrival of cp.async.mbarrier.arrive. It happens when all earlier
+/// copies of the thread are complete.
 struct Arrival {
-  SharedPlace place;
+  SharedAddress barrier;
   unsigned numPending;
-  std::shared_ptr<const VectorClock> known;
+  std::shared_ptr<const VectorClock> clock;
 };
 
 struct Copy {
   const Instruction *instruction;
-  /// Who began it, for messages.
+  /// Kernel, block and line, for messages.
   std::string origin;
   std::vector<Row> rows;
-  /// Bytes of all rows.
+  /// Total bytes of all rows.
   uint32_t bytes = 0;
-  /// Bytes of rows in shared memory whose chunks are permuted.
+  /// Swizzle: bytes of a row in which chunks are permuted.
   unsigned swizzleBytes = 0;
-  /// What is outside of a tensor: zeros, or NaN in floats of that size.
+  /// Elements outside of a tensor: zeros, or NaN of this many bytes.
   unsigned nanBytes = 0;
-  /// What its thread knew when it began.
-  std::shared_ptr<const VectorClock> known;
+  /// The clock of the thread when it issued the copy.
+  std::shared_ptr<const VectorClock> clock;
   std::shared_ptr<Group> group;
   std::vector<std::shared_ptr<Arrival>> arrivals;
-  bool hasLanded = false;
+  bool isComplete = false;
 };
 
-/// Of a thread, the newest last.
+/// Groups of copies of a thread, the newest last.
 struct Groups {
   std::shared_ptr<Group> open = std::make_shared<Group>();
   std::vector<std::shared_ptr<Group>> committed;
 };
 
-/// Thread::copies: groups of cp.async.bulk and of cp.async, and those of the
-/// latter that have not landed.
+/// Thread::copies. `pending` has the incomplete copies of cp.async.
 struct ThreadCopies {
   Groups bulk, plain;
   std::vector<std::shared_ptr<Copy>> pending;
@@ -101,11 +104,11 @@ static ThreadCopies &getCopies(Thread &thread) {
   return *static_cast<ThreadCopies *>(thread.copies.get());
 }
 
-/// What the thread knows by now, which who waits for its copy gets to know.
+/// The clock of the thread, which waiters for its copy acquire.
 static std::shared_ptr<const VectorClock> publish(Thread &thread) {
-  auto known = std::make_shared<VectorClock>();
-  thread.getMachine().getRaces().arriveAsync(*thread.warp, *known);
-  return known;
+  auto clock = std::make_shared<VectorClock>();
+  thread.getMachine().getRaces().arriveAsync(*thread.warp, *clock);
+  return clock;
 }
 
 static std::shared_ptr<Copy> makeCopy(Thread &thread,
@@ -115,24 +118,26 @@ static std::shared_ptr<Copy> makeCopy(Thread &thread,
   copy->origin = "kernel " + thread.block->grid->program->header.name +
                  ", block " + printBlock(*thread.block) + ", line " +
                  std::to_string(instruction.line) + " (" + instruction.opcode +
-                 "), landing: ";
+                 "), on completion: ";
   ++thread.writes;
   return copy;
 }
 
-static uint64_t beginUse(SharedPlace place, const Copy &copy, bool isWrite) {
-  return beginUnderWay(
-      *place.block,
-      {{{place.offset, place.offset + copy.bytes}}, isWrite, copy.instruction});
+static uint64_t beginUse(SharedAddress shared, const Copy &copy, bool isWrite) {
+  return beginPendingAccess(*shared.block,
+                            {{{shared.offset, shared.offset + copy.bytes}},
+                             isWrite,
+                             copy.instruction});
 }
 
-/// Calls `land` when the machine wants it, and says whose copy it is if that
-/// throws.
-template <typename Land>
-static void landLater(Machine &machine, std::shared_ptr<Copy> copy, Land land) {
-  machine.later([copy = std::move(copy), land = std::move(land)] {
+/// Calls `complete` when the machine decides to. Adds the origin of the copy to
+/// a fault.
+template <typename Complete>
+static void completeLater(Machine &machine, std::shared_ptr<Copy> copy,
+                          Complete complete) {
+  machine.defer([copy = std::move(copy), complete = std::move(complete)] {
     try {
-      land(*copy);
+      complete(*copy);
     } catch (const Fault &fault) {
       throw Fault(fault.code, copy->origin + fault.what());
     }
@@ -140,13 +145,13 @@ static void landLater(Machine &machine, std::shared_ptr<Copy> copy, Land land) {
 }
 
 //===----------------------------------------------------------------------===//
-// Their bytes
+// Bytes of copies
 //===----------------------------------------------------------------------===//
 
-/// The smallest part of a copy, and what swizzles move.
+/// Bytes of the smallest unit of copies and swizzles.
 static constexpr uint32_t kChunk = 16;
 
-/// Global memory is checked when a copy begins.
+/// Checks the rows in global memory when a copy is issued.
 static void checkRows(Thread &thread, const Copy &copy, bool isWrite) {
   Machine &machine = thread.getMachine();
   for (const Row &row : copy.rows) {
@@ -155,16 +160,16 @@ static void checkRows(Thread &thread, const Copy &copy, bool isWrite) {
       continue;
     (void)machine.global(row.address, bytes, 1);
     if (isWrite)
-      machine.getRaces().writeAsync(thread, Place(row.address), bytes);
+      machine.getRaces().writeAsync(thread, MemoryAddress(row.address), bytes);
     else
-      machine.getRaces().readAsync(thread, Place(row.address), bytes);
+      machine.getRaces().readAsync(thread, MemoryAddress(row.address), bytes);
   }
 }
 
-/// What copies from global memory bring.
+/// The bytes that a copy reads from global memory.
 static std::vector<uint8_t> readRows(Machine &machine, const Copy &copy) {
   std::vector<uint8_t> box(copy.bytes, copy.nanBytes == 0 ? 0 : 0xff);
-  // The sign of NaN is not set.
+  // NaN is all ones except for its sign.
   for (uint32_t i = copy.nanBytes; copy.nanBytes && i <= copy.bytes;
        i += copy.nanBytes)
     box[i - 1] = 0x7f;
@@ -189,25 +194,25 @@ static void writeRows(Machine &machine, const Copy &copy,
   }
 }
 
-static std::vector<uint8_t> readBox(const Copy &copy, SharedPlace place) {
+static std::vector<uint8_t> readBox(const Copy &copy, SharedAddress shared) {
   std::vector<uint8_t> box(copy.bytes);
   for (uint32_t i = 0; i < copy.bytes; i += kChunk)
     std::memcpy(box.data() + i,
-                place.block->shared.data() +
-                    swizzle(place.offset + i, copy.swizzleBytes),
+                shared.block->shared.data() +
+                    swizzle(shared.offset + i, copy.swizzleBytes),
                 kChunk);
   return box;
 }
 
-static void writeBox(const Copy &copy, SharedPlace place,
+static void writeBox(const Copy &copy, SharedAddress shared,
                      const std::vector<uint8_t> &box) {
   for (uint32_t i = 0; i < copy.bytes; i += kChunk)
-    std::memcpy(place.block->shared.data() +
-                    swizzle(place.offset + i, copy.swizzleBytes),
+    std::memcpy(shared.block->shared.data() +
+                    swizzle(shared.offset + i, copy.swizzleBytes),
                 box.data() + i, kChunk);
 }
 
-/// Makes `bytes` from a global address the only row.
+/// Makes the only row the `bytes` bytes at a global address.
 static void setRow(Copy &copy, uint64_t address, uint32_t bytes) {
   if (bytes % kChunk != 0)
     throw Fault(Fault::Misaligned, "a copy of " + std::to_string(bytes) +
@@ -215,13 +220,13 @@ static void setRow(Copy &copy, uint64_t address, uint32_t bytes) {
   if (address % kChunk != 0)
     throw Fault(Fault::Misaligned,
                 "a copy " + std::to_string(address % kChunk) +
-                    " bytes behind a multiple of 16 in global memory");
+                    " bytes after a multiple of 16 in global memory");
   copy.bytes = bytes;
   copy.rows = {{address, 0, copy.bytes, copy.bytes}};
 }
 
-/// The rows of a box at `coordinates`, which begins outside of the tensor where
-/// these are negative.
+/// Sets the rows of a box at `coordinates`. Negative coordinates are outside of
+/// the tensor.
 static void setRows(Copy &copy, const TensorMap &map,
                     const std::array<int64_t, kMaxTensorRank> &coordinates) {
   copy.bytes = map.getBoxBytes();
@@ -254,7 +259,7 @@ static void setRows(Copy &copy, const TensorMap &map,
   }
 }
 
-/// `[map, {coordinates}]`; `operand` is behind it afterwards.
+/// Sets the rows for `[map, {coordinates}]` and moves `operand` past them.
 static void setTensorRows(Thread &thread, Copy &copy, const Value *&operand) {
   constexpr unsigned mapBytes = 128, mapAlignment = 64;
   uint64_t address = thread.get(operand[0]) + thread.get(operand[1]);
@@ -272,7 +277,7 @@ static void setTensorRows(Thread &thread, Copy &copy, const Value *&operand) {
   setRows(copy, map, coordinates);
 }
 
-/// Of shared memory in copies of tensors, and else.
+/// The alignment of shared memory for a copy.
 static unsigned getAlignment(const Copy &copy) {
   constexpr unsigned ofTensors = 128;
   return copy.instruction->detail & kRankBits ? ofTensors : kChunk;
@@ -282,11 +287,11 @@ static unsigned getAlignment(const Copy &copy) {
 // To shared memory
 //===----------------------------------------------------------------------===//
 
-/// Where a copy goes: to one block, or to the same place in those of a mask.
-static std::vector<Block *> getTargets(Thread &thread, SharedPlace place,
-                                       const Value *mask) {
+/// The blocks that receive a copy: one, or all blocks of a multicast mask.
+static std::vector<Block *>
+getTargets(Thread &thread, SharedAddress destination, const Value *mask) {
   if (!mask)
-    return {place.block};
+    return {destination.block};
   std::vector<Block *> targets;
   size_t numBlocks = thread.block->cluster->blocks.size();
   uint32_t bits = static_cast<uint16_t>(thread.get(*mask));
@@ -302,63 +307,68 @@ static std::vector<Block *> getTargets(Thread &thread, SharedPlace place,
   return targets;
 }
 
-/// Begins a copy whose bytes complete at an mbarrier. `read` returns them when
-/// it lands.
+/// Issues a copy that completes at an mbarrier. `read` returns its bytes on
+/// completion.
 template <typename Read>
 static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
-                          SharedPlace place, const Value *barrier,
+                          SharedAddress destination, const Value *barrier,
                           const Value *mask, Read read) {
   Machine &machine = thread.getMachine();
-  StateSpace space = copy->instruction->detail & kIsOwn ? StateSpace::Own
-                                                        : StateSpace::Cluster;
-  SharedPlace at = getPlace(thread, space, barrier[0], barrier[1]);
-  if (!mask && at.block != place.block)
+  StateSpace space = copy->instruction->detail & kIsOwn
+                         ? StateSpace::SharedCta
+                         : StateSpace::SharedCluster;
+  SharedAddress at = getSharedAddress(thread, space, barrier[0], barrier[1]);
+  if (!mask && at.block != destination.block)
     throw Fault(Fault::IllegalAddress,
-                "a copy to block " + printBlock(*place.block) + " with the " +
-                    printPlace("mbarrier", *at.block, at.offset));
-  std::vector<Block *> targets = getTargets(thread, place, mask);
+                "a copy to block " + printBlock(*destination.block) +
+                    " with the " +
+                    printSharedAddress("mbarrier", *at.block, at.offset));
+  std::vector<Block *> targets = getTargets(thread, destination, mask);
   std::vector<uint64_t> ids;
   for (Block *block : targets) {
-    (void)accessShared(*block, place.offset, copy->bytes, getAlignment(*copy),
-                       Access::Write);
+    (void)accessShared(*block, destination.offset, copy->bytes,
+                       getAlignment(*copy), Access::Write);
     (void)useMbarrier(thread, *block, at.offset, /*isAsync=*/true);
-    machine.getRaces().writeAsync(thread, Place(*block, place.offset),
-                                  copy->bytes);
-    ids.push_back(beginUse({block, place.offset}, *copy, /*isWrite=*/true));
+    machine.getRaces().writeAsync(
+        thread, MemoryAddress(*block, destination.offset), copy->bytes);
+    ids.push_back(
+        beginUse({block, destination.offset}, *copy, /*isWrite=*/true));
   }
-  copy->known = publish(thread);
+  copy->clock = publish(thread);
   for (size_t i = 0; i < targets.size(); ++i)
-    landLater(machine, copy,
-              [&machine, read, target = SharedPlace{targets[i], place.offset},
-               id = ids[i], barrier = at.offset](Copy &copy) {
-                writeBox(copy, target, read(machine, copy));
-                endUnderWay(*target.block, id);
-                completeBytes(*target.block, barrier, copy.bytes, *copy.known);
-              });
+    completeLater(
+        machine, copy,
+        [&machine, read, target = SharedAddress{targets[i], destination.offset},
+         id = ids[i], barrier = at.offset](Copy &copy) {
+          writeBox(copy, target, read(machine, copy));
+          endPendingAccess(*target.block, id);
+          completeBytes(*target.block, barrier, copy.bytes, *copy.clock);
+        });
 }
 
-/// `[destination], [source], bytes, [mbarrier], mask`, where the source is a
-/// tensor, or shared memory.
+/// Operands: `[destination], [source], bytes, [mbarrier], mask`. The source is
+/// a tensor, global memory or shared memory.
 static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   uint64_t detail = instruction.detail;
   auto copy = makeCopy(thread, instruction);
-  SharedPlace place =
-      getPlace(thread, detail & kIsOwn ? StateSpace::Own : StateSpace::Cluster,
-               operand[0], operand[1]);
+  SharedAddress destination = getSharedAddress(
+      thread,
+      detail & kIsOwn ? StateSpace::SharedCta : StateSpace::SharedCluster,
+      operand[0], operand[1]);
   operand += 2;
   if (detail & kFromShared) {
-    SharedPlace source =
-        getPlace(thread, StateSpace::Own, operand[0], operand[1]);
+    SharedAddress source =
+        getSharedAddress(thread, StateSpace::SharedCta, operand[0], operand[1]);
     setRow(*copy, 0, static_cast<uint32_t>(thread.get(operand[2])));
     (void)accessShared(*source.block, source.offset, copy->bytes, kChunk,
                        Access::Read);
     thread.getMachine().getRaces().readAsync(
-        thread, Place(*source.block, source.offset), copy->bytes);
+        thread, MemoryAddress(*source.block, source.offset), copy->bytes);
     uint64_t id = beginUse(source, *copy, /*isWrite=*/false);
-    beginToShared(thread, copy, place, operand + 3, nullptr,
+    beginToShared(thread, copy, destination, operand + 3, nullptr,
                   [source, id](Machine &, const Copy &copy) {
-                    endUnderWay(*source.block, id);
+                    endPendingAccess(*source.block, id);
                     return readBox(copy, source);
                   });
     return Outcome::Next;
@@ -371,7 +381,7 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
     operand += 3;
   }
   checkRows(thread, *copy, /*isWrite=*/false);
-  beginToShared(thread, copy, place, operand,
+  beginToShared(thread, copy, destination, operand,
                 detail & kIsMulticast ? operand + 2 : nullptr, readRows);
   return Outcome::Next;
 }
@@ -380,8 +390,8 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
 // To global memory
 //===----------------------------------------------------------------------===//
 
-/// `[destination], [source], bytes` or `[map, {coordinates}], [source]`: first
-/// all is read, then all is written.
+/// Operands: `[destination], [source], bytes` or `[map, {coordinates}],
+/// [source]`. All bytes are read before any are written.
 static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   Machine &machine = thread.getMachine();
@@ -393,27 +403,27 @@ static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
            static_cast<uint32_t>(thread.get(operand[4])));
     operand += 2;
   }
-  SharedPlace source =
-      getPlace(thread, StateSpace::Own, operand[0], operand[1]);
+  SharedAddress source =
+      getSharedAddress(thread, StateSpace::SharedCta, operand[0], operand[1]);
   (void)accessShared(*source.block, source.offset, copy->bytes,
                      getAlignment(*copy), Access::Read);
-  machine.getRaces().readAsync(thread, Place(*source.block, source.offset),
-                               copy->bytes);
+  machine.getRaces().readAsync(
+      thread, MemoryAddress(*source.block, source.offset), copy->bytes);
   checkRows(thread, *copy, /*isWrite=*/true);
   uint64_t id = beginUse(source, *copy, /*isWrite=*/false);
   copy->group = getCopies(thread).bulk.open;
   ++copy->group->numReading;
   ++copy->group->numPending;
-  landLater(machine, copy, [&machine, copy, source, id](Copy &) {
-    endUnderWay(*source.block, id);
+  completeLater(machine, copy, [&machine, copy, source, id](Copy &) {
+    endPendingAccess(*source.block, id);
     --copy->group->numReading;
     machine.change();
-    landLater(machine, copy,
-              [&machine, box = readBox(*copy, source)](Copy &copy) {
-                writeRows(machine, copy, box);
-                --copy.group->numPending;
-                machine.change();
-              });
+    completeLater(machine, copy,
+                  [&machine, box = readBox(*copy, source)](Copy &copy) {
+                    writeRows(machine, copy, box);
+                    --copy.group->numPending;
+                    machine.change();
+                  });
   });
   return Outcome::Next;
 }
@@ -425,24 +435,26 @@ static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
 static void arriveIfDone(Machine &machine, Arrival &arrival) {
   if (arrival.numPending != 0)
     return;
-  Mbarrier &barrier = getMbarrier(*arrival.place.block, arrival.place.offset);
+  Mbarrier &barrier =
+      getMbarrier(*arrival.barrier.block, arrival.barrier.offset);
   if (barrier.pending == 0)
-    throw Fault(
-        Fault::IllegalInstruction,
-        "more arrivals than expected at the " +
-            printPlace("mbarrier", *arrival.place.block, arrival.place.offset));
+    throw Fault(Fault::IllegalInstruction,
+                "more arrivals than expected at the " +
+                    printSharedAddress("mbarrier", *arrival.barrier.block,
+                                       arrival.barrier.offset));
   --barrier.pending;
-  completeBytes(*arrival.place.block, arrival.place.offset, 0, *arrival.known);
+  completeBytes(*arrival.barrier.block, arrival.barrier.offset, 0,
+                *arrival.clock);
   machine.change();
 }
 
-/// `[destination], [source], bytes, bytes of the source`
+/// Operands: `[destination], [source], bytes, bytes of the source`.
 static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   Machine &machine = thread.getMachine();
   auto copy = makeCopy(thread, instruction);
-  SharedPlace place =
-      getPlace(thread, StateSpace::Own, operands[0], operands[1]);
+  SharedAddress destination =
+      getSharedAddress(thread, StateSpace::SharedCta, operands[0], operands[1]);
   copy->bytes = static_cast<uint32_t>(thread.get(operands[4]));
   uint32_t sourceBytes = copy->bytes;
   if (instruction.detail & kHasSourceBytes)
@@ -453,16 +465,17 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
                     std::to_string(copy->bytes));
   uint64_t address = thread.get(operands[2]) + thread.get(operands[3]);
   copy->rows = {{address, 0, sourceBytes, copy->bytes}};
-  // The async proxy does not order these.
+  // cp.async uses the generic proxy.
   if (sourceBytes != 0) {
     (void)machine.global(address, sourceBytes, copy->bytes);
-    machine.getRaces().read(thread, Place(address), sourceBytes);
+    machine.getRaces().read(thread, MemoryAddress(address), sourceBytes);
   }
-  (void)accessShared(*place.block, place.offset, copy->bytes, copy->bytes,
-                     Access::Write);
-  machine.getRaces().write(thread, Place(*place.block, place.offset),
-                           copy->bytes);
-  uint64_t id = beginUse(place, *copy, /*isWrite=*/true);
+  (void)accessShared(*destination.block, destination.offset, copy->bytes,
+                     copy->bytes, Access::Write);
+  machine.getRaces().write(
+      thread, MemoryAddress(*destination.block, destination.offset),
+      copy->bytes);
+  uint64_t id = beginUse(destination, *copy, /*isWrite=*/true);
   ThreadCopies &copies = getCopies(thread);
   copy->group = copies.plain.open;
   ++copy->group->numReading;
@@ -470,17 +483,17 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   auto &pending = copies.pending;
   pending.erase(
       std::remove_if(pending.begin(), pending.end(),
-                     [](const auto &other) { return other->hasLanded; }),
+                     [](const auto &other) { return other->isComplete; }),
       pending.end());
   pending.push_back(copy);
-  landLater(machine, copy, [&machine, place, id](Copy &copy) {
+  completeLater(machine, copy, [&machine, destination, id](Copy &copy) {
     std::vector<uint8_t> bytes = readRows(machine, copy);
     std::copy(bytes.begin(), bytes.end(),
-              place.block->shared.begin() + place.offset);
-    endUnderWay(*place.block, id);
+              destination.block->shared.begin() + destination.offset);
+    endPendingAccess(*destination.block, id);
     --copy.group->numReading;
     --copy.group->numPending;
-    copy.hasLanded = true;
+    copy.isComplete = true;
     for (const std::shared_ptr<Arrival> &arrival : copy.arrivals) {
       --arrival->numPending;
       arriveIfDone(machine, *arrival);
@@ -490,22 +503,22 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// cp.async.mbarrier.arrive: the arrival is one more than the mbarrier expects,
-/// unless it is among those.
+/// cp.async.mbarrier.arrive. Without `.noinc` the arrival is added to those
+/// that the mbarrier expects.
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   auto arrival = std::make_shared<Arrival>();
-  arrival->place = getPlace(thread,
-                            instruction.detail & kIsOwn ? StateSpace::Own
-                                                        : StateSpace::Generic,
-                            instruction.operands[0], instruction.operands[1]);
-  Mbarrier &barrier = useMbarrier(thread, *arrival->place.block,
-                                  arrival->place.offset, /*isAsync=*/false);
+  arrival->barrier = getSharedAddress(
+      thread,
+      instruction.detail & kIsOwn ? StateSpace::SharedCta : StateSpace::Generic,
+      instruction.operands[0], instruction.operands[1]);
+  Mbarrier &barrier = useMbarrier(thread, *arrival->barrier.block,
+                                  arrival->barrier.offset, /*isAsync=*/false);
   if (!(instruction.detail & kIsNoIncrement))
     ++barrier.pending;
-  arrival->known = publish(thread);
+  arrival->clock = publish(thread);
   arrival->numPending = 0;
   for (const std::shared_ptr<Copy> &copy : getCopies(thread).pending) {
-    if (copy->hasLanded)
+    if (copy->isComplete)
       continue;
     copy->arrivals.push_back(arrival);
     ++arrival->numPending;
@@ -528,12 +541,12 @@ static Outcome executeCommit(Thread &thread, const Instruction &instruction) {
   return Outcome::Next;
 }
 
-/// Waiting::state of a wait: how many of the newest groups may be under way,
-/// above the bits of the instruction.
+/// BlockReason::state of a wait: how many of the newest groups may be under
+/// way, above the bits of the instruction.
 static constexpr unsigned kCountShift = 32;
 
 static bool isWaitOver(const Thread &thread) {
-  uint64_t state = thread.waiting.state;
+  uint64_t state = thread.blockReason.state;
   auto &copies = *static_cast<ThreadCopies *>(thread.copies.get());
   auto &committed = (state & kIsPlain ? copies.plain : copies.bulk).committed;
   uint64_t count = state >> kCountShift;
@@ -546,7 +559,7 @@ static bool isWaitOver(const Thread &thread) {
           }))
     return false;
   Races::await(*thread.warp, *thread.warp, end[-1]->number);
-  // Those that only have been read may be waited for again.
+  // Groups whose sources have been read can be waited for again.
   if (!(state & kIsRead))
     committed.erase(committed.begin(), end);
   return true;
@@ -554,10 +567,10 @@ static bool isWaitOver(const Thread &thread) {
 
 static std::string describeWait(const Thread &thread) {
   const char *what =
-      thread.waiting.state & kIsPlain ? "cp.async" : "cp.async.bulk";
+      thread.blockReason.state & kIsPlain ? "cp.async" : "cp.async.bulk";
   return std::string("all but ") +
-         std::to_string(thread.waiting.state >> kCountShift) + " groups of " +
-         what;
+         std::to_string(thread.blockReason.state >> kCountShift) +
+         " groups of " + what;
 }
 
 static Outcome executeWait(Thread &thread, const Instruction &instruction) {
@@ -566,9 +579,9 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   uint64_t count =
       instruction.detail & kIsAll ? 0 : thread.get(instruction.operands[0]);
   (void)getCopies(thread);
-  thread.waiting = {isWaitOver, 0, count << kCountShift | instruction.detail,
-                    describeWait};
-  // It goes on behind the wait.
+  thread.blockReason = {
+      isWaitOver, 0, count << kCountShift | instruction.detail, describeWait};
+  // The thread continues after the wait.
   return Outcome::Poll;
 }
 
@@ -576,8 +589,8 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
 // Prefetches
 //===----------------------------------------------------------------------===//
 
-/// `[source], bytes` or `[map, {coordinates}]`: nothing but the check that it
-/// is there.
+/// Operands: `[source], bytes` or `[map, {coordinates}]`. A prefetch only
+/// checks that the memory exists.
 static Outcome executePrefetch(Thread &thread, const Instruction &instruction) {
   const Value *operand = instruction.operands.data();
   Copy copy;
@@ -597,7 +610,7 @@ static Outcome executePrefetch(Thread &thread, const Instruction &instruction) {
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// Spaces in their order: where it goes, and where it comes from.
+/// The address spaces in order: destination, then source.
 static std::string takeSpaces(const ParsedInstruction &parsed, Parts &parts) {
   std::string result;
   for (const std::string &part : parsed.opcode)
@@ -612,7 +625,7 @@ static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 3);
   unsigned rank = parts.takeRank();
   if (parts.take("tensor") != (rank != 0))
-    throw std::runtime_error("a copy with dimensions is one of a tensor");
+    throw std::runtime_error("a copy with dimensions must be .tensor");
   if (rank)
     (void)parts.take("tile");
   std::string spaces = takeSpaces(parsed, parts);
@@ -636,7 +649,8 @@ static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
                              ".mbarrier::complete_tx::bytes");
   if (isMulticast && spaces != ".shared::cluster.global")
     throw std::runtime_error("multicast is from .global to .shared::cluster");
-  // A map and where its box begins are one side of a copy, whose bytes it says.
+  // A tensor map with coordinates is one side of the copy and determines the
+  // number of bytes.
   std::vector<Expected> expected = {{Expected::Address}};
   expected.insert(isToGlobal ? expected.begin() : expected.end(),
                   {Expected::Address, rank ? 32U : 0, rank});
@@ -683,7 +697,7 @@ static void decodePlain(const ParsedInstruction &parsed, Instruction &result) {
 
 static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 4);
-  if (takeOwnSpace(parts) == StateSpace::Own)
+  if (takeCtaSpace(parts) == StateSpace::SharedCta)
     result.detail |= kIsOwn;
   if (parts.take("noinc"))
     result.detail |= kIsNoIncrement;
@@ -693,7 +707,7 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   result.execute = executeArrive;
 }
 
-/// Of groups; their name is `cp.async.bulk.wait_group` or without bulk.
+/// Whether the opcode is `cp.async.bulk.*_group` and not `cp.async.*_group`.
 static bool isBulk(const ParsedInstruction &parsed) {
   return parsed.opcode[2] == "bulk";
 }
@@ -729,7 +743,7 @@ static void decodePrefetch(const ParsedInstruction &parsed,
   Parts parts(parsed, 4);
   unsigned rank = parts.takeRank();
   if (parts.take("tensor") != (rank != 0))
-    throw std::runtime_error("a prefetch with dimensions is one of a tensor");
+    throw std::runtime_error("a prefetch with dimensions must be .tensor");
   if (rank)
     (void)parts.take("tile");
   (void)parts.take("L2");
@@ -746,7 +760,7 @@ static void decodePrefetch(const ParsedInstruction &parsed,
   result.execute = executePrefetch;
 }
 
-const Opcode emulator::kCopies[] = {
+const Opcode emulator::kAsyncCopies[] = {
     {"cp.async", decodePlain},
     {"cp.async.commit_group", decodeCommit},
     {"cp.async.wait_group", decodeWait},

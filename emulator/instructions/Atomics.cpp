@@ -1,4 +1,4 @@
-//===- Atomics.cpp - Read, compute, write ---------------------------------===//
+//===- Atomics.cpp - Atomic operations ------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,8 +19,8 @@ namespace {
 
 enum Operation : uint8_t { Add, Min, Max, And, Or, Xor, Exch, Cas, Inc, Dec };
 
-/// Parts of Instruction::detail, from bit 0 on: the space; the order; the type;
-/// the operation.
+/// Fields of Instruction::detail: from bit 0 on the space, then the memory
+/// order, the type and the operation.
 constexpr unsigned kOrder = 8, kType = 16, kOperation = 24;
 
 } // namespace
@@ -53,7 +53,7 @@ static uint64_t applyInteger(uint64_t oldBits, uint64_t newBits,
   }
 }
 
-/// Both halves.
+/// Adds both halves of packed values.
 template <const Format &format>
 static uint64_t addHalves(uint64_t a, uint64_t b) {
   uint64_t result = 0;
@@ -86,8 +86,8 @@ static uint64_t apply(Type type, uint64_t old, uint64_t other,
   return result;
 }
 
-/// Operands are the old value, which `red` has as `_`, the address in two, and
-/// one value or two.
+/// Operands: the old value (`_` for `red`), the address as two values, and one
+/// or two inputs.
 static Outcome update(Thread &thread, const Instruction &in) {
   auto space = static_cast<StateSpace>(in.detail & 0xff);
   auto order = static_cast<Order>(in.detail >> kOrder & 0xff);
@@ -95,12 +95,12 @@ static Outcome update(Thread &thread, const Instruction &in) {
   auto operation = static_cast<Operation>(in.detail >> kOperation & 0xff);
   unsigned bytes = getBits(type) / 8;
   uint64_t address = thread.get(in.operands[1]) + thread.get(in.operands[2]);
-  MemoryPlace memory =
+  ResolvedAddress memory =
       locate(thread, space, address, bytes, bytes, Access::Write);
   if (memory.isTracked) {
     Races &races = thread.getMachine().getRaces();
-    races.read(thread, memory.place, bytes, order);
-    races.write(thread, memory.place, bytes, order);
+    races.read(thread, memory.address, bytes, order);
+    races.write(thread, memory.address, bytes, order);
   }
   uint64_t old = 0;
   std::memcpy(&old, memory.bytes, bytes);
@@ -110,11 +110,12 @@ static Outcome update(Thread &thread, const Instruction &in) {
   else
     value = apply(type, old, value, operation);
   std::memcpy(memory.bytes, &value, bytes);
-  // One that changes nothing may be one that waits for others. Then it is
-  // executed again, maybe with the register of the result as an operand.
+  // An atomic without effect may be part of a wait loop, such as that of a
+  // lock. It is then executed again, and the result register may be one of its
+  // operands.
   Outcome outcome = Outcome::Next;
   if (value == old && in.operands[0].isRegister) {
-    outcome = thread.look(address, old);
+    outcome = thread.poll(address, old);
   } else {
     ++thread.writes;
     thread.getMachine().change();
@@ -144,14 +145,14 @@ static bool canApply(Type type, int operation) {
   }
 }
 
-/// `atom`, or `red`, which gives back nothing.
+/// `atom`, and `red`, which has no result.
 static void decodeAtomic(const ParsedInstruction &parsed, Instruction &result) {
   bool hasResult = parsed.opcode[0] == "atom";
   Parts parts(parsed);
   StateSpace space = takeSpace(parts);
   Order order = takeOrder(parts, Order::Relaxed);
   bool hasPolicy = takeCaches(parts);
-  // Subnormals are kept in any case.
+  // Subnormals are always kept.
   (void)parts.take("noftz");
   int operation = parts.takeOne(
       {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});

@@ -1,20 +1,22 @@
-//===- Barriers.cpp - What threads wait for -------------------------------===//
+//===- Barriers.cpp - Barriers of blocks and clusters, mbarriers ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, section 9.7.13: barriers of blocks and clusters, and mbarriers.
+// PTX ISA 9.0, section 9.7.13.
 //
 //===----------------------------------------------------------------------===//
 
+#include "instructions/Barriers.h"
+#include "instructions/LoadStore.h"
 #include "machine/SharedMemory.h"
 
 using namespace fuse;
 using namespace fuse::emulator;
 
 //===----------------------------------------------------------------------===//
-// Barriers with a number
+// Named barriers
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -24,14 +26,14 @@ enum : uint64_t {
   kIsArrive = 1,
   /// The number of threads is an operand.
   kHasCount = 2,
-  /// Operand 0 gets the result, and the last one is the predicate.
+  /// `.red`: operand 0 is the result, the last operand is the predicate.
   kRedPopc = 4,
   kRedAnd = 8,
   kRedOr = 16,
   kIsRed = kRedPopc | kRedAnd | kRedOr,
 };
 
-/// Of all barriers that know it: orders nothing but the barrier itself.
+/// `.relaxed`, for all kinds of barriers: the barrier orders no accesses.
 constexpr uint64_t kIsRelaxed = 256;
 
 } // namespace
@@ -44,7 +46,7 @@ static unsigned countLanes(const Warp &warp) {
   return result;
 }
 
-/// Warps count as a whole: what they have not or what has ended has arrived.
+/// Counts whole warps: missing and ended lanes count as arrived.
 static unsigned countThreads(const Block &block) {
   unsigned result = 0;
   for (const Warp &warp : block.warps)
@@ -53,7 +55,7 @@ static unsigned countThreads(const Block &block) {
   return result;
 }
 
-/// Begins the next generation if all have arrived.
+/// Begins the next generation if all threads have arrived.
 static void completeIfDone(Block &block, NamedBarrier &barrier) {
   unsigned expected = barrier.expected;
   if (expected == NamedBarrier::kAll)
@@ -76,25 +78,26 @@ static void completeIfDone(Block &block, NamedBarrier &barrier) {
 
 static bool isNamedBarrierOver(const Thread &thread) {
   Block &block = *thread.block;
-  NamedBarrier &barrier = block.barriers[thread.waiting.object];
-  // Since this one arrived, warps may have ended that were expected.
-  if (barrier.generation == thread.waiting.state &&
+  NamedBarrier &barrier = block.barriers[thread.blockReason.object];
+  // Warps that were expected may have ended since this thread arrived.
+  if (barrier.generation == thread.blockReason.state &&
       barrier.expected == NamedBarrier::kAll)
     completeIfDone(block, barrier);
-  return barrier.generation != thread.waiting.state;
+  return barrier.generation != thread.blockReason.state;
 }
 
 static std::string describeNamedBarrier(const Thread &thread) {
-  const NamedBarrier &barrier = thread.block->barriers[thread.waiting.object];
+  const NamedBarrier &barrier =
+      thread.block->barriers[thread.blockReason.object];
   unsigned expected = barrier.expected == NamedBarrier::kAll
                           ? countThreads(*thread.block)
                           : barrier.expected;
-  return "barrier " + std::to_string(thread.waiting.object) + ", where " +
+  return "barrier " + std::to_string(thread.blockReason.object) + ", where " +
          std::to_string(barrier.arrived) + " of " + std::to_string(expected) +
          " threads have arrived";
 }
 
-/// `weight` threads arrive for a number of threads that may be kAll.
+/// Lets `weight` threads arrive. `expected` may be kAll.
 static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
                             unsigned weight) {
   if (number >= block.barriers.size())
@@ -106,7 +109,7 @@ static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
                          expected > block.warps.size() * kWarpSize)))
     throw Fault(Fault::IllegalInstruction,
                 "barrier of " + std::to_string(expected) +
-                    " threads, which is no multiple of " +
+                    " threads, expected a multiple of " +
                     std::to_string(kWarpSize) + " up to " +
                     std::to_string(block.warps.size() * kWarpSize));
   NamedBarrier &barrier = block.barriers[number];
@@ -131,7 +134,7 @@ static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
   return barrier;
 }
 
-/// The lanes of a warp that are at a barrier.
+/// Lets lanes of a warp arrive at a barrier.
 static void arriveLanes(Warp &warp, uint32_t lanes, unsigned weight,
                         const Instruction &instruction) {
   Block &block = *warp.block;
@@ -156,8 +159,9 @@ static void arriveLanes(Warp &warp, uint32_t lanes, unsigned weight,
       barrier.readers.emplace_back(&thread, &instruction);
     }
     if ((instruction.detail & kIsArrive) == 0)
-      thread.waiting = {isNamedBarrierOver, barrierNumber, barrier.generation,
-                        describeNamedBarrier, &barrier.arrivals};
+      thread.blockReason = {isNamedBarrierOver, barrierNumber,
+                            barrier.generation, describeNamedBarrier,
+                            &barrier.arrivals};
   }
   completeIfDone(block, barrier);
   block.machine->change();
@@ -168,7 +172,8 @@ static void executeAlignedBarrier(Warp &warp, uint32_t lanes,
   arriveLanes(warp, lanes, kWarpSize, instruction);
 }
 
-/// Lanes come one by one; the first ones count for those that have ended.
+/// Unaligned form: lanes arrive one by one. The first lane also counts for
+/// lanes that are missing or have ended.
 static Outcome executeBarrier(Thread &thread, const Instruction &instruction) {
   Warp &warp = *thread.warp;
   unsigned lane = 0;
@@ -181,7 +186,7 @@ static Outcome executeBarrier(Thread &thread, const Instruction &instruction) {
   return Outcome::Poll;
 }
 
-/// `bar` is what `barrier` with `.aligned` is.
+/// `bar` means the same as `barrier` with `.aligned`.
 static void decodeBarrier(const ParsedInstruction &parsed,
                           Instruction &result) {
   Parts parts(parsed);
@@ -194,7 +199,7 @@ static void decodeBarrier(const ParsedInstruction &parsed,
   if (kind == Red) {
     int operation = parts.takeOne({"popc", "and", "or"});
     if (operation < 0 || !parts.take(operation == 0 ? "u32" : "pred"))
-      throw std::runtime_error(parsed.opcode[0] + ".red has to be .popc.u32, "
+      throw std::runtime_error(parsed.opcode[0] + ".red must be .popc.u32, "
                                                   ".and.pred or .or.pred");
     constexpr uint64_t operations[] = {kRedPopc, kRedAnd, kRedOr};
     result.detail = operations[operation] | (count == 4 ? kHasCount : 0);
@@ -210,10 +215,10 @@ static void decodeBarrier(const ParsedInstruction &parsed,
   parts.finish();
   if (kind < 0)
     throw std::runtime_error(parsed.opcode[0] +
-                             " has to be .sync, .arrive or .red");
+                             " must be .sync, .arrive or .red");
   checkOperands(parsed, result, expected, /*isLastOptional=*/kind == Sync);
   if (isAligned)
-    result.together = executeAlignedBarrier;
+    result.executeByWarp = executeAlignedBarrier;
   else
     result.execute = executeBarrier;
 }
@@ -222,8 +227,8 @@ static void decodeBarrier(const ParsedInstruction &parsed,
 // Barriers of clusters
 //===----------------------------------------------------------------------===//
 
-/// Begins the next generation if all threads have arrived that have not ended;
-/// those that have ended since they arrived do not count twice.
+/// Begins the next generation if all threads that have not ended have arrived.
+/// Threads that ended after they arrived do not count twice.
 static void completeIfDone(Cluster &cluster) {
   unsigned numRunning = 0;
   for (const Block *block : cluster.blocks)
@@ -241,9 +246,9 @@ static void completeIfDone(Cluster &cluster) {
 
 static bool isClusterBarrierOver(const Thread &thread) {
   Cluster &cluster = *thread.block->cluster;
-  if (cluster.generation == thread.waiting.state)
+  if (cluster.generation == thread.blockReason.state)
     completeIfDone(cluster);
-  return cluster.generation != thread.waiting.state;
+  return cluster.generation != thread.blockReason.state;
 }
 
 static std::string describeClusterBarrier(const Thread &thread) {
@@ -261,11 +266,11 @@ static Outcome arriveInCluster(Thread &thread, const Instruction &instruction) {
   thread.numClusterArrivals = cluster.generation + 1;
   ++thread.writes;
   ++cluster.arrived;
-  const Knowledge &own = thread.warp->knowledge;
+  const WarpClock &clock = thread.warp->clock;
   if (!(instruction.detail & kIsRelaxed))
     thread.getMachine().getRaces().arrive(*thread.warp, cluster.arrivals);
-  else if (own.hasFenced)
-    cluster.arrivals.join(own.fenced);
+  else if (clock.hasFenced)
+    cluster.arrivals.join(clock.atLastFence);
   completeIfDone(cluster);
   return Outcome::Next;
 }
@@ -275,8 +280,9 @@ static Outcome waitInCluster(Thread &thread, const Instruction &) {
     throw Fault(Fault::IllegalInstruction,
                 "barrier.cluster.wait without an arrive before");
   thread.hasArrivedInCluster = false;
-  thread.waiting = {isClusterBarrierOver, 0, thread.numClusterArrivals - 1,
-                    describeClusterBarrier, &thread.block->cluster->arrivals};
+  thread.blockReason = {isClusterBarrierOver, 0, thread.numClusterArrivals - 1,
+                        describeClusterBarrier,
+                        &thread.block->cluster->arrivals};
   return Outcome::Poll;
 }
 
@@ -288,7 +294,7 @@ static void executeOnLanes(Warp &warp, uint32_t lanes,
       (void)execute(*warp.threads[lane], instruction);
 }
 
-/// Whether it orders nothing but itself; it is called `otherwise` if not.
+/// Whether the barrier is relaxed. `otherwise` is the name of the default.
 static bool takeRelaxed(Parts &parts, const char *otherwise) {
   return parts.takeOne({otherwise, "relaxed"}) == 1;
 }
@@ -303,11 +309,11 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
   bool isAligned = parts.take("aligned");
   parts.finish();
   if (kind < 0)
-    throw std::runtime_error("barrier.cluster has to be .arrive or .wait");
+    throw std::runtime_error("barrier.cluster must be .arrive or .wait");
   checkOperands(parsed, result, {});
   if (isAligned)
-    result.together = isArrive ? executeOnLanes<arriveInCluster>
-                               : executeOnLanes<waitInCluster>;
+    result.executeByWarp = isArrive ? executeOnLanes<arriveInCluster>
+                                    : executeOnLanes<waitInCluster>;
   else
     result.execute = isArrive ? arriveInCluster : waitInCluster;
 }
@@ -318,7 +324,7 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
 
 namespace {
 
-/// Instruction::detail of `mbarrier`, above the StateSpace in its lowest bits.
+/// Instruction::detail of `mbarrier`. The lowest two bits are the StateSpace.
 enum : uint64_t {
   kSpaceBits = 3,
   kIsExpect = 4,
@@ -329,11 +335,12 @@ enum : uint64_t {
   kIsTry = 128,
 };
 
-/// What an mbarrier may count to.
+/// Limits of the counters of an mbarrier, from the PTX ISA.
 constexpr uint32_t kMaxArrivals = (1u << 20) - 1;
 constexpr int64_t kMaxBytes = (1 << 20) - 1;
 
-/// States are phases, and how many arrivals these were waiting for.
+/// The state of an mbarrier: its phase in the lower bits, and its pending
+/// arrivals from kPendingShift on.
 constexpr unsigned kPendingShift = 40;
 constexpr uint64_t kPhaseMask = (uint64_t(1) << kPendingShift) - 1;
 
@@ -344,7 +351,7 @@ Mbarrier &emulator::getMbarrier(Block &block, uint32_t offset) {
   auto found = block.mbarriers.find(offset);
   if (found == block.mbarriers.end())
     throw Fault(Fault::IllegalInstruction,
-                printPlace("an mbarrier", block, offset) +
+                printSharedAddress("an mbarrier", block, offset) +
                     " has not been initialized");
   return found->second;
 }
@@ -352,35 +359,35 @@ Mbarrier &emulator::getMbarrier(Block &block, uint32_t offset) {
 Mbarrier &emulator::useMbarrier(const Thread &thread, Block &block,
                                 uint32_t offset, bool isAsync) {
   Mbarrier &barrier = getMbarrier(block, offset);
-  const Knowledge &own = thread.warp->knowledge;
-  if (barrier.slot != own.slot && barrier.time > own.now.get(barrier.slot))
-    throw Fault(Fault::LaunchFailed, printPlace("an mbarrier", block, offset) +
-                                         " is used in no order with line " +
-                                         std::to_string(barrier.line) +
-                                         ", which initializes it");
+  const WarpClock &clock = thread.warp->clock;
+  if (barrier.slot != clock.slot && barrier.time > clock.now.get(barrier.slot))
+    throw Fault(Fault::LaunchFailed,
+                printSharedAddress("an mbarrier", block, offset) +
+                    " is used in no order with line " +
+                    std::to_string(barrier.line) + ", which initializes it");
   if (isAsync && !barrier.isFenced)
     throw Fault(Fault::LaunchFailed,
-                printPlace("an mbarrier", block, offset) +
+                printSharedAddress("an mbarrier", block, offset) +
                     " is used by a copy, and line " +
                     std::to_string(barrier.line) +
                     " has initialized it without fence.mbarrier_init or "
-                    "fence.proxy.async behind it");
+                    "fence.proxy.async after it");
   return barrier;
 }
 
 static void completeIfDone(Block &block, uint32_t offset, Mbarrier &barrier) {
   if (barrier.bytes > kMaxBytes || barrier.bytes < -kMaxBytes)
     throw Fault(Fault::IllegalInstruction,
-                printPlace("the mbarrier", block, offset) + " waits for " +
-                    std::to_string(barrier.bytes) + " bytes, outside of +-" +
-                    std::to_string(kMaxBytes));
+                printSharedAddress("the mbarrier", block, offset) +
+                    " waits for " + std::to_string(barrier.bytes) +
+                    " bytes, outside of +-" + std::to_string(kMaxBytes));
   if (barrier.pending != 0)
     return;
   if (barrier.bytes < 0)
     throw Fault(Fault::LaunchFailed,
                 std::to_string(-barrier.bytes) +
                     " bytes more than expected have landed at the " +
-                    printPlace("mbarrier", block, offset));
+                    printSharedAddress("mbarrier", block, offset));
   if (barrier.bytes > 0)
     return;
   ++barrier.phase;
@@ -399,24 +406,24 @@ void emulator::completeBytes(Block &block, uint32_t offset, int64_t bytes,
 
 static Outcome executeInit(Thread &thread, const Instruction &instruction) {
   StateSpace space = static_cast<StateSpace>(instruction.detail & kSpaceBits);
-  SharedPlace place =
-      getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
+  SharedAddress address = getSharedAddress(
+      thread, space, instruction.operands[0], instruction.operands[1]);
   uint32_t count = static_cast<uint32_t>(thread.get(instruction.operands[2]));
   if (count == 0 || count > kMaxArrivals)
     throw Fault(Fault::IllegalInstruction,
                 "mbarrier for " + std::to_string(count) +
                     " arrivals, not 1 to " + std::to_string(kMaxArrivals));
-  // Also finds an mbarrier that is there.
-  accessShared(*place.block, place.offset, 8, 8, Access::Write);
+  // This check also finds an existing mbarrier.
+  accessShared(*address.block, address.offset, 8, 8, Access::Write);
   Mbarrier barrier;
   barrier.expected = barrier.pending = count;
-  const Knowledge &own = thread.warp->knowledge;
-  barrier.slot = own.slot;
-  barrier.time = own.now.get(own.slot);
+  const WarpClock &clock = thread.warp->clock;
+  barrier.slot = clock.slot;
+  barrier.time = clock.now.get(clock.slot);
   barrier.thread = thread.index;
   barrier.line = instruction.line;
-  place.block->mbarriers[place.offset] = barrier;
-  protectMbarrier(*place.block, place.offset, true);
+  address.block->mbarriers[address.offset] = barrier;
+  protectMbarrier(*address.block, address.offset, true);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
@@ -424,35 +431,36 @@ static Outcome executeInit(Thread &thread, const Instruction &instruction) {
 
 static Outcome executeInval(Thread &thread, const Instruction &instruction) {
   StateSpace space = static_cast<StateSpace>(instruction.detail & kSpaceBits);
-  SharedPlace place =
-      getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
-  (void)useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
-  place.block->mbarriers.erase(place.offset);
-  protectMbarrier(*place.block, place.offset, false);
+  SharedAddress address = getSharedAddress(
+      thread, space, instruction.operands[0], instruction.operands[1]);
+  (void)useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
+  address.block->mbarriers.erase(address.offset);
+  protectMbarrier(*address.block, address.offset, false);
   ++thread.writes;
   return Outcome::Next;
 }
 
-/// `state, [address], number`, where the last one counts arrivals or bytes and
-/// may be missing.
+/// Operands: `state, [address], number`. The optional number counts arrivals or
+/// bytes.
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
-  SharedPlace place =
-      getPlace(thread, static_cast<StateSpace>(detail & kSpaceBits),
-               operands[1], operands[2]);
+  SharedAddress address =
+      getSharedAddress(thread, static_cast<StateSpace>(detail & kSpaceBits),
+                       operands[1], operands[2]);
   Mbarrier &barrier =
-      useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
+      useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
   uint32_t number =
       operands.size() > 3 ? static_cast<uint32_t>(thread.get(operands[3])) : 1;
   uint32_t count = (detail & kIsExpect) != 0 ? 1 : number;
   if (count == 0 || count > barrier.pending ||
       ((detail & kNoComplete) != 0 && count == barrier.pending))
-    throw Fault(Fault::IllegalInstruction,
-                std::to_string(count) + " arrivals at the " +
-                    printPlace("mbarrier", *place.block, place.offset) +
-                    ", which waits for " + std::to_string(barrier.pending) +
-                    ((detail & kNoComplete) != 0 ? " and must go on to" : ""));
+    throw Fault(
+        Fault::IllegalInstruction,
+        std::to_string(count) + " arrivals at the " +
+            printSharedAddress("mbarrier", *address.block, address.offset) +
+            ", which waits for " + std::to_string(barrier.pending) +
+            ((detail & kNoComplete) != 0 ? " and must go on to" : ""));
   thread.set(operands[0], uint64_t(barrier.pending) << kPendingShift |
                               (barrier.phase & kPhaseMask));
   if (detail & kIsExpect)
@@ -462,33 +470,33 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   barrier.pending -= count;
   if (!(detail & kIsRelaxed))
     thread.getMachine().getRaces().arrive(*thread.warp, barrier.arrivals);
-  completeIfDone(*place.block, place.offset, barrier);
+  completeIfDone(*address.block, address.offset, barrier);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
 }
 
-/// mbarrier.expect_tx and complete_tx, as if a copy had landed.
+/// mbarrier.expect_tx and complete_tx, which act like a copy.
 static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
-  SharedPlace place =
-      getPlace(thread, static_cast<StateSpace>(instruction.detail & kSpaceBits),
-               operands[0], operands[1]);
+  SharedAddress address = getSharedAddress(
+      thread, static_cast<StateSpace>(instruction.detail & kSpaceBits),
+      operands[0], operands[1]);
   int64_t bytes = static_cast<uint32_t>(thread.get(operands[2]));
   if (instruction.detail & kIsComplete) {
-    completeBytes(*place.block, place.offset, bytes, {});
+    completeBytes(*address.block, address.offset, bytes, {});
   } else {
     Mbarrier &barrier =
-        useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
+        useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
     barrier.bytes += bytes;
-    completeIfDone(*place.block, place.offset, barrier);
+    completeIfDone(*address.block, address.offset, barrier);
   }
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
 }
 
-/// Parities are those of a phase that is over; states are phases.
+/// A parity is that of a completed phase, a state contains the phase itself.
 static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
                         bool isParity) {
   if (isParity)
@@ -498,19 +506,19 @@ static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
 
 static bool isTryWaitOver(const Thread &thread) {
   auto found = thread.block->mbarriers.find(
-      static_cast<uint32_t>(thread.waiting.object));
-  // The instruction says so if it is no longer an mbarrier.
+      static_cast<uint32_t>(thread.blockReason.object));
+  // If the mbarrier is gone, executing the instruction again reports it.
   return found == thread.block->mbarriers.end() ||
-         isPhaseOver(found->second, thread.waiting.state,
-                     thread.waiting.object >> 32 != 0);
+         isPhaseOver(found->second, thread.blockReason.state,
+                     thread.blockReason.object >> 32 != 0);
 }
 
 static std::string describeTryWait(const Thread &thread) {
-  uint32_t offset = static_cast<uint32_t>(thread.waiting.object);
+  uint32_t offset = static_cast<uint32_t>(thread.blockReason.object);
   const Mbarrier &barrier = thread.block->mbarriers.at(offset);
   return "phase " + std::to_string(barrier.phase) + " of the " +
-         printPlace("mbarrier", *thread.block, offset) + ", which waits for " +
-         std::to_string(barrier.pending) + " of " +
+         printSharedAddress("mbarrier", *thread.block, offset) +
+         ", which waits for " + std::to_string(barrier.pending) + " of " +
          std::to_string(barrier.expected) + " arrivals and " +
          std::to_string(barrier.bytes) + " bytes";
 }
@@ -519,14 +527,14 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
   bool isParity = (detail & kIsParity) != 0;
-  SharedPlace place =
-      getPlace(thread, static_cast<StateSpace>(detail & kSpaceBits),
-               operands[1], operands[2]);
-  if (place.block != thread.block)
+  SharedAddress address =
+      getSharedAddress(thread, static_cast<StateSpace>(detail & kSpaceBits),
+                       operands[1], operands[2]);
+  if (address.block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "a wait for an mbarrier of another block");
   const Mbarrier &barrier =
-      useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
+      useMbarrier(thread, *address.block, address.offset, /*isAsync=*/false);
   uint64_t state = thread.get(operands[3]);
   if (isParity) {
     state = static_cast<uint32_t>(state);
@@ -542,11 +550,12 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
     return Outcome::Next;
   }
   if (detail & kIsTry) {
-    thread.waiting = {isTryWaitOver, uint64_t(isParity) << 32 | place.offset,
-                      state, describeTryWait};
+    thread.blockReason = {isTryWaitOver,
+                          uint64_t(isParity) << 32 | address.offset, state,
+                          describeTryWait};
     return Outcome::Wait;
   }
-  return thread.look(kSharedWindow | place.offset, barrier.phase);
+  return thread.poll(kSharedWindow | address.offset, barrier.phase);
 }
 
 static Outcome executePendingCount(Thread &thread,
@@ -556,7 +565,7 @@ static Outcome executePendingCount(Thread &thread,
   return Outcome::Next;
 }
 
-/// Behind all other parts: `.shared.b64`.
+/// The remaining parts of every mbarrier opcode: `.shared.b64`.
 static void finish(Parts &parts, StateSpace space, Instruction &result) {
   (void)parts.take("b64");
   parts.finish();
@@ -565,14 +574,14 @@ static void finish(Parts &parts, StateSpace space, Instruction &result) {
 
 static void decodeInit(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
-  finish(parts, takeOwnSpace(parts), result);
+  finish(parts, takeCtaSpace(parts), result);
   checkOperands(parsed, result, {{Expected::Address}, {Expected::In, 32}});
   result.execute = executeInit;
 }
 
 static void decodeInval(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
-  finish(parts, takeOwnSpace(parts), result);
+  finish(parts, takeCtaSpace(parts), result);
   checkOperands(parsed, result, {{Expected::Address}});
   result.execute = executeInval;
 }
@@ -595,10 +604,10 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result,
                 {{Expected::Out, 64}, {Expected::Address}, {Expected::In, 32}},
                 /*isLastOptional=*/!hasNumber);
-  if (space == StateSpace::Cluster &&
+  if (space == StateSpace::SharedCluster &&
       parsed.operands[0].kind != Operand::Kind::None)
     throw std::runtime_error(
-        "an arrival with .shared::cluster gives no state but _");
+        "an arrival with .shared::cluster has no state, expected _");
   result.execute = executeArrive;
 }
 
@@ -613,7 +622,7 @@ static void decodeBytes(const ParsedInstruction &parsed, Instruction &result) {
   result.execute = executeBytes;
 }
 
-/// mbarrier.test_wait and try_wait; how long to wait is not looked at.
+/// mbarrier.test_wait and try_wait. The time limit of try_wait is ignored.
 static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
   bool isTry = parsed.opcode[1] == "try_wait", isParity = parts.take("parity");
@@ -624,7 +633,7 @@ static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
   if (takeRelaxed(parts, "acquire"))
     result.detail |= kIsRelaxed;
   parts.takeOne({"cta", "cluster"});
-  finish(parts, takeOwnSpace(parts), result);
+  finish(parts, takeCtaSpace(parts), result);
   std::vector<Expected> expected = {{Expected::Out, 1},
                                     {Expected::Address},
                                     {Expected::In, isParity ? 32U : 64U}};

@@ -1,11 +1,11 @@
-//===- Control.cpp - Branches, and lanes of a warp ------------------------===//
+//===- Control.cpp - Branches and operations of a warp --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, sections 9.7.12 (control flow), 9.7.13 (what lanes of a warp do
-// together) and the parts of 9.7.20 that say something to the scheduler.
+// PTX ISA 9.0, sections 9.7.12 (control flow), 9.7.13 (operations of a warp)
+// and the scheduling hints of 9.7.20.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ Outcome branch(Thread &, const Instruction &) { return Outcome::Branch; }
 
 void decodeBranch(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
-  // The other lanes are free to be elsewhere here, as they are on hardware.
+  // `.uni` has no effect: lanes run one after another.
   (void)parts.take("uni");
   parts.finish();
   checkOperands(parsed, result, {{Expected::Label}});
@@ -34,14 +34,15 @@ void decodeBranch(const ParsedInstruction &parsed, Instruction &result) {
   result.target = static_cast<uint32_t>(result.operands[0].bits);
 }
 
-/// The operands behind the first are the targets.
+/// The operands after the first are the targets.
 Outcome branchIndexed(Thread &thread, const Instruction &in) {
   auto index = get<uint32_t>(thread, in, 0);
   size_t count = in.operands.size() - 1;
   if (index >= count)
     throw Fault(Fault::IllegalInstruction, "target " + std::to_string(index) +
                                                " of " + std::to_string(count));
-  // Instruction::target is the same for all threads; Next goes one further.
+  // Instruction::target is the same for all threads, so pc is set here.
+  // Outcome::Next increments it.
   thread.pc = static_cast<uint32_t>(in.operands[index + 1].bits) - 1;
   return Outcome::Next;
 }
@@ -71,7 +72,7 @@ void decodeEnd(const ParsedInstruction &parsed, Instruction &result) {
 }
 
 Outcome trap(Thread &, const Instruction &) {
-  throw Fault(Fault::LaunchFailed, "the kernel ends itself");
+  throw Fault(Fault::LaunchFailed, "the kernel executed trap");
 }
 
 void decodeTrap(const ParsedInstruction &parsed, Instruction &result) {
@@ -94,7 +95,7 @@ void decodeSleep(const ParsedInstruction &parsed, Instruction &result) {
 // Lanes of a warp
 //===----------------------------------------------------------------------===//
 
-/// Calls `function` with each of the threads.
+/// Calls `function` with the thread of each lane.
 template <typename Function>
 void forEach(Warp &warp, uint32_t lanes, Function &&function) {
   for (Thread *thread : warp.threads)
@@ -102,15 +103,15 @@ void forEach(Warp &warp, uint32_t lanes, Function &&function) {
       function(*thread);
 }
 
-/// The last operand says which lanes take part.
+/// The last operand is the mask of participating lanes.
 void setMask(Instruction &result) {
   result.mask = static_cast<int>(result.operands.size()) - 1;
 }
 
 enum Shuffle : uint64_t { Up, Down, Bfly, Idx };
 
-/// Operands are the result, whether the lane is in range, if that is asked for,
-/// the value, the lane, the bounds and the mask.
+/// Operands: the result, optionally a predicate for "in range", the value, the
+/// lane, the bounds, and the mask.
 void shuffle(Warp &warp, uint32_t lanes, const Instruction &in) {
   const Value *inputs = &in.operands[in.operands.size() - 4];
   std::array<uint64_t, kWarpSize> values{};
@@ -148,7 +149,7 @@ void shuffle(Warp &warp, uint32_t lanes, const Instruction &in) {
     if (!(lanes >> source & 1))
       throw Fault(Fault::IllegalInstruction,
                   "lane " + std::to_string(lane) + " reads lane " +
-                      std::to_string(source) + ", which takes no part");
+                      std::to_string(source) + ", which is not in the mask");
     thread.set(in.operands[0], values[source]);
     if (in.operands.size() == 6)
       thread.set(in.operands[1], isInRange);
@@ -159,7 +160,7 @@ void decodeShuffle(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
   int mode = parts.takeOne({"up", "down", "bfly", "idx"});
   if (mode < 0 || !parts.take("b32"))
-    throw std::runtime_error("shfl.sync has to be .up, .down, .bfly or .idx, "
+    throw std::runtime_error("shfl.sync must be .up, .down, .bfly or .idx, "
                              "and .b32");
   parts.finish();
   std::vector<Expected> expected = {{Expected::Out, 32}};
@@ -169,7 +170,7 @@ void decodeShuffle(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, expected);
   setMask(result);
   result.detail = mode;
-  result.together = shuffle;
+  result.executeByWarp = shuffle;
 }
 
 enum Vote : uint64_t { All, AnyLane, Uniform, Ballot };
@@ -195,7 +196,7 @@ void decodeVote(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed, 2);
   int mode = parts.takeOne({"all", "any", "uni", "ballot"});
   if (mode < 0 || !parts.take(mode == Ballot ? "b32" : "pred"))
-    throw std::runtime_error("vote.sync has to be .all.pred, .any.pred, "
+    throw std::runtime_error("vote.sync must be .all.pred, .any.pred, "
                              ".uni.pred or .ballot.b32");
   parts.finish();
   checkOperands(parsed, result,
@@ -204,7 +205,7 @@ void decodeVote(const ParsedInstruction &parsed, Instruction &result) {
                  {Expected::In, 32}});
   setMask(result);
   result.detail = mode;
-  result.together = vote;
+  result.executeByWarp = vote;
 }
 
 void matchAny(Warp &warp, uint32_t lanes, const Instruction &in) {
@@ -220,7 +221,7 @@ void matchAny(Warp &warp, uint32_t lanes, const Instruction &in) {
   });
 }
 
-/// The lanes or none, and with two results whether it is so.
+/// match.all: the result is the mask or zero. A second result is the predicate.
 void matchAll(Warp &warp, uint32_t lanes, const Instruction &in) {
   const Value &input = in.operands[in.operands.size() - 2];
   std::vector<uint64_t> values;
@@ -240,7 +241,7 @@ void decodeMatch(const ParsedInstruction &parsed, Instruction &result) {
   bool isSync = parts.take("sync");
   int type = parts.takeOne({"b32", "b64"});
   if (mode < 0 || !isSync || type < 0)
-    throw std::runtime_error("match has to be .any.sync or .all.sync, and .b32 "
+    throw std::runtime_error("match must be .any.sync or .all.sync, and .b32 "
                              "or .b64");
   parts.finish();
   std::vector<Expected> expected = {{Expected::Out, 32}};
@@ -250,10 +251,10 @@ void decodeMatch(const ParsedInstruction &parsed, Instruction &result) {
   expected.push_back({Expected::In, 32});
   checkOperands(parsed, result, expected);
   setMask(result);
-  result.together = mode == 0 ? matchAny : matchAll;
+  result.executeByWarp = mode == 0 ? matchAny : matchAll;
 }
 
-/// The first lane, and whether a lane is that one.
+/// elect: the results are the first lane, and whether a lane is the first.
 void elect(Warp &warp, uint32_t lanes, const Instruction &in) {
   unsigned first = 0;
   while (!(lanes >> first & 1))
@@ -269,7 +270,7 @@ void decodeElect(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result,
                 {{Expected::Out, 32}, {Expected::Out, 1}, {Expected::In, 32}});
   setMask(result);
-  result.together = elect;
+  result.executeByWarp = elect;
 }
 
 enum Reduction : uint64_t { Add, Min, Max, And, Or, Xor };
@@ -313,28 +314,28 @@ void decodeReduction(const ParsedInstruction &parsed, Instruction &result) {
                      ? type == Type::B32
                      : type == Type::U32 || type == Type::S32;
   if (kind < 0 || !isKnown)
-    throw std::runtime_error("redux.sync has to be .add, .min or .max of .u32 "
+    throw std::runtime_error("redux.sync must be .add, .min or .max of .u32 "
                              "or .s32, or .and, .or or .xor of .b32");
   parts.finish();
   checkOperands(parsed, result,
                 {{Expected::Out, 32}, {Expected::In, 32}, {Expected::In, 32}});
   setMask(result);
   result.detail = kind;
-  result.together =
+  result.executeByWarp =
       type == Type::S32 && kind != Add ? reduce<int32_t> : reduce<uint32_t>;
 }
 
-/// Lanes wait for each other, which is all that it does.
-void meet(Warp &, uint32_t, const Instruction &) {}
+/// Waits for the other lanes, which executeByWarp does for every instruction.
+void synchronizeLanes(Warp &, uint32_t, const Instruction &) {}
 
-void decodeMeeting(const ParsedInstruction &parsed, Instruction &result) {
+void decodeWarpBarrier(const ParsedInstruction &parsed, Instruction &result) {
   Parts(parsed, 3).finish();
   checkOperands(parsed, result, {{Expected::In, 32}});
   setMask(result);
-  result.together = meet;
+  result.executeByWarp = synchronizeLanes;
 }
 
-/// Lanes run one by one here, so that each is alone.
+/// Lanes run one by one, so each sees only itself as active.
 Outcome getActiveMask(Thread &thread, const Instruction &in) {
   thread.set(in.operands[0], uint64_t(1) << thread.getLane());
   return Outcome::Next;
@@ -374,10 +375,10 @@ std::string describeLaunchBefore(const Thread &thread) {
 Outcome waitForLaunch(Thread &thread, const Instruction &) {
   const Grid &grid = *thread.block->grid;
   if (grid.before)
-    thread.waiting = {hasLaunchBeforeEnded, 0, 0, describeLaunchBefore,
-                      grid.preceding.get()};
-  else if (grid.preceding)
-    Races::await(*thread.warp, *grid.preceding);
+    thread.blockReason = {hasLaunchBeforeEnded, 0, 0, describeLaunchBefore,
+                          grid.precedingClock.get()};
+  else if (grid.precedingClock)
+    Races::await(*thread.warp, *grid.precedingClock);
   return Outcome::Poll;
 }
 
@@ -386,20 +387,20 @@ void decodeDependents(const ParsedInstruction &parsed, Instruction &result) {
   int which = parts.takeOne({"wait", "launch_dependents"});
   if (which < 0)
     throw std::runtime_error(
-        "griddepcontrol has to be .wait or .launch_dependents");
+        "griddepcontrol must be .wait or .launch_dependents");
   parts.finish();
   checkOperands(parsed, result, {});
   result.execute = which == 0 ? waitForLaunch : launchDependents;
 }
 
-/// Registers are not limited here.
+/// setmaxnreg. The emulator does not limit registers.
 void decodeRegisters(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   bool isWhole = parts.takeOne({"inc", "dec"}) >= 0 && parts.take("sync") &&
                  parts.take("aligned") && parts.take("u32");
   if (!isWhole)
     throw std::runtime_error(
-        "setmaxnreg has to be .inc or .dec, and .sync.aligned.u32");
+        "setmaxnreg must be .inc or .dec, and .sync.aligned.u32");
   parts.finish();
   checkOperands(parsed, result, {{Expected::Constant, 32}});
   uint64_t count = result.operands[0].bits;
@@ -407,7 +408,7 @@ void decodeRegisters(const ParsedInstruction &parsed, Instruction &result) {
     throw std::runtime_error("setmaxnreg of " + std::to_string(count) +
                              " registers, expected a multiple of 8 from 24 to "
                              "256");
-  result.together = meet;
+  result.executeByWarp = synchronizeLanes;
 }
 
 } // namespace
@@ -423,7 +424,7 @@ const Opcode fuse::emulator::kControl[] = {{"bra", decodeBranch},
                                            {"match", decodeMatch},
                                            {"elect.sync", decodeElect},
                                            {"redux.sync", decodeReduction},
-                                           {"bar.warp.sync", decodeMeeting},
+                                           {"bar.warp.sync", decodeWarpBarrier},
                                            {"activemask", decodeActiveMask},
                                            {"griddepcontrol", decodeDependents},
                                            {"setmaxnreg", decodeRegisters},

@@ -18,8 +18,9 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// Details: a rounding in the lowest bits, one to an integer from kIntegral on,
-/// then these, and the bits of the register that is written from kToBits on.
+/// Flags in Instruction::detail. Below them are a Rounding in the lowest bits
+/// and, from kIntegral on, a rounding to an integer. From kToBits on are the
+/// bits of the result register.
 enum Flag : uint64_t {
   Flush = 64,
   Saturate = 128,
@@ -28,7 +29,7 @@ enum Flag : uint64_t {
 };
 constexpr uint64_t kRoundingMask = 7;
 constexpr unsigned kIntegral = 3, kToBits = 16;
-/// Those to an integer; zero is none.
+/// Roundings to an integer; zero for none.
 enum Integral : uint8_t { ToEven = 1, ToZero, ToDown, ToUp };
 
 double roundToIntegral(double value, uint64_t flags) {
@@ -46,7 +47,7 @@ double roundToIntegral(double value, uint64_t flags) {
   }
 }
 
-/// A source as a double that holds it exactly.
+/// The source as a double, which holds it exactly.
 template <typename From>
 double read(uint64_t bits, uint64_t flags) {
   auto value = fromBits<From>(bits);
@@ -60,7 +61,8 @@ double read(uint64_t bits, uint64_t flags) {
   }
 }
 
-/// Of 64 bits, 53 are kept, and the last one is set if others are lost.
+/// A 64-bit integer, rounded to odd: 53 bits are kept, and the last one is set
+/// if any other bit is lost.
 template <typename From>
 double readInteger(uint64_t bits) {
   auto value = fromBits<From>(bits);
@@ -88,7 +90,7 @@ uint32_t write(double value, uint64_t flags) {
   if (flags & Flush && format.mantissaBits == kSingle.mantissaBits &&
       !(bits & 0x7f800000))
     bits &= format.getSign();
-  // Those in between take the place of a single.
+  // TF32 is stored in the upper bits of a single.
   return format.getBits() == 19 ? bits << 13 : bits;
 }
 
@@ -106,7 +108,7 @@ Outcome integerToInteger(Thread &thread, const Instruction &in) {
       result = static_cast<To>(
           std::min<uint64_t>(value, static_cast<uint64_t>(Limits::max())));
   }
-  // The sign goes on in what the register has more.
+  // The result is sign-extended to the width of its register.
   uint64_t bits = static_cast<uint64_t>(result);
   unsigned width = in.detail >> kToBits;
   thread.set(in.operands[0],
@@ -114,13 +116,14 @@ Outcome integerToInteger(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Numbers that are too large become the largest, NaN becomes zero.
+/// Large numbers become the largest integer, NaN becomes zero.
 template <typename From, typename To>
 Outcome floatToInteger(Thread &thread, const Instruction &in) {
   double value = roundToIntegral(
       read<From>(thread.get(in.operands[1]), in.detail), in.detail);
   using Limits = std::numeric_limits<To>;
-  // Both ends are powers of two, the upper one is past the largest.
+  // Both limits are powers of two. The upper one is the largest integer plus
+  // one.
   double below = static_cast<double>(Limits::min());
   double above = std::ldexp(1.0, Limits::digits);
   To result = std::isnan(value) ? To(0)
@@ -191,7 +194,7 @@ Outcome packedToPacked(Thread &thread, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
-// Choices
+// Selection of functions
 //===----------------------------------------------------------------------===//
 
 bool isNumber(Type type) {
@@ -282,7 +285,7 @@ Execute getPackedToPacked(Type from, Type to) {
                                 : nullptr;
 }
 
-/// Bits of mantissa and exponent, so that one type holds another.
+/// Whether every value of `from` is a value of `to`.
 bool isExact(Type from, Type to) {
   auto rank = [](Type type) {
     return type == Type::F64 ? 3 : type == Type::F32 ? 2 : 1;
@@ -296,7 +299,7 @@ bool isExact(Type from, Type to) {
 // Decoder
 //===----------------------------------------------------------------------===//
 
-/// Registers may be wider than a type of integers.
+/// Registers may be wider than their integer type.
 static unsigned findBits(const ParsedInstruction &parsed, size_t number,
                          Type type) {
   unsigned bits = getBits(type);

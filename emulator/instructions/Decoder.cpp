@@ -1,10 +1,10 @@
-//===- Decoder.cpp - Instructions as functions ----------------------------===//
+//===- Decoder.cpp - From parsed to decoded instructions ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "instructions/Instruction.h"
+#include "instructions/Decoder.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -16,8 +16,8 @@ static const std::unordered_map<std::string, Decode> &getDecoders() {
   static const auto decoders = [] {
     std::unordered_map<std::string, Decode> result;
     for (const Opcode *table :
-         {kArithmetic, kSelections, kFloats, kConversions, kMemory, kAtomics,
-          kControl, kBarriers, kCopies, kProducts})
+         {kArithmetic, kFloatMath, kConversions, kSelectCompareMove, kLoadStore,
+          kAtomics, kControl, kBarriers, kAsyncCopies, kMma, kWgmma})
       for (; table->name; ++table)
         result.emplace(table->name, table->decode);
     return result;
@@ -25,7 +25,7 @@ static const std::unordered_map<std::string, Decode> &getDecoders() {
   return decoders;
 }
 
-/// The decoder whose name has the most parts of the opcode.
+/// The decoder whose name matches the most parts of the opcode.
 static Decode findDecoder(const std::vector<std::string> &opcode) {
   const auto &decoders = getDecoders();
   for (size_t count = std::min<size_t>(opcode.size(), 4); count > 0; --count) {
@@ -91,7 +91,7 @@ std::shared_ptr<const Program> emulator::decode(ParsedKernel kernel) {
     }
     program->instructions.push_back(std::move(instruction));
   }
-  // Decoded instructions are all that is needed from here on.
+  // The parsed instructions are not needed after decoding.
   kernel.instructions.clear();
   program->header = std::move(kernel);
   return program;

@@ -1,4 +1,4 @@
-//===- DecoderSupport.cpp - What decoders have in common ------------------===//
+//===- DecoderSupport.cpp - Helpers of all decoders -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ struct TypeInfo {
 };
 } // namespace
 
-/// By Type.
+/// Indexed by Type.
 static constexpr TypeInfo kTypes[] = {
     {"", 0},       {"pred", 1}, {"b8", 8},    {"b16", 16},    {"b32", 32},
     {"b64", 64},   {"u8", 8},   {"u16", 16},  {"u32", 32},    {"u64", 64},
@@ -185,7 +185,7 @@ static std::string describe(const Expected &expected) {
   return "anything";
 }
 
-/// Values that an operand becomes in Instruction::operands.
+/// Number of values in Instruction::operands that an operand becomes.
 static size_t count(const Operand &operand) {
   size_t result = operand.kind == Operand::Kind::Vector ? 0 : 1;
   for (const Operand &part : operand.parts)
@@ -209,7 +209,7 @@ void emulator::checkOperands(const ParsedInstruction &parsed,
     const Operand &operand = parsed.operands[i];
     if (!fits(operand, expected[i]))
       throw std::runtime_error("operand " + std::to_string(i) + " of " +
-                               parsed.opcode[0] + " has to be " +
+                               parsed.opcode[0] + " must be " +
                                describe(expected[i]));
     unsigned bits = expected[i].bits;
     if (operand.kind == Operand::Kind::Immediate && bits > 0 && bits < 64)

@@ -1,17 +1,18 @@
-//===- DecoderSupport.h - What decoders have in common ----------*- C++ -*-===//
+//===- DecoderSupport.h - Helpers of all decoders ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A decoder takes the parts of an opcode that it knows, and what is left over
-// is an error: nothing is ignored that may change what an instruction does.
+// A decoder takes the parts of an opcode that it knows. A part that is left
+// over is an error, since it could change the meaning of the instruction.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FUSE_EMULATOR_INSTRUCTIONS_DECODERSUPPORT_H
 #define FUSE_EMULATOR_INSTRUCTIONS_DECODERSUPPORT_H
 
+#include "instructions/Decoder.h"
 #include "machine/Formats.h"
 #include "machine/Machine.h"
 
@@ -48,16 +49,16 @@ enum class Type : uint8_t {
   E5M2x2,
 };
 
-/// Type::None for what is none.
+/// Type::None if `name` is not a type.
 Type parseType(std::string_view name);
 const char *print(Type type);
-/// Of a register that holds one; one for a predicate.
+/// Bits of a register that holds a value of this type; one for a predicate.
 unsigned getBits(Type type);
 constexpr bool isFloat(Type type) { return type >= Type::F16; }
 constexpr bool isBits(Type type) {
   return type >= Type::B8 && type <= Type::B64;
 }
-/// Of 16 bits or more, with or without a sign.
+/// Integers of at least 16 bits, signed or unsigned.
 constexpr bool isInteger(Type type) {
   return type >= Type::U16 && type <= Type::S64 && type != Type::S8;
 }
@@ -65,26 +66,27 @@ constexpr bool isSigned(Type type) {
   return type >= Type::S8 && type <= Type::S64;
 }
 
-/// The parts of an opcode behind its name.
+/// The parts of an opcode after its name.
 class Parts {
 public:
-  /// `first` counts those that belong to the name.
+  /// `first` is the number of parts that form the name.
   explicit Parts(const ParsedInstruction &parsed, size_t first = 1);
 
-  /// Whether it has a part, which is taken.
+  /// Returns whether `part` is left, and removes it.
   bool take(std::string_view part);
-  /// The number of the only one that it has, or -1.
+  /// Removes the first of these parts that is left and returns its index, or
+  /// -1.
   int takeOne(std::initializer_list<const char *> parts);
-  /// The last type that is left, Type::None where there is none.
+  /// Removes and returns the last type that is left, or Type::None.
   Type findType();
-  /// That has to be there.
+  /// The same, but throws if no type is left.
   Type takeType();
-  /// `.rn`, `.rz`, `.rm` or `.rp`; `otherwise` without.
+  /// `.rn`, `.rz`, `.rm` or `.rp`, or `otherwise` if there is no rounding.
   Rounding takeRounding(Rounding otherwise = Rounding::Nearest,
                         bool *isGiven = nullptr);
-  /// The dimensions of `.2d`, or zero.
+  /// The rank that a part such as `.2d` names, or zero.
   unsigned takeRank();
-  /// Throws for what is left.
+  /// Throws if any part is left.
   void finish() const;
   [[noreturn]] void refuse(Type type) const;
 
@@ -93,7 +95,7 @@ private:
   std::vector<std::string_view> parts;
 };
 
-/// An operand as an instruction has to have it.
+/// What a decoder expects of an operand.
 struct Expected {
   enum Kind : uint8_t {
     Out,      ///< A register or `_`.
@@ -105,31 +107,30 @@ struct Expected {
     Any,
   };
   Kind kind;
-  /// Those of a register; where they are zero, any but a predicate.
+  /// Bits of a register. Zero allows any but a predicate.
   unsigned bits = 0;
-  /// Registers of a vector, or coordinates behind an address.
+  /// Registers of a vector, or coordinates after an address.
   unsigned count = 0;
 };
 
-/// Throws where operands are not as expected, of which the last may be missing
-/// if it is optional, and cuts numbers in `result` to the bits of their
-/// operand.
+/// Throws if operands are not as expected. The last one may be missing if it is
+/// optional. Truncates constants in `result` to the bits of their operand.
 void checkOperands(const ParsedInstruction &parsed, Instruction &result,
                    const std::vector<Expected> &expected,
                    bool isLastOptional = false);
 
-/// A result and inputs of the same type.
+/// Expects a result and inputs of one type.
 std::vector<Expected> expectSame(Type type, unsigned numInputs);
 
-/// Floats.cpp: forms with floats of opcodes that are in kArithmetic.
+/// Defined in FloatMath.cpp: floating-point forms of opcodes of kArithmetic.
 void decodeFloatArithmetic(const ParsedInstruction &parsed,
                            Instruction &result);
 
 //===----------------------------------------------------------------------===//
-// Registers as numbers
+// Conversion between registers and numbers
 //===----------------------------------------------------------------------===//
 
-/// Halves as they are in registers.
+/// A 16-bit float as it is stored in a register.
 template <const Format &format>
 struct Narrow {
   uint16_t bits = 0;
@@ -165,7 +166,7 @@ uint64_t toBits(T value) {
     return value.bits;
 }
 
-/// Operand `number` as a T.
+/// Reads or writes operand `number` as a T.
 template <typename T>
 T get(const Thread &thread, const Instruction &instruction, unsigned number) {
   return fromBits<T>(thread.get(instruction.operands[number]));
@@ -176,8 +177,8 @@ void set(Thread &thread, const Instruction &instruction, unsigned number,
   thread.set(instruction.operands[number], toBits(value));
 }
 
-/// Calls `function` with a value of the C++ type of an integer; false for what
-/// is none. Bits are unsigned.
+/// Calls `function` with a value of the C++ type of an integer type. Untyped
+/// bits are unsigned. Returns false for other types.
 template <typename Function>
 bool withInteger(Type type, Function &&function) {
   switch (type) {

@@ -1,11 +1,11 @@
-//===- LoadStore.cpp - Memory as threads see it ---------------------------===//
+//===- LoadStore.cpp - Loads, stores and addresses ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, sections 9.7.9 (ld, st and addresses) and 9.7.13 (fences). What
-// only says which cache should hold something is read over.
+// PTX ISA 9.0, sections 9.7.9 (ld, st and addresses) and 9.7.13 (fences). Cache
+// hints are accepted and have no effect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fuse;
 using namespace fuse::emulator;
 
 //===----------------------------------------------------------------------===//
-// Places
+// Addresses
 //===----------------------------------------------------------------------===//
 
 static std::string printAddress(uint64_t address) {
@@ -27,7 +27,8 @@ static std::string printAddress(uint64_t address) {
   return text;
 }
 
-/// Of parameters and local memory, which are a thread's own.
+/// The bytes of parameters or of local memory, which only their owner can
+/// access.
 static uint8_t *getOwn(uint8_t *begin, uint64_t size, uint64_t address,
                        uint32_t bytes, unsigned alignment, const char *what) {
   if (address > size || bytes > size - address)
@@ -41,15 +42,15 @@ static uint8_t *getOwn(uint8_t *begin, uint64_t size, uint64_t address,
   return begin + address;
 }
 
-MemoryPlace emulator::locate(Thread &thread, StateSpace space, uint64_t address,
-                             uint32_t bytes, unsigned alignment,
-                             Access access) {
+ResolvedAddress emulator::locate(Thread &thread, StateSpace space,
+                                 uint64_t address, uint32_t bytes,
+                                 unsigned alignment, Access access) {
   switch (space) {
   case StateSpace::Generic:
     switch (address & kSharedWindowMask) {
     case kSharedWindow:
-      return locate(thread, StateSpace::Cluster, address ^ kSharedWindow, bytes,
-                    alignment, access);
+      return locate(thread, StateSpace::SharedCluster, address ^ kSharedWindow,
+                    bytes, alignment, access);
     case kLocalWindow:
       return locate(thread, StateSpace::Local, address ^ kLocalWindow, bytes,
                     alignment, access);
@@ -62,36 +63,37 @@ MemoryPlace emulator::locate(Thread &thread, StateSpace space, uint64_t address,
     [[fallthrough]];
   case StateSpace::Global:
     return {thread.getMachine().global(address, bytes, alignment),
-            Place(address), true};
-  case StateSpace::Own:
-  case StateSpace::Cluster: {
+            MemoryAddress(address), true};
+  case StateSpace::SharedCta:
+  case StateSpace::SharedCluster: {
     auto shared = static_cast<uint32_t>(address);
     if (shared != address)
       throw Fault(Fault::IllegalAddress,
-                  printAddress(address) + " is no address of shared memory");
+                  printAddress(address) +
+                      " is not an address of shared memory");
     Block &block = getBlockOf(*thread.block, shared);
-    if (space == StateSpace::Own && &block != thread.block)
+    if (space == StateSpace::SharedCta && &block != thread.block)
       throw Fault(Fault::IllegalAddress,
                   "shared memory of another block of the cluster without "
                   ".shared::cluster");
     uint32_t offset = getOffset(shared);
     return {accessShared(block, offset, bytes, alignment, access),
-            Place(block, offset), true};
+            MemoryAddress(block, offset), true};
   }
   case StateSpace::Local:
     return {getOwn(thread.local.data(), thread.local.size(), address, bytes,
                    alignment, "local memory"),
-            Place(0), false};
+            MemoryAddress(0), false};
   case StateSpace::Parameter: {
     if (access == Access::Write)
-      throw Fault(Fault::IllegalAddress, "parameters are only read");
+      throw Fault(Fault::IllegalAddress, "parameters are read-only");
     std::vector<uint8_t> &parameters = thread.block->grid->parameters;
     return {getOwn(parameters.data(), parameters.size(), address, bytes,
                    alignment, "the parameters"),
-            Place(0), false};
+            MemoryAddress(0), false};
   }
   }
-  throw Fault(Fault::IllegalAddress, "an address in no space");
+  throw Fault(Fault::IllegalAddress, "an address outside of all spaces");
 }
 
 uint8_t *emulator::accessGeneric(Thread &thread, uint64_t address,
@@ -102,17 +104,17 @@ uint8_t *emulator::accessGeneric(Thread &thread, uint64_t address,
 }
 
 //===----------------------------------------------------------------------===//
-// What opcodes say
+// Parts of opcodes
 //===----------------------------------------------------------------------===//
 
-StateSpace emulator::takeOwnSpace(Parts &parts) {
+StateSpace emulator::takeCtaSpace(Parts &parts) {
   return parts.takeOne({"shared", "shared::cta"}) < 0 ? StateSpace::Generic
-                                                      : StateSpace::Own;
+                                                      : StateSpace::SharedCta;
 }
 
 StateSpace emulator::takeSharedSpace(Parts &parts) {
-  return parts.take("shared::cluster") ? StateSpace::Cluster
-                                       : takeOwnSpace(parts);
+  return parts.take("shared::cluster") ? StateSpace::SharedCluster
+                                       : takeCtaSpace(parts);
 }
 
 StateSpace emulator::takeSpace(Parts &parts) {
@@ -147,8 +149,9 @@ bool emulator::takeCaches(Parts &parts) {
 
 namespace {
 
-/// Details of ld and st: the count of parts, the order, and the bits of a
-/// register that is loaded.
+/// Instruction::detail of ld and st: from bit 0 on the number of vector
+/// elements, from kOrder on the memory order, from kWidth on the bits of a
+/// loaded register.
 constexpr unsigned kOrder = 8, kWidth = 16;
 
 template <typename T, StateSpace space>
@@ -159,25 +162,26 @@ Outcome load(Thread &thread, const Instruction &in) {
   uint64_t address =
       thread.get(in.operands[count]) + in.operands[count + 1].bits;
   constexpr uint32_t size = sizeof(T);
-  MemoryPlace place =
+  ResolvedAddress memory =
       locate(thread, space, address, count * size, count * size, Access::Read);
-  if (place.isTracked)
-    thread.getMachine().getRaces().read(thread, place.place, count * size,
+  if (memory.isTracked)
+    thread.getMachine().getRaces().read(thread, memory.address, count * size,
                                         order);
-  // The sign goes on in what the register has more.
+  // Loads sign-extend to the width of the register.
   uint64_t mask = width < 64 ? (uint64_t(1) << width) - 1 : ~uint64_t(0);
   std::array<uint64_t, 4> values;
   uint64_t seen = 0;
   for (unsigned i = 0; i < count; ++i) {
     T value;
-    std::memcpy(&value, place.bytes + i * size, size);
+    std::memcpy(&value, memory.bytes + i * size, size);
     values[i] = static_cast<uint64_t>(value) & mask;
     seen = seen * 0x9e3779b97f4a7c15 + values[i];
   }
   Outcome outcome = Outcome::Next;
   if (order != Order::Weak)
-    outcome = thread.look(address, seen);
-  // It is executed again, maybe with the same register as an address.
+    outcome = thread.poll(address, seen);
+  // Do not write the registers: the load will be executed again, and one of
+  // them may hold its address.
   if (outcome == Outcome::Wait)
     return outcome;
   for (unsigned i = 0; i < count; ++i)
@@ -191,20 +195,20 @@ Outcome store(Thread &thread, const Instruction &in) {
   auto order = static_cast<Order>(in.detail >> kOrder & 0xff);
   uint64_t address = thread.get(in.operands[0]) + in.operands[1].bits;
   constexpr uint32_t size = sizeof(T);
-  MemoryPlace place =
+  ResolvedAddress memory =
       locate(thread, space, address, count * size, count * size, Access::Write);
   std::array<T, 4> values;
   for (unsigned i = 0; i < count; ++i)
     values[i] = get<T>(thread, in, 2 + i);
-  if (place.isTracked) {
-    uint64_t same = 0;
+  if (memory.isTracked) {
+    uint64_t unchanged = 0;
     const auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
     for (unsigned i = 0; i < count * size; ++i)
-      same |= uint64_t(place.bytes[i] == bytes[i]) << i;
-    thread.getMachine().getRaces().write(thread, place.place, count * size,
-                                         order, same);
+      unchanged |= uint64_t(memory.bytes[i] == bytes[i]) << i;
+    thread.getMachine().getRaces().write(thread, memory.address, count * size,
+                                         order, unchanged);
   }
-  std::memcpy(place.bytes, values.data(), count * size);
+  std::memcpy(memory.bytes, values.data(), count * size);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
@@ -217,10 +221,10 @@ Execute getLoad(StateSpace space) {
     return load<T, StateSpace::Generic>;
   case StateSpace::Global:
     return load<T, StateSpace::Global>;
-  case StateSpace::Own:
-    return load<T, StateSpace::Own>;
-  case StateSpace::Cluster:
-    return load<T, StateSpace::Cluster>;
+  case StateSpace::SharedCta:
+    return load<T, StateSpace::SharedCta>;
+  case StateSpace::SharedCluster:
+    return load<T, StateSpace::SharedCluster>;
   case StateSpace::Local:
     return load<T, StateSpace::Local>;
   case StateSpace::Parameter:
@@ -236,10 +240,10 @@ Execute getStore(StateSpace space) {
     return store<T, StateSpace::Generic>;
   case StateSpace::Global:
     return store<T, StateSpace::Global>;
-  case StateSpace::Own:
-    return store<T, StateSpace::Own>;
-  case StateSpace::Cluster:
-    return store<T, StateSpace::Cluster>;
+  case StateSpace::SharedCta:
+    return store<T, StateSpace::SharedCta>;
+  case StateSpace::SharedCluster:
+    return store<T, StateSpace::SharedCluster>;
   case StateSpace::Local:
     return store<T, StateSpace::Local>;
   case StateSpace::Parameter:
@@ -258,13 +262,13 @@ Outcome fenceAsync(Thread &thread, const Instruction &) {
   return Outcome::Next;
 }
 
-/// Makes mbarriers known that the thread has initialized.
+/// Marks mbarriers that the thread initialized as visible to copies.
 void fenceOwnMbarriers(Thread &thread) {
   for (auto &[offset, barrier] : thread.block->mbarriers)
     barrier.isFenced |= barrier.thread == thread.index;
 }
 
-/// The same of shared memory.
+/// fence.proxy.async for shared memory.
 Outcome fenceAsyncShared(Thread &thread, const Instruction &in) {
   fenceOwnMbarriers(thread);
   return fenceAsync(thread, in);
@@ -277,20 +281,20 @@ Outcome fenceMbarriers(Thread &thread, const Instruction &in) {
 
 Outcome nothing(Thread &, const Instruction &) { return Outcome::Next; }
 
-/// What is discarded may be anything after.
+/// The content of discarded memory is undefined, so NaN is stored.
 template <StateSpace space>
 Outcome discard(Thread &thread, const Instruction &in) {
   constexpr uint32_t bytes = 128;
   uint64_t address = thread.get(in.operands[0]) + in.operands[1].bits;
-  MemoryPlace place =
+  ResolvedAddress memory =
       locate(thread, space, address, bytes, bytes, Access::Write);
-  if (place.isTracked)
-    thread.getMachine().getRaces().write(thread, place.place, bytes);
-  std::memset(place.bytes, 0xff, bytes);
+  if (memory.isTracked)
+    thread.getMachine().getRaces().write(thread, memory.address, bytes);
+  std::memset(memory.bytes, 0xff, bytes);
   return Outcome::Next;
 }
 
-/// What a policy says is nothing to us.
+/// Cache policies have no effect.
 Outcome createPolicy(Thread &thread, const Instruction &in) {
   thread.set(in.operands[0], 0);
   return Outcome::Next;
@@ -300,7 +304,7 @@ Outcome createPolicy(Thread &thread, const Instruction &in) {
 // Addresses
 //===----------------------------------------------------------------------===//
 
-/// Detail: the window.
+/// Instruction::detail is the window of the space.
 Outcome toGeneric(Thread &thread, const Instruction &in) {
   thread.set(in.operands[0], thread.get(in.operands[1]) | in.detail);
   return Outcome::Next;
@@ -308,7 +312,7 @@ Outcome toGeneric(Thread &thread, const Instruction &in) {
 
 Outcome fromGeneric(Thread &thread, const Instruction &in) {
   uint64_t address = thread.get(in.operands[1]);
-  // One of another space stays as it is, which is none of this one.
+  // An address of another space stays invalid in this one.
   if (in.detail && (address & kSharedWindowMask) == in.detail)
     address ^= in.detail;
   thread.set(in.operands[0], address);
@@ -323,9 +327,9 @@ Outcome isInSpace(Thread &thread, const Instruction &in) {
                &getBlockOf(*thread.block, static_cast<uint32_t>(address)) ==
                    thread.block;
   set<bool>(thread, in, 0,
-            space == StateSpace::Own       ? isOwn
-            : space == StateSpace::Cluster ? window == kSharedWindow
-            : space == StateSpace::Local   ? window == kLocalWindow
+            space == StateSpace::SharedCta       ? isOwn
+            : space == StateSpace::SharedCluster ? window == kSharedWindow
+            : space == StateSpace::Local         ? window == kLocalWindow
             : space == StateSpace::Parameter
                 ? window == kParameterWindow
                 : window != kSharedWindow && window != kLocalWindow &&
@@ -337,13 +341,13 @@ uint64_t getShared(uint64_t address, bool isGeneric) {
   uint64_t window = isGeneric ? kSharedWindow : 0;
   if ((address & kSharedWindowMask) != window)
     throw Fault(Fault::IllegalAddress,
-                printAddress(address) + " is no address of shared memory");
+                printAddress(address) + " is not an address of shared memory");
   return address ^ window;
 }
 
-/// The same place in another block. Detail: the address is generic. That of a
-/// block which the cluster does not have may not be used: LLVM computes it
-/// ahead of the branch behind which it is.
+/// The same offset in another block. Instruction::detail: the address is
+/// generic. A rank outside of the cluster is not a fault here, since LLVM
+/// speculates mapa. Using the resulting address is one.
 Outcome mapa(Thread &thread, const Instruction &in) {
   uint64_t shared = getShared(thread.get(in.operands[1]), in.detail);
   constexpr uint32_t none = UINT32_MAX >> kRankShift;
@@ -367,8 +371,8 @@ Outcome getRank(Thread &thread, const Instruction &in) {
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// A register or a vector of `count` of them as an operand of ld and st, which
-/// may be wider than the type. Returns the bits of each.
+/// Checks a register or a vector of `count` registers as an operand of ld or
+/// st. They may be wider than the type. Returns the bits of each register.
 static unsigned checkData(const Operand &operand, Type type, bool isLoad,
                           unsigned count) {
   const Operand *parts = &operand;
@@ -407,7 +411,7 @@ static bool isStored(Type type) {
          type == Type::S8 || (type >= Type::F16 && type <= Type::F64);
 }
 
-/// That of the bits which are moved.
+/// The untyped form of a floating-point type.
 static Type getMoved(Type type) {
   if (!isFloat(type))
     return type;
@@ -457,14 +461,15 @@ static void decodeStore(const ParsedInstruction &parsed, Instruction &result) {
     result.execute = getStore<std::make_unsigned_t<decltype(value)>>(space);
   });
   if (!result.execute)
-    throw std::runtime_error("parameters are only read");
+    throw std::runtime_error("parameters are read-only");
   result.detail = count | uint64_t(order) << kOrder;
 }
 
 static void decodeFence(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   if (parts.take("proxy")) {
-    // Tensor maps are constant, and aliases have the same address here.
+    // proxy.tensormap: tensor maps are constant. proxy.alias: all aliases have
+    // the same address.
     int proxy = parts.takeOne({"async", "alias"});
     if (proxy < 0)
       parts.finish();
@@ -486,7 +491,7 @@ static void decodeFence(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, {});
 }
 
-/// prefetch, prefetchu, applypriority: only the form is checked.
+/// prefetch, prefetchu, applypriority: only the syntax is checked.
 static void decodeHint(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   takeSpace(parts);
@@ -525,7 +530,7 @@ static void decodePolicy(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, expected);
 }
 
-/// Addresses have the bits of their type, those in shared memory fit 32.
+/// Generic addresses have 64 bits, addresses in shared memory 32 or 64.
 static unsigned takeAddressBits(Parts &parts) {
   Type type = parts.takeType();
   if (type != Type::U64 && type != Type::U32)
@@ -542,7 +547,8 @@ static void decodeCvta(const ParsedInstruction &parsed, Instruction &result) {
   if (space == StateSpace::Generic)
     throw std::runtime_error("cvta has no space");
   if (bits != 64)
-    throw std::runtime_error("cvta of addresses of 32 bits");
+    throw std::runtime_error(
+        "the emulator does not know cvta of 32-bit addresses");
   result.execute = isTo ? fromGeneric : toGeneric;
   result.detail = getWindow(space);
   checkOperands(parsed, result, {{Expected::Out, bits}, {Expected::In, bits}});
@@ -551,19 +557,21 @@ static void decodeCvta(const ParsedInstruction &parsed, Instruction &result) {
 static void decodeIsSpace(const ParsedInstruction &parsed,
                           Instruction &result) {
   Parts parts(parsed);
-  // All of it is global.
+  // Constant memory is part of global memory here.
   bool isConst = parts.take("const");
   StateSpace space = takeSpace(parts);
   parts.finish();
   result.execute =
-      space == StateSpace::Own         ? isInSpace<StateSpace::Own>
-      : space == StateSpace::Cluster   ? isInSpace<StateSpace::Cluster>
+      space == StateSpace::SharedCta ? isInSpace<StateSpace::SharedCta>
+      : space == StateSpace::SharedCluster
+          ? isInSpace<StateSpace::SharedCluster>
       : space == StateSpace::Local     ? isInSpace<StateSpace::Local>
       : space == StateSpace::Parameter ? isInSpace<StateSpace::Parameter>
       : space == StateSpace::Global    ? isInSpace<StateSpace::Global>
                                        : nullptr;
   if (isConst || !result.execute)
-    throw std::runtime_error("the emulator does not know isspacep of that");
+    throw std::runtime_error(
+        "the emulator does not know isspacep of this space");
   checkOperands(parsed, result, {{Expected::Out, 1}, {Expected::In, 64}});
 }
 
@@ -574,7 +582,7 @@ static void decodeMapa(const ParsedInstruction &parsed, Instruction &result) {
   parts.finish();
   bool isMap = parsed.opcode[0] == "mapa";
   if (!isShared && bits != 64)
-    throw std::runtime_error("a generic address of 32 bits");
+    throw std::runtime_error("a generic address must have 64 bits");
   result.detail = !isShared;
   result.execute = isMap ? mapa : getRank;
   if (isMap)
@@ -585,7 +593,7 @@ static void decodeMapa(const ParsedInstruction &parsed, Instruction &result) {
     checkOperands(parsed, result, {{Expected::Out, 32}, {Expected::In, bits}});
 }
 
-const Opcode emulator::kMemory[] = {
+const Opcode emulator::kLoadStore[] = {
     {"ld", decodeLoad},         {"ldu", decodeLoad},
     {"st", decodeStore},        {"fence", decodeFence},
     {"membar", decodeFence},    {"prefetch", decodeHint},

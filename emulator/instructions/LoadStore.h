@@ -1,4 +1,4 @@
-//===- LoadStore.h - Memory as threads see it -------------------*- C++ -*-===//
+//===- LoadStore.h - Loads, stores and addresses ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,21 +11,11 @@
 
 namespace fuse::emulator {
 
-/// Constant memory is global.
-enum class StateSpace : uint8_t {
-  Generic,
-  Global,
-  Own,     ///< Shared memory of the block.
-  Cluster, ///< Of any block of the cluster.
-  Local,
-  Parameter,
-};
-
-/// Bits above 32 of generic addresses.
+/// The upper 32 bits of generic addresses of a space.
 constexpr uint64_t getWindow(StateSpace space) {
   switch (space) {
-  case StateSpace::Own:
-  case StateSpace::Cluster:
+  case StateSpace::SharedCta:
+  case StateSpace::SharedCluster:
     return kSharedWindow;
   case StateSpace::Local:
     return kLocalWindow;
@@ -38,25 +28,34 @@ constexpr uint64_t getWindow(StateSpace space) {
   return 0;
 }
 
-struct MemoryPlace {
+struct ResolvedAddress {
   uint8_t *bytes;
-  /// Where others may see it.
-  Place place;
+  /// The address for race detection. Only memory that other threads can access
+  /// is tracked.
+  MemoryAddress address;
   bool isTracked;
 };
 
-/// Throws Fault where there is nothing or something else is under way.
-MemoryPlace locate(Thread &thread, StateSpace space, uint64_t address,
-                   uint32_t bytes, unsigned alignment, Access access);
+/// Checks an access. Throws Fault if the memory does not exist, is misaligned,
+/// or conflicts with a pending access.
+ResolvedAddress locate(Thread &thread, StateSpace space, uint64_t address,
+                       uint32_t bytes, unsigned alignment, Access access);
 
-/// Generic without one: of all that are named here, of shared memory, and of
-/// that of the own block.
+/// The bytes at a generic address, with the checks of their space but without
+/// race detection. Throws Fault.
+uint8_t *accessGeneric(Thread &thread, uint64_t address, uint32_t bytes,
+                       unsigned alignment, Access access);
+
+/// Remove the address space from an opcode; Generic if it names none. takeSpace
+/// accepts all spaces, takeSharedSpace those of shared memory, takeCtaSpace
+/// only `.shared` and `.shared::cta`.
 StateSpace takeSpace(Parts &parts);
 StateSpace takeSharedSpace(Parts &parts);
-StateSpace takeOwnSpace(Parts &parts);
-/// With the scope behind it.
+StateSpace takeCtaSpace(Parts &parts);
+/// Removes the memory order and its scope from an opcode.
 Order takeOrder(Parts &parts, Order otherwise);
-/// What says which cache holds it; whether there is an operand for that.
+/// Removes cache hints from an opcode. Returns whether there is an operand with
+/// a cache policy.
 bool takeCaches(Parts &parts);
 
 } // namespace fuse::emulator

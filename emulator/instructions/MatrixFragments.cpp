@@ -1,4 +1,4 @@
-//===- MatrixFragments.cpp - Operands of products -------------------------===//
+//===- MatrixFragments.cpp - Operands of tensor cores ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,11 +27,134 @@ unsigned emulator::getBytes(Element element) {
 }
 
 //===----------------------------------------------------------------------===//
-// Shared memory
+// Forms of products
+//===----------------------------------------------------------------------===//
+
+ProductForm emulator::getForm(const Instruction &instruction) {
+  ProductForm form;
+  std::memcpy(&form, &instruction.detail, sizeof(form));
+  return form;
+}
+
+Element emulator::parseElement(const std::string &name) {
+  constexpr std::pair<const char *, Element> elements[] = {
+      {"bf16", Element::BF16}, {"f16", Element::F16},   {"tf32", Element::TF32},
+      {"e4m3", Element::E4M3}, {"e5m2", Element::E5M2}, {"s8", Element::S8},
+      {"u8", Element::U8}};
+  for (auto [other, element] : elements)
+    if (name == other)
+      return element;
+  throw std::runtime_error("the emulator does not know products of " + name);
+}
+
+AccumulatorType emulator::parseAccumulatorType(const std::string &name) {
+  if (name == "f32")
+    return AccumulatorType::F32;
+  if (name == "f16")
+    return AccumulatorType::F16;
+  if (name == "s32")
+    return AccumulatorType::S32;
+  throw std::runtime_error("the emulator does not know sums of " + name);
+}
+
+/// The kind of an element type. Both operands of a product must have the same.
+static int getKind(Element element) {
+  switch (element) {
+  case Element::E5M2:
+    return static_cast<int>(Element::E4M3);
+  case Element::U8:
+    return static_cast<int>(Element::S8);
+  default:
+    return static_cast<int>(element);
+  }
+}
+
+void emulator::checkTypes(ProductForm form, const char *opcode) {
+  bool isInteger = getKind(form.a) == static_cast<int>(Element::S8);
+  bool mayBeHalf = form.a == Element::F16 || getBytes(form.a) == 1;
+  if (getKind(form.a) != getKind(form.b) ||
+      isInteger != (form.sum == AccumulatorType::S32) ||
+      (form.sum == AccumulatorType::F16 && !mayBeHalf) ||
+      (form.isSaturated && !isInteger))
+    throw std::runtime_error(std::string("there is no ") + opcode +
+                             " of these types");
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments in registers
+//===----------------------------------------------------------------------===//
+
+/// Calls `function` with the index of each accumulator register of a lane and
+/// the row and column of its value. A packed register has the column of its
+/// lower half.
+template <typename Function>
+static void forEachAccumulator(unsigned lane, ProductForm form,
+                               Function function) {
+  constexpr unsigned perRow = 4, groupRows = 8;
+  unsigned row = lane / perRow, column = lane % perRow * 2;
+  unsigned perPart = form.sum == AccumulatorType::F16 ? 1 : 2;
+  for (unsigned number = 0; number < form.getAccumulatorRegisters(); ++number)
+    function(number, row + number / perPart % 2 * groupRows,
+             number / perPart / 2 * 8 + column + number % perPart);
+}
+
+std::vector<double> emulator::readAccumulators(const Warp &warp,
+                                               ProductForm form,
+                                               const Value *registers) {
+  unsigned columns = form.getColumns();
+  std::vector<double> values(kWarpRows * columns);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    forEachAccumulator(
+        lane, form, [&](unsigned number, unsigned row, unsigned column) {
+          auto bits =
+              static_cast<uint32_t>(warp.threads[lane]->get(registers[number]));
+          double *value = &values[row * columns + column];
+          value[0] = decodeSum(bits, form.sum);
+          if (form.sum == AccumulatorType::F16)
+            value[1] = decodeSum(bits >> 16, AccumulatorType::F16);
+        });
+  return values;
+}
+
+void emulator::writeAccumulators(Warp &warp, ProductForm form,
+                                 const Value *registers,
+                                 const std::vector<double> &values) {
+  unsigned columns = form.getColumns();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    forEachAccumulator(
+        lane, form, [&](unsigned number, unsigned row, unsigned column) {
+          const double *value = &values[row * columns + column];
+          uint32_t bits = encodeSum(value[0], form.sum);
+          if (form.sum == AccumulatorType::F16)
+            bits |= encodeSum(value[1], AccumulatorType::F16) << 16;
+          warp.threads[lane]->set(registers[number], bits);
+        });
+}
+
+/// In registers, a lane holds four adjacent bytes of a row in each half of K.
+std::vector<uint8_t> emulator::readFragments(const Warp &warp,
+                                             const Value *operands,
+                                             unsigned numGroups) {
+  constexpr unsigned perRow = 4, groupRows = 8, bytes = 4;
+  std::vector<uint8_t> rows(numGroups * groupRows * kRowBytes);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (unsigned number = 0; number < 2 * numGroups; ++number) {
+      auto value =
+          static_cast<uint32_t>(warp.threads[lane]->get(operands[number]));
+      unsigned row = lane / perRow + number % numGroups * groupRows;
+      std::memcpy(&rows[row * kRowBytes + number / numGroups * (kRowBytes / 2) +
+                        lane % perRow * bytes],
+                  &value, bytes);
+    }
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands in shared memory
 //===----------------------------------------------------------------------===//
 
 Descriptor::Descriptor(uint64_t bits) {
-  // All are in units of 16 bytes.
+  // All fields are in units of 16 bytes.
   auto get = [&](unsigned shift) {
     constexpr uint64_t mask = (1 << 14) - 1;
     return static_cast<uint32_t>(bits >> shift & mask) * kChunkBytes;
@@ -44,8 +167,9 @@ Descriptor::Descriptor(uint64_t bits) {
   swizzleBytes = sizes[bits >> 62];
 }
 
-/// Layouts consist of eight rows of a swizzle's bytes (16 without one). Rows of
-/// an operand lie along K, or across it if it is transposed.
+/// A layout consists of groups of eight rows, each as long as the swizzle (16
+/// bytes without one). These rows run along K, or across it if the operand is
+/// transposed.
 std::vector<uint32_t> Descriptor::getChunks(unsigned first, unsigned count,
                                             bool isTransposed) const {
   constexpr unsigned groupRows = 8;
@@ -65,7 +189,7 @@ std::vector<uint32_t> Descriptor::getChunks(unsigned first, unsigned count,
             i * (swizzleBytes ? kChunkBytes : leading));
     return chunks;
   }
-  // Chunks of eight halves; without a swizzle the strides change places.
+  // A chunk has eight halves. Without a swizzle the two strides are exchanged.
   unsigned perRow = rowBytes / kChunkBytes;
   unsigned depth = getDepth(Element::F16), perChunk = kChunkBytes / 2;
   for (unsigned k = 0; k < depth; ++k)
@@ -120,7 +244,7 @@ static T load(const uint8_t *bytes) {
   return value;
 }
 
-/// Calls `store` with the numbers of each element: its row and its K.
+/// Calls `store` with row, k and value of each element.
 template <typename T, typename Convert, typename Store>
 static void forEach(const std::vector<uint8_t> &bytes, unsigned count,
                     bool isTransposed, Convert convert, Store store) {
@@ -216,7 +340,7 @@ emulator::decodeColumns(std::vector<uint8_t> bytes, Element element,
   key = key * 8 + static_cast<uint64_t>(element);
   constexpr uint64_t spread = 0x9e3779b97f4a7c15;
   Decoded &entry = kept[key * spread >> 58];
-  // The bytes may be others than when it was decoded.
+  // The key does not identify the bytes, so they are compared.
   if (entry.values && entry.key == key && entry.bytes == bytes)
     return entry.values;
   auto values =
@@ -231,17 +355,17 @@ emulator::decodeColumns(std::vector<uint8_t> bytes, Element element,
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// As it is after an instruction.
-static double roundSum(double value, Sum sum, bool isSaturated) {
+/// Rounds a sum as an instruction does.
+static double roundSum(double value, AccumulatorType sum, bool isSaturated) {
   switch (sum) {
-  case Sum::F32:
+  case AccumulatorType::F32:
     return static_cast<float>(value);
-  case Sum::F16:
+  case AccumulatorType::F16:
     return decodeFloat(encodeFloat(value, kHalf), kHalf);
-  case Sum::S32: {
+  case AccumulatorType::S32: {
     if (std::isnan(value))
       return value;
     constexpr double largest = std::numeric_limits<int32_t>::max(),
@@ -255,8 +379,8 @@ static double roundSum(double value, Sum sum, bool isSaturated) {
   return value;
 }
 
-/// Four rows and eight columns at a time, which are as many registers as there
-/// are with AVX. `hasFma` changes nothing but the speed: products are exact.
+/// Computes blocks of four rows and eight columns, which fill the registers of
+/// AVX. `hasFma` only affects speed, since products are exact.
 template <bool hasFma>
 [[gnu::always_inline]] static inline void
 multiplyWith(const double *a, const double *b, unsigned rows, unsigned columns,
@@ -297,7 +421,7 @@ multiplyWithFma(const double *a, const double *b, unsigned rows,
 #endif
 
 void emulator::multiply(const double *a, const double *b, unsigned rows,
-                        unsigned columns, unsigned depth, Sum sum,
+                        unsigned columns, unsigned depth, AccumulatorType sum,
                         bool isSaturated, double *sums) {
   std::vector<double> products(size_t(rows) * columns);
 #if defined(__x86_64__)
@@ -307,7 +431,7 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
 #endif
     multiplyWith<false>(a, b, rows, columns, depth, products.data());
   size_t count = products.size();
-  if (sum == Sum::F32)
+  if (sum == AccumulatorType::F32)
     for (size_t i = 0; i < count; ++i)
       sums[i] = static_cast<float>(sums[i] + products[i]);
   else
@@ -315,7 +439,7 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
       sums[i] = roundSum(sums[i] + products[i], sum, isSaturated);
 }
 
-/// The least exponent of numbers that are not denormal, or nothing.
+/// The least exponent of normal numbers, or nullopt.
 static std::optional<int> getLeastExponent(Element element) {
   switch (element) {
   case Element::BF16:
@@ -330,16 +454,17 @@ static std::optional<int> getLeastExponent(Element element) {
   }
 }
 
-std::optional<Alignment> emulator::getAlignment(Element a, Element b, Sum sum) {
+std::optional<Alignment> emulator::getAlignment(Element a, Element b,
+                                                AccumulatorType sum) {
   std::optional<int> leastA = getLeastExponent(a), leastB = getLeastExponent(b);
-  if (sum != Sum::F32 || !leastA || !leastB)
+  if (sum != AccumulatorType::F32 || !leastA || !leastB)
     return std::nullopt;
   if (getBytes(a) == 1)
     return Alignment{13, 13, *leastA, *leastB};
   return Alignment{25, 23, *leastA, *leastB};
 }
 
-/// Of a double, whose denormals no product comes near.
+/// The exponent of a normal double. Products are never subnormal doubles.
 static int getExponent(double value) {
   return int(bitCast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
 }
@@ -348,7 +473,8 @@ static double powerOfTwo(int exponent) {
   return bitCast<double>(uint64_t(exponent + 1023) << 52);
 }
 
-/// Infinities and NaN have none, since sums are what they are by themselves.
+/// Infinities and NaN get the least exponent: they determine the sum in any
+/// case.
 static std::vector<int32_t> getExponents(const double *values, size_t count,
                                          int least) {
   constexpr int infinite = 1024;
@@ -360,7 +486,7 @@ static std::vector<int32_t> getExponents(const double *values, size_t count,
   return exponents;
 }
 
-/// A sum as it is in a register, towards zero.
+/// Truncates a sum toward zero, as it is stored in a register.
 static double cutSum(double value, int digits) {
   if (!std::isfinite(value) || value == 0)
     return value;
@@ -379,7 +505,7 @@ multiplyAlignedWith(const double *a, const double *b, const int32_t *exponentsA,
     for (unsigned column = 0; column < columns; column += width) {
       double *result = sums + size_t(row) * columns + column;
       int32_t largest[width];
-      // The sum before has no exponent if it is zero.
+      // A previous sum of zero has the least exponent.
       for (unsigned j = 0; j < width; ++j)
         largest[j] = std::isfinite(result[j]) ? getExponent(result[j]) : -1023;
       for (unsigned k = 0; k < depth; ++k) {
@@ -433,20 +559,20 @@ void emulator::multiplyAligned(const double *a, const double *b, unsigned rows,
                       depth, alignment, sums);
 }
 
-uint32_t emulator::encodeSum(double value, Sum sum) {
-  if (sum == Sum::S32)
+uint32_t emulator::encodeSum(double value, AccumulatorType sum) {
+  if (sum == AccumulatorType::S32)
     return std::isnan(value)
                ? uint32_t(1) << 31
                : static_cast<uint32_t>(static_cast<int32_t>(value));
-  if (sum == Sum::F16)
+  if (sum == AccumulatorType::F16)
     return encodeFloat(value, kHalf);
-  // It has been rounded already.
+  // The value is already rounded.
   return std::isnan(value) ? kSingle.getNan()
                            : bitCast<uint32_t>(static_cast<float>(value));
 }
 
-double emulator::decodeSum(uint32_t bits, Sum sum) {
-  if (sum == Sum::S32)
+double emulator::decodeSum(uint32_t bits, AccumulatorType sum) {
+  if (sum == AccumulatorType::S32)
     return static_cast<int32_t>(bits);
-  return decodeFloat(bits, sum == Sum::F16 ? kHalf : kSingle);
+  return decodeFloat(bits, sum == AccumulatorType::F16 ? kHalf : kSingle);
 }

@@ -1,10 +1,10 @@
-//===- SelectCompareMove.cpp - Comparisons, choices and moves -------------===//
+//===- SelectCompareMove.cpp - Comparisons, selections and moves ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, sections 9.7.6, 9.7.7 and mov of 9.7.9.
+// PTX ISA 9.0, sections 9.7.6 and 9.7.7, and mov of 9.7.9.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ namespace {
 // Comparisons
 //===----------------------------------------------------------------------===//
 
-/// A set of relations, each a bit: less, equal, greater, unordered.
+/// A comparison as a set of relations. Each bit is one of: less, equal,
+/// greater, unordered.
 struct Comparison {
   const char *name;
   unsigned relations;
@@ -35,9 +36,9 @@ constexpr Comparison kComparisons[] = {
     {"num", 7, true}, {"nan", 8, true},
 };
 
-/// Details of setp and set, from bit 0 on: relations; how the result is
-/// combined with a predicate; whether there is a second result, or what true
-/// is in the result of `set`.
+/// Fields of Instruction::detail of setp and set, from bit 0 on: the relations,
+/// the operation with a predicate, and a second result (setp) or the bits of
+/// true (set).
 constexpr unsigned kCombine = 4, kHasSecond = 6, kTrue = 32;
 enum Combine : uint8_t { Alone, WithAnd, WithOr, WithXor };
 
@@ -95,7 +96,7 @@ Outcome setp(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// The results are those of both halves.
+/// setp of packed halves has a result for each half.
 template <typename T>
 Outcome setpPacked(Thread &thread, const Instruction &in) {
   uint64_t a = thread.get(in.operands[2]), b = thread.get(in.operands[3]);
@@ -124,7 +125,7 @@ Outcome selp(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Detail: the third operand is a float.
+/// Instruction::detail: the third operand is a float.
 Outcome slct(Thread &thread, const Instruction &in) {
   bool isFirst = in.detail ? get<float>(thread, in, 3) >= 0
                            : get<int32_t>(thread, in, 3) >= 0;
@@ -141,7 +142,7 @@ Outcome move(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Detail: bits of a part, with the first part lowest.
+/// Instruction::detail: bits of each part. The first part is the lowest.
 Outcome pack(Thread &thread, const Instruction &in) {
   uint64_t result = 0;
   for (size_t i = 1; i < in.operands.size(); ++i)
@@ -165,7 +166,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   Machine &machine = thread.getMachine();
   unsigned lane = thread.getLane();
   auto number = static_cast<unsigned>(special);
-  /// Those with .x, .y and .z follow each other.
+  /// Registers with .x, .y and .z have consecutive numbers.
   auto dimension = [&](Special first) {
     return number - static_cast<unsigned>(first);
   };
@@ -174,7 +175,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::TidX:
   case Special::TidY:
   case Special::TidZ:
-    return thread.place[dimension(Special::TidX)];
+    return thread.position[dimension(Special::TidX)];
   case Special::NtidX:
   case Special::NtidY:
   case Special::NtidZ:
@@ -182,7 +183,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::CtaidX:
   case Special::CtaidY:
   case Special::CtaidZ:
-    return block.place[dimension(Special::CtaidX)];
+    return block.position[dimension(Special::CtaidX)];
   case Special::NctaidX:
   case Special::NctaidY:
   case Special::NctaidZ:
@@ -191,7 +192,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::ClusterCtaidY:
   case Special::ClusterCtaidZ: {
     unsigned i = dimension(Special::ClusterCtaidX);
-    return block.place[i] % shape.cluster[i];
+    return block.position[i] % shape.cluster[i];
   }
   case Special::ClusterNctaidX:
   case Special::ClusterNctaidY:
@@ -200,7 +201,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
   case Special::ClusterIdX:
   case Special::ClusterIdY:
   case Special::ClusterIdZ:
-    return cluster.place[dimension(Special::ClusterIdX)];
+    return cluster.position[dimension(Special::ClusterIdX)];
   case Special::NclusterIdX:
   case Special::NclusterIdY:
   case Special::NclusterIdZ: {
@@ -223,7 +224,7 @@ uint64_t readSpecial(const Thread &thread, Special special) {
     return machine.getLimits().multiprocessors;
   case Special::GridId:
     return block.grid->id;
-  // An instruction takes a cycle, which takes a nanosecond.
+  // Each instruction counts as one cycle and as one nanosecond.
   case Special::Clock:
   case Special::Clock64:
   case Special::GlobalTimer:
@@ -263,7 +264,7 @@ Outcome moveSpecial(Thread &thread, const Instruction &in) {
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// What setp and set have in common; the relations and how they are combined.
+/// Decodes the comparison of setp and set, and its operation with a predicate.
 static uint64_t decodeComparison(const ParsedInstruction &parsed, Parts &parts,
                                  Type type) {
   std::string_view name;
@@ -281,7 +282,7 @@ static uint64_t decodeComparison(const ParsedInstruction &parsed, Parts &parts,
   return found->relations | how << kCombine;
 }
 
-/// Calls `function` with a value of what is compared.
+/// Calls `function` with a value of the C++ type that is compared.
 template <typename Function>
 static bool withCompared(Type type, bool isFlushed, Function &&function) {
   switch (type) {
@@ -409,7 +410,7 @@ static void decodeSlct(const ParsedInstruction &parsed, Instruction &result) {
   checkOperands(parsed, result, expected);
 }
 
-/// Checks the parts of a vector and returns how many bits each has.
+/// Checks the parts of a vector and returns the bits of each.
 static unsigned checkVector(const Operand &vector, Expected::Kind kind,
                             unsigned bits) {
   auto count = static_cast<unsigned>(vector.parts.size());
@@ -460,7 +461,7 @@ static void decodeMov(const ParsedInstruction &parsed, Instruction &result) {
   }
 }
 
-const Opcode emulator::kSelections[] = {
+const Opcode emulator::kSelectCompareMove[] = {
     {"setp", decodeSetp}, {"set", decodeSet}, {"selp", decodeSelp},
     {"slct", decodeSlct}, {"mov", decodeMov}, {nullptr, nullptr},
 };

@@ -1,13 +1,13 @@
-//===- Formats.h - Floats of all widths -------------------------*- C++ -*-===//
+//===- Formats.h - Floating-point formats of all widths ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// All formats up to single precision are subsets of double, so that everything
-// is computed there and rounded once to where it goes. What double does not
-// hold exactly is rounded to odd there, which rounds right in a second step
-// (Boldo and Melquiond, 2008): 53 bits are more than 24 and two.
+// Every format up to single precision is a subset of double. Values are
+// therefore computed in double and rounded once to the target format. Results
+// that double cannot hold exactly are rounded to odd first, which makes the
+// second rounding correct (Boldo and Melquiond, 2008), since 53 >= 24 + 2.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,13 @@ namespace fuse::emulator {
 
 struct Format {
   unsigned exponentBits, mantissaBits;
-  /// Where not, all ones are NaN and what is below them a number.
+  /// If false, the bit pattern of all ones is NaN and the patterns below it are
+  /// numbers.
   bool hasInfinity = true;
 
   constexpr unsigned getBits() const { return 1 + exponentBits + mantissaBits; }
   constexpr uint32_t getSign() const { return uint32_t(1) << (getBits() - 1); }
-  /// The one that instructions return.
+  /// The NaN that instructions return.
   constexpr uint32_t getNan() const { return getSign() - 1; }
   constexpr uint32_t getLargest() const {
     return hasInfinity
@@ -71,7 +72,7 @@ inline double decodeFloat(uint32_t bits, Format format) {
                 ? std::numeric_limits<double>::infinity()
                 : std::numeric_limits<double>::quiet_NaN();
   else if (uint32_t exponent = magnitude >> format.mantissaBits)
-    // The mantissa has the same place below the point.
+    // Normal numbers: rebias the exponent and align the mantissa.
     value = bitCast<double>(
         (uint64_t(exponent) + 1022 + format.getLeastExponent()) << 52 |
         uint64_t(magnitude & ((uint32_t(1) << format.mantissaBits) - 1))
@@ -82,7 +83,7 @@ inline double decodeFloat(uint32_t bits, Format format) {
   return bits & format.getSign() ? -value : value;
 }
 
-/// `saturate` gives the largest number for all that are larger.
+/// `saturate` clamps larger numbers to the largest finite one.
 inline uint32_t encodeFloat(double value, Format format,
                             Rounding rounding = Rounding::Nearest,
                             bool saturate = false) {
@@ -112,7 +113,7 @@ inline uint32_t encodeFloat(double value, Format format,
     int least = format.getLeastExponent();
     int kept = exponent > least ? exponent : least;
     int shift = kept - exponent + 52 - static_cast<int>(format.mantissaBits);
-    // So far below that only a trace is left.
+    // Beyond 60 bits only the sticky bit matters.
     uint64_t quotient = shift > 60 ? 0 : mantissa >> shift;
     uint64_t rest =
         shift > 60 ? mantissa != 0 : mantissa & ((uint64_t(1) << shift) - 1);
@@ -123,7 +124,7 @@ inline uint32_t encodeFloat(double value, Format format,
       quotient += rest >= half;
     else
       quotient += isUp && rest != 0;
-    // The bit before the point adds one to the exponent.
+    // The implicit leading bit of the mantissa adds one to the exponent.
     result =
         (static_cast<uint64_t>(kept - least) << format.mantissaBits) + quotient;
   }
@@ -138,25 +139,26 @@ inline uint32_t encodeFloat(double value, Format format,
   return sign | static_cast<uint32_t>(result);
 }
 
-/// What `rounded` plus `error` is, of which only the sign counts.
+/// Rounds `rounded + error` to odd. Only the sign of `error` matters.
 inline double roundToOdd(double rounded, double error) {
   uint64_t bits = bitCast<uint64_t>(rounded);
   if (error == 0 || !std::isfinite(rounded) || !std::isfinite(error) ||
       (bits & 1))
     return rounded;
-  // The neighbor on the side of the error is the odd one.
+  // If `rounded` is even, the neighbor on the side of the error is odd.
   bool isAway = (error > 0) == !(bits >> 63);
   return bitCast<double>(isAway ? bits + 1 : bits - 1);
 }
 
-/// The sum, rounded to odd (by the error of Knuth's sum).
+/// The sum, rounded to odd. The error is that of Knuth's two-sum.
 inline double addToOdd(double a, double b) {
   double sum = a + b;
   double other = sum - a;
   return roundToOdd(sum, (a - (sum - other)) + (b - other));
 }
 
-/// Of single precision or less, so that the remainder is exact.
+/// The quotient, rounded to odd. The operands have at most single precision, so
+/// the remainder is exact.
 inline double divideToOdd(double a, double b) {
   double quotient = a / b;
   double rest = std::fma(-quotient, b, a);

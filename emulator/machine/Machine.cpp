@@ -1,4 +1,4 @@
-//===- Machine.cpp - The order in which threads run -----------------------===//
+//===- Machine.cpp - The scheduler of blocks and threads ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,16 +13,16 @@
 using namespace fuse;
 using namespace fuse::emulator;
 
-/// Instructions of a thread until others have their turn.
+/// Maximum number of instructions of a thread before other threads run.
 static constexpr uint64_t kTurn = 4096;
-/// How often threads that only look at what others may change are woken up
-/// though nothing has changed. They may have looked twice for other reasons
-/// than to wait, though not as often as this.
+/// Rounds without any change after which polling threads count as hanging. In
+/// each round they are woken up anyway: two equal polls do not prove that a
+/// thread waits, but this many do.
 static constexpr unsigned kIdleRounds = 1024;
 
-static std::string print(const std::array<unsigned, 3> &place) {
-  return "(" + std::to_string(place[0]) + ", " + std::to_string(place[1]) +
-         ", " + std::to_string(place[2]) + ")";
+static std::string print(const std::array<unsigned, 3> &position) {
+  return "(" + std::to_string(position[0]) + ", " +
+         std::to_string(position[1]) + ", " + std::to_string(position[2]) + ")";
 }
 
 static std::array<unsigned, 3> unflatten(unsigned index,
@@ -39,8 +39,8 @@ static const Instruction &getInstruction(const Thread &thread) {
   return thread.block->grid->program->instructions[thread.pc];
 }
 
-/// `line 12 (bar.sync)`.
-static std::string printPlace(const Thread &thread, uint32_t pc) {
+/// For example `line 12 (bar.sync)`.
+static std::string printLine(const Thread &thread, uint32_t pc) {
   const Instruction &instruction =
       thread.block->grid->program->instructions[pc];
   return "line " + std::to_string(instruction.line) + " (" +
@@ -48,8 +48,8 @@ static std::string printPlace(const Thread &thread, uint32_t pc) {
 }
 
 static std::string printThread(const Thread &thread) {
-  return "block " + print(thread.block->place) + ", thread " +
-         print(thread.place);
+  return "block " + print(thread.block->position) + ", thread " +
+         print(thread.position);
 }
 
 Machine::Machine(Limits limits, uint64_t seed)
@@ -90,7 +90,7 @@ bool Machine::release(uint64_t address) {
   auto found = allocations.find(address);
   if (found == allocations.end())
     return false;
-  races.forget(Place(address), found->second);
+  races.forget(MemoryAddress(address), found->second);
   allocations.erase(found);
   recent = {};
   std::free(reinterpret_cast<void *>(address));
@@ -117,14 +117,14 @@ uint8_t *Machine::global(uint64_t address, uint64_t bytes, unsigned alignment) {
                   std::to_string(bytes) + " bytes at " + text +
                       (extent ? " of which only " + std::to_string(extent) +
                                     " are allocated"
-                              : " are in no allocation"));
+                              : " are not in an allocation"));
     }
     recent = {address, address + extent};
   }
   if (address % alignment != 0)
     throw Fault(Fault::Misaligned,
                 "an address is " + std::to_string(address % alignment) +
-                    " bytes behind a multiple of " + std::to_string(alignment));
+                    " bytes after a multiple of " + std::to_string(alignment));
   return reinterpret_cast<uint8_t *>(address);
 }
 
@@ -132,8 +132,8 @@ uint8_t *Machine::global(uint64_t address, uint64_t bytes, unsigned alignment) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Registers of a thread. Only ptxas knows them, so all are taken that the
-/// launch bounds leave to it; without bounds, 64.
+/// Registers of a thread. Only ptxas knows the real number. This is the maximum
+/// that the launch bounds allow, or 64 without bounds.
 static unsigned getNumRegisters(const ParsedKernel &kernel, unsigned threads,
                                 const Limits &limits) {
   constexpr unsigned most = 255, unknown = 64;
@@ -206,7 +206,7 @@ void Machine::launch(std::shared_ptr<const Program> program,
   uint64_t most = uint64_t(limits.multiprocessors) *
                   getOccupancy(header, numThreads, shape.dynamicShared);
   if (shape.isCooperative && numBlocks > most)
-    refuse(std::to_string(numBlocks) + " blocks have to run at a time, " +
+    refuse(std::to_string(numBlocks) + " blocks must run at once, at most " +
            std::to_string(most) + " can");
   Grid &grid = grids.emplace_back();
   grid.id = ++lastGrid;
@@ -219,13 +219,14 @@ void Machine::launch(std::shared_ptr<const Program> program,
   for (Grid &other : grids)
     if (other.stream == stream && &other != &grid)
       grid.before = &other;
-  grid.known = std::make_shared<VectorClock>();
-  grid.result = std::make_shared<VectorClock>();
-  grid.base = settled;
+  grid.startClock = std::make_shared<VectorClock>();
+  grid.endClock = std::make_shared<VectorClock>();
+  grid.baseClock = hostClock;
   if (grid.before) {
-    grid.preceding = grid.before->result;
-    // Also if that one happens to have ended when this one begins.
-    grid.base = shape.isProgrammatic ? grid.before->known : grid.preceding;
+    grid.precedingClock = grid.before->endClock;
+    // This holds even if the previous launch has ended when this one begins.
+    grid.baseClock =
+        shape.isProgrammatic ? grid.before->startClock : grid.precedingClock;
   }
 }
 
@@ -246,7 +247,7 @@ void Machine::synchronize(uint64_t stream) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// What a block takes of a multiprocessor.
+/// Resources of a multiprocessor that one block needs.
 Machine::Multiprocessor Machine::getNeeds(const Grid &grid) const {
   const ParsedKernel &header = grid.program->header;
   unsigned threads = static_cast<unsigned>(multiply(grid.shape.block));
@@ -263,9 +264,10 @@ static bool operator<=(const std::array<uint32_t, 4> &needs,
   return true;
 }
 
-/// The multiprocessors for the next blocks of a grid, those with the fewest
-/// blocks first as on hardware, or none where they have no room.
-std::vector<unsigned> Machine::place(const Grid &grid, unsigned count) {
+/// Chooses multiprocessors for the next `count` blocks of a grid, those with
+/// the fewest blocks first, as on hardware. Empty if there is no room.
+std::vector<unsigned> Machine::chooseMultiprocessors(const Grid &grid,
+                                                     unsigned count) {
   Multiprocessor needs = getNeeds(grid);
   std::vector<Multiprocessor> rooms = multiprocessors;
   std::vector<unsigned> result;
@@ -287,7 +289,7 @@ std::vector<unsigned> Machine::place(const Grid &grid, unsigned count) {
   return result;
 }
 
-void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
+void Machine::startCluster(Grid &grid, const std::vector<unsigned> &chosen) {
   const LaunchShape &shape = grid.shape;
   std::array<unsigned, 3> numClusters;
   for (unsigned i = 0; i < 3; ++i)
@@ -295,13 +297,13 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
   Cluster &cluster = grid.clusters.emplace_back();
   cluster.grid = &grid;
   cluster.index = static_cast<unsigned>(grid.clusters.size()) - 1;
-  cluster.place = unflatten(cluster.index, numClusters);
+  cluster.position = unflatten(cluster.index, numClusters);
   Multiprocessor needs = getNeeds(grid);
   auto numThreads = static_cast<unsigned>(multiply(shape.block));
   const ParsedKernel &header = grid.program->header;
   if (grid.numStarted == 0)
-    grid.known->join(*grid.base);
-  for (unsigned rank = 0; rank < places.size(); ++rank) {
+    grid.startClock->join(*grid.baseClock);
+  for (unsigned rank = 0; rank < chosen.size(); ++rank) {
     Block &block = grid.blocks.emplace_back();
     block.machine = this;
     block.grid = &grid;
@@ -310,13 +312,13 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
     block.number = ++lastBlock;
     std::array<unsigned, 3> inCluster = unflatten(rank, shape.cluster);
     for (unsigned i = 0; i < 3; ++i)
-      block.place[i] = cluster.place[i] * shape.cluster[i] + inCluster[i];
+      block.position[i] = cluster.position[i] * shape.cluster[i] + inCluster[i];
     block.index =
-        block.place[0] +
-        shape.grid[0] * (block.place[1] + shape.grid[1] * block.place[2]);
-    block.multiprocessor = places[rank];
+        block.position[0] +
+        shape.grid[0] * (block.position[1] + shape.grid[1] * block.position[2]);
+    block.multiprocessor = chosen[rank];
     for (unsigned i = 0; i < needs.size(); ++i)
-      multiprocessors[places[rank]][i] -= needs[i];
+      multiprocessors[chosen[rank]][i] -= needs[i];
     block.shared.assign(header.dynamicShared + shape.dynamicShared, 0xff);
     block.numRunning = numThreads;
     size_t ofWarp = size_t(header.numRegisters) * kWarpSize;
@@ -330,13 +332,13 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
         Warp &warp = block.warps.emplace_back();
         warp.block = &block;
         warp.index = i / kWarpSize;
-        races.begin(warp, *grid.known);
+        races.begin(warp, *grid.startClock);
       }
       Thread &thread = block.threads.emplace_back();
       thread.block = &block;
       thread.warp = &block.warps.back();
       thread.index = i;
-      thread.place = unflatten(i, shape.block);
+      thread.position = unflatten(i, shape.block);
       thread.registers = block.registers.get() + ofWarp * thread.warp->index +
                          thread.getLane();
       thread.local.resize(header.localBytes, 0xff);
@@ -357,29 +359,30 @@ bool Machine::startBlocks() {
     unsigned numRanks = static_cast<unsigned>(multiply(grid.shape.cluster));
     while (mayStart && grid.numStarted < grid.numBlocks) {
       unsigned count = numRanks;
-      // None of them may wait for one that does not run.
+      // Blocks of a cooperative launch wait for each other, so all start at
+      // once.
       if (grid.shape.isCooperative && grid.numStarted == 0)
         count = grid.numBlocks;
-      std::vector<unsigned> places = place(grid, count);
-      if (places.empty())
+      std::vector<unsigned> chosen = chooseMultiprocessors(grid, count);
+      if (chosen.empty())
         break;
       for (unsigned i = 0; i < count; i += numRanks)
-        startCluster(grid, {places.begin() + i, places.begin() + i + numRanks});
+        startCluster(grid, {chosen.begin() + i, chosen.begin() + i + numRanks});
       hasStarted = true;
     }
   }
   return hasStarted;
 }
 
-/// Gives back what a block had whose threads have all ended.
+/// Releases the resources of a block whose threads have all ended.
 void Machine::endBlock(Block &block) {
   Grid &grid = *block.grid;
-  for (const auto &[id, under] : block.underWay)
-    // Products without a wait affect no result.
-    if (!under.instruction->together)
+  for (const auto &[id, under] : block.pendingAccesses)
+    // A product without a wait affects no result, so it may be pending.
+    if (!under.instruction->executeByWarp)
       throw Fault(Fault::LaunchFailed,
                   "kernel " + grid.program->header.name + ", block " +
-                      print(block.place) + ": ends while line " +
+                      print(block.position) + ": ends while line " +
                       std::to_string(under.instruction->line) + " (" +
                       under.instruction->opcode + ") " +
                       (under.isWrite ? "writes" : "reads") +
@@ -393,26 +396,26 @@ void Machine::endBlock(Block &block) {
   }
   ++grid.numEnded;
   for (Warp &warp : block.warps)
-    races.end(warp, *grid.result);
-  races.forget(Place(block, 0), block.shared.size());
+    races.end(warp, *grid.endClock);
+  races.forget(MemoryAddress(block, 0), block.shared.size());
   block.shared = {};
   block.mbarriers.clear();
-  block.underWay.clear();
+  block.pendingAccesses.clear();
   block.warps.clear();
   block.threads.clear();
   block.registers.reset();
   change();
 }
 
-/// Forgets launches that have ended.
+/// Removes launches that have ended.
 void Machine::endGrids() {
   for (auto grid = grids.begin(); grid != grids.end();) {
     if (!grid->hasEnded()) {
       ++grid;
       continue;
     }
-    grid->result->join(*grid->known);
-    settled->join(*grid->result);
+    grid->endClock->join(*grid->startClock);
+    hostClock->join(*grid->endClock);
     for (Grid &other : grids)
       if (other.before == &*grid)
         other.before = nullptr;
@@ -424,34 +427,34 @@ void Machine::endGrids() {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Adds to a fault where it happened.
+/// Adds the kernel, the thread and the line to a fault.
 [[noreturn]] static void rethrow(const Fault &fault, const Thread &thread) {
   throw Fault(fault.code, "kernel " + thread.block->grid->program->header.name +
                               ", " + printThread(thread) + ", " +
-                              printPlace(thread, thread.pc) + ": " +
+                              printLine(thread, thread.pc) + ": " +
                               fault.what());
 }
 
 static bool hasChanged(const Thread &thread) {
-  return thread.getMachine().getEpoch() != thread.waiting.state;
+  return thread.getMachine().getEpoch() != thread.blockReason.state;
 }
 
-static std::string describeLook(const Thread &) {
-  return "anything to change that it looks at";
+static std::string describePoll(const Thread &) {
+  return "a change of what it polls";
 }
 
-Outcome Thread::look(uint64_t address, uint64_t value) {
-  Look &look = looks[pc];
-  bool isSame = look.count && look.address == address && look.value == value &&
-                look.writes == writes;
-  look = {address, value, writes, look.count + 1};
+Outcome Thread::poll(uint64_t address, uint64_t value) {
+  Poll &poll = polls[pc];
+  bool isSame = poll.count && poll.address == address && poll.value == value &&
+                poll.writes == writes;
+  poll = {address, value, writes, poll.count + 1};
   if (!isSame)
     return Outcome::Poll;
-  waiting = {hasChanged, 0, getMachine().getEpoch(), describeLook};
+  blockReason = {hasChanged, 0, getMachine().getEpoch(), describePoll};
   return Outcome::Wait;
 }
 
-/// Runs a thread until it waits, or others have their turn.
+/// Runs a thread until it blocks or has used its budget of instructions.
 void Machine::runThread(Thread &thread, uint64_t budget) {
   const Instruction *code = thread.block->grid->program->instructions.data();
   try {
@@ -462,8 +465,8 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
         ++thread.pc;
         continue;
       }
-      if (instruction.together) {
-        thread.isTogether = true;
+      if (instruction.executeByWarp) {
+        thread.isAtWarpInstruction = true;
         return;
       }
       switch (instruction.execute(thread, instruction)) {
@@ -474,10 +477,10 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
         thread.pc = instruction.target;
         break;
       case Outcome::Poll:
-        thread.waitsAt = thread.pc++;
+        thread.blockedAt = thread.pc++;
         return;
       case Outcome::Wait:
-        thread.waitsAt = thread.pc;
+        thread.blockedAt = thread.pc;
         return;
       case Outcome::End:
         thread.hasEnded = true;
@@ -491,7 +494,7 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
   }
 }
 
-/// The lanes that have to execute an instruction together with a thread.
+/// The lanes that have to execute an instruction together with `thread`.
 static uint32_t getMask(const Thread &thread, const Instruction &instruction) {
   uint32_t alive = 0;
   for (const Thread *other : thread.warp->threads)
@@ -504,16 +507,16 @@ static uint32_t getMask(const Thread &thread, const Instruction &instruction) {
   if (!(mask >> thread.getLane() & 1))
     throw Fault(Fault::IllegalInstruction,
                 "lane " + std::to_string(thread.getLane()) +
-                    " is not among the lanes that it names");
-  // PTX waits for those that have not exited.
+                    " is not in its own mask");
+  // PTX waits only for lanes that have not exited.
   return mask & alive;
 }
 
-/// Executes what lanes have come to together.
-bool Machine::runTogether(Warp &warp) {
+/// Executes the instructions that all their lanes have reached.
+bool Machine::runWarpInstructions(Warp &warp) {
   bool hasRun = false;
   for (Thread *thread : warp.threads) {
-    if (!thread || !thread->isTogether)
+    if (!thread || !thread->isAtWarpInstruction)
       continue;
     const Instruction &instruction = getInstruction(*thread);
     try {
@@ -522,23 +525,22 @@ bool Machine::runTogether(Warp &warp) {
       for (Thread *other : warp.threads) {
         if (!other || !(mask >> other->getLane() & 1))
           continue;
-        bool isSame = other->isTogether && other->pc == thread->pc;
+        bool isSame = other->isAtWarpInstruction && other->pc == thread->pc;
         if (isSame && getMask(*other, instruction) != mask)
-          throw Fault(Fault::IllegalInstruction,
-                      "lanes name different lanes to execute it with");
+          throw Fault(Fault::IllegalInstruction, "lanes have different masks");
         isThere &= isSame;
       }
       if (!isThere)
         continue;
-      warp.blocked = nullptr;
-      instruction.together(warp, mask, instruction);
-      if (warp.blocked)
+      warp.blockedOn = nullptr;
+      instruction.executeByWarp(warp, mask, instruction);
+      if (warp.blockedOn)
         continue;
       for (Thread *other : warp.threads) {
         if (!other || !(mask >> other->getLane() & 1))
           continue;
-        other->isTogether = false;
-        other->waitsAt = other->pc++;
+        other->isAtWarpInstruction = false;
+        other->blockedAt = other->pc++;
       }
       hasRun = true;
     } catch (const Fault &fault) {
@@ -548,101 +550,104 @@ bool Machine::runTogether(Warp &warp) {
   return hasRun;
 }
 
-/// A turn of all threads of a block that can go on; false if there are none.
+/// Runs each thread of a block that is not blocked. Returns false if there is
+/// none.
 bool Machine::runBlock(Block &block) {
   bool hasRun = false;
   size_t first = choose(block.warps.size());
   for (size_t i = 0; i < block.warps.size(); ++i) {
     Warp &warp = block.warps[(first + i) % block.warps.size()];
     uint64_t budget = kTurn - choose(kTurn);
-    // Lanes wait for the same most of the time. Others do not run in between,
-    // and what the warp adds to it is known to the warp.
+    // Lanes usually wait for the same object. Acquiring it once is enough: no
+    // other warp runs in between, and this warp knows what it adds itself.
     const VectorClock *known = nullptr;
     for (Thread *thread : warp.threads) {
-      if (!thread || thread->hasEnded || thread->isTogether)
+      if (!thread || thread->hasEnded || thread->isAtWarpInstruction)
         continue;
-      if (thread->waiting.isOver) {
-        if (!thread->waiting.isOver(*thread))
+      if (thread->blockReason.isOver) {
+        if (!thread->blockReason.isOver(*thread))
           continue;
-        const VectorClock *acquired = thread->waiting.acquired;
+        const VectorClock *acquired = thread->blockReason.acquired;
         if (acquired && acquired != known)
           Races::await(warp, *acquired);
         known = acquired;
-        thread->waiting = {};
+        thread->blockReason = {};
       }
       runThread(*thread, budget);
       hasRun = true;
     }
-    hasRun |= runTogether(warp);
+    hasRun |= runWarpInstructions(warp);
   }
   return hasRun;
 }
 
 //===----------------------------------------------------------------------===//
-// All of it
+// Rounds
 //===----------------------------------------------------------------------===//
 
-void Machine::later(std::function<void()> land) {
+void Machine::defer(std::function<void()> complete) {
   if (seed == 0)
-    land();
+    complete();
   else
-    landing.push_back(std::move(land));
+    deferred.push_back(std::move(complete));
 }
 
-/// Lets something that is under way come to its end: in any order, since copies
-/// have none.
-bool Machine::landOne() {
-  if (landing.empty())
+/// Completes one deferred operation. The choice is arbitrary, since
+/// asynchronous copies are not ordered.
+bool Machine::completeOne() {
+  if (deferred.empty())
     return false;
-  auto which = landing.begin() + static_cast<ptrdiff_t>(choose(landing.size()));
-  std::function<void()> land = std::move(*which);
-  landing.erase(which);
-  land();
+  auto which =
+      deferred.begin() + static_cast<ptrdiff_t>(choose(deferred.size()));
+  std::function<void()> complete = std::move(*which);
+  deferred.erase(which);
+  complete();
   change();
   return true;
 }
 
-/// Wakes up threads that wait for any change.
+/// Unblocks threads that wait for any change.
 bool Machine::wake() {
   bool hasWoken = false;
   for (Block *block : running)
     for (Thread &thread : block->threads)
-      if (thread.waiting.isOver == hasChanged) {
-        thread.waiting = {};
-        thread.looks.clear();
+      if (thread.blockReason.isOver == hasChanged) {
+        thread.blockReason = {};
+        thread.polls.clear();
         hasWoken = true;
       }
   return hasWoken;
 }
 
-/// Nothing goes on any more: says who waits where.
+/// Throws a fault that lists the blocked threads.
 void Machine::reportHang() {
-  // By their place: blocks wait for objects of their own, of which the first
-  // one's is told.
+  // Threads are grouped by instruction. The message describes the object that
+  // the first thread of each group waits for.
   struct Group {
     unsigned count = 0;
     std::string first, object;
   };
-  std::map<std::string, Group> waiting;
+  std::map<std::string, Group> groups;
   for (Block *block : running)
     for (const Thread &thread : block->threads) {
       if (thread.hasEnded)
         continue;
       Group &group =
-          waiting["kernel " + block->grid->program->header.name + ", " +
-                  printPlace(thread,
-                             thread.isTogether ? thread.pc : thread.waitsAt)];
+          groups["kernel " + block->grid->program->header.name + ", " +
+                 printLine(thread, thread.isAtWarpInstruction
+                                       ? thread.pc
+                                       : thread.blockedAt)];
       if (group.count++ > 0)
         continue;
       group.first = printThread(thread);
-      if (thread.isTogether)
-        group.object = thread.warp->blocked ? thread.warp->blocked
-                                            : "other lanes of the warp";
-      else if (thread.waiting.describe)
-        group.object = thread.waiting.describe(thread);
+      if (thread.isAtWarpInstruction)
+        group.object = thread.warp->blockedOn ? thread.warp->blockedOn
+                                              : "other lanes of the warp";
+      else if (thread.blockReason.describe)
+        group.object = thread.blockReason.describe(thread);
     }
   std::string text = "all threads wait";
-  for (const auto &[where, group] : waiting)
+  for (const auto &[where, group] : groups)
     text += "; " + std::to_string(group.count) +
             (group.count == 1 ? " thread, " : " threads, first ") +
             group.first + ": " + where +
@@ -655,8 +660,8 @@ void Machine::reportHang() {
   throw Fault(Fault::Timeout, text);
 }
 
-/// Whether it did anything. Under a random seed some copies land in between,
-/// else they do when nothing else goes on.
+/// Returns whether anything ran. Random seeds complete some deferred operations
+/// in each round, other seeds only if nothing else can run.
 bool Machine::runRound() {
   bool hasRun = startBlocks();
   size_t first = choose(running.size());
@@ -671,9 +676,9 @@ bool Machine::runRound() {
     running.erase(running.begin() + static_cast<ptrdiff_t>(i));
   }
   endGrids();
-  for (uint64_t i = choose(landing.size() + 1); i > 0; --i)
-    hasRun |= landOne();
-  return hasRun || landOne();
+  for (uint64_t i = choose(deferred.size() + 1); i > 0; --i)
+    hasRun |= completeOne();
+  return hasRun || completeOne();
 }
 
 void Machine::runUntil(const std::function<bool()> &isDone) {
@@ -697,7 +702,7 @@ void Machine::runUntil(const std::function<bool()> &isDone) {
     }
   } catch (const Fault &happened) {
     fault = std::make_unique<Fault>(happened);
-    landing.clear();
+    deferred.clear();
     running.clear();
     grids.clear();
     throw;

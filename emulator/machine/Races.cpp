@@ -1,4 +1,4 @@
-//===- Races.cpp - What happens before what -------------------------------===//
+//===- Races.cpp - Detection of data races --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,21 +13,22 @@
 using namespace fuse::emulator;
 
 static constexpr uint64_t kSharedBit = uint64_t(1) << 63;
-/// Clocks get no longer than this where warps end, at the price of races
-/// between warps of one launch of which one ended before the other began.
-static constexpr size_t kManySlots = 4096;
+/// Maximum length of a vector clock, in slots. Once it is reached, slots are
+/// reused although races between two warps may then be missed: those of one
+/// launch, of which one ended before the other began.
+static constexpr size_t kMaxSlots = 4096;
 
-Place::Place(const Block &block, uint32_t offset)
-    : address(kSharedBit | block.number << kRankShift | offset) {}
+MemoryAddress::MemoryAddress(const Block &block, uint32_t offset)
+    : bits(kSharedBit | block.number << kRankShift | offset) {}
 
-std::string Place::print() const {
+std::string MemoryAddress::print() const {
   char text[64];
   if (isShared())
     std::snprintf(text, sizeof(text), "shared memory at %u",
-                  getOffset(static_cast<uint32_t>(address)));
+                  getOffset(static_cast<uint32_t>(bits)));
   else
     std::snprintf(text, sizeof(text), "global memory at 0x%llx",
-                  static_cast<unsigned long long>(address));
+                  static_cast<unsigned long long>(bits));
   return text;
 }
 
@@ -48,14 +49,15 @@ void VectorClock::join(const VectorClock &other) {
 // Order
 //===----------------------------------------------------------------------===//
 
-uint32_t Races::takeSlot(const std::string &name, const VectorClock &known) {
-  // That of a warp which is known to have ended, so that what this one does is
-  // not taken for what that one did.
+uint32_t Races::allocateSlot(const std::string &name,
+                             const VectorClock &known) {
+  // Prefer the slot of a warp that is known to have ended. Otherwise the
+  // accesses of the two warps could be confused.
   auto slot =
       std::find_if(freeSlots.begin(), freeSlots.end(), [&](uint32_t free) {
         return times[free] <= known.get(free);
       });
-  if (slot == freeSlots.end() && times.size() >= kManySlots)
+  if (slot == freeSlots.end() && times.size() >= kMaxSlots)
     slot = freeSlots.begin();
   if (slot == freeSlots.end()) {
     freeSlots.push_back(static_cast<uint32_t>(times.size()));
@@ -73,59 +75,59 @@ uint32_t Races::takeSlot(const std::string &name, const VectorClock &known) {
 void Races::begin(Warp &warp, const VectorClock &known) {
   if (!isOn)
     return;
-  Knowledge &own = warp.knowledge;
+  WarpClock &clock = warp.clock;
   const Block &block = *warp.block;
   std::string name = block.grid->program->header.name + ", block (" +
-                     std::to_string(block.place[0]) + ", " +
-                     std::to_string(block.place[1]) + ", " +
-                     std::to_string(block.place[2]) + "), warp " +
+                     std::to_string(block.position[0]) + ", " +
+                     std::to_string(block.position[1]) + ", " +
+                     std::to_string(block.position[2]) + "), warp " +
                      std::to_string(warp.index);
-  own.slot = takeSlot(name, known);
-  own.asyncSlot = takeSlot(name, known);
-  own.now = known;
-  own.now.set(own.slot, ++times[own.slot]);
-  ++times[own.asyncSlot];
+  clock.slot = allocateSlot(name, known);
+  clock.asyncSlot = allocateSlot(name, known);
+  clock.now = known;
+  clock.now.set(clock.slot, ++times[clock.slot]);
+  ++times[clock.asyncSlot];
 }
 
 void Races::end(Warp &warp, VectorClock &known) {
   if (!isOn)
     return;
-  Knowledge &own = warp.knowledge;
-  // Nothing is under way any more.
-  own.now.set(own.asyncSlot, times[own.asyncSlot]);
-  known.join(own.now);
-  freeSlots.push_back(own.slot);
-  freeSlots.push_back(own.asyncSlot);
+  WarpClock &clock = warp.clock;
+  // All asynchronous work of the warp is complete.
+  clock.now.set(clock.asyncSlot, times[clock.asyncSlot]);
+  known.join(clock.now);
+  freeSlots.push_back(clock.slot);
+  freeSlots.push_back(clock.asyncSlot);
 }
 
 void Races::arrive(Warp &warp, VectorClock &barrier) {
   if (!isOn)
     return;
-  Knowledge &own = warp.knowledge;
-  barrier.join(own.now);
-  // What it does from here on is not published.
-  own.now.set(own.slot, ++times[own.slot]);
+  WarpClock &clock = warp.clock;
+  barrier.join(clock.now);
+  // Later accesses of the warp are not published.
+  clock.now.set(clock.slot, ++times[clock.slot]);
 }
 
 void Races::await(Warp &warp, const VectorClock &barrier) {
-  warp.knowledge.now.join(barrier);
+  warp.clock.now.join(barrier);
 }
 
 void Races::arriveAsync(Warp &warp, VectorClock &known) {
   if (!isOn)
     return;
   arrive(warp, known);
-  uint32_t slot = warp.knowledge.asyncSlot;
+  uint32_t slot = warp.clock.asyncSlot;
   known.set(slot, times[slot]++);
 }
 
 uint32_t Races::commit(Warp &warp) {
-  return isOn ? times[warp.knowledge.asyncSlot]++ : 0;
+  return isOn ? times[warp.clock.asyncSlot]++ : 0;
 }
 
 void Races::await(Warp &warp, const Warp &other, uint32_t group) {
-  VectorClock &now = warp.knowledge.now;
-  uint32_t slot = other.knowledge.asyncSlot;
+  VectorClock &now = warp.clock.now;
+  uint32_t slot = other.clock.asyncSlot;
   if (now.get(slot) < group)
     now.set(slot, group);
 }
@@ -133,17 +135,17 @@ void Races::await(Warp &warp, const Warp &other, uint32_t group) {
 void Races::fence(Warp &warp) {
   if (!isOn)
     return;
-  Knowledge &own = warp.knowledge;
-  own.now.join(own.seen);
-  own.fenced = own.now;
-  own.hasFenced = true;
-  own.now.set(own.slot, ++times[own.slot]);
+  WarpClock &clock = warp.clock;
+  clock.now.join(clock.fromRelaxedLoads);
+  clock.atLastFence = clock.now;
+  clock.hasFenced = true;
+  clock.now.set(clock.slot, ++times[clock.slot]);
 }
 
 void Races::fenceProxy(Thread &thread) {
   if (!isOn)
     return;
-  proxyFences[thread.warp->knowledge.slot] = thread.getMachine().getTime();
+  proxyFences[thread.warp->clock.slot] = thread.getMachine().getTime();
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,23 +168,23 @@ Races::Cell &Races::getCell(uint64_t address) {
   return (*page)[cell % kPageCells];
 }
 
-void Races::forget(Place place, uint64_t bytes) {
+void Races::forget(MemoryAddress address, uint64_t bytes) {
   if (!isOn)
     return;
-  uint64_t address = place.address, end = address + bytes;
+  uint64_t start = address.bits, end = start + bytes;
   auto forgetPage = [&](auto page) {
-    uint64_t first = std::max(address, page->first * kPageBytes);
+    uint64_t first = std::max(start, page->first * kPageBytes);
     uint64_t last = std::min(end, (page->first + 1) * kPageBytes) - 1;
     for (uint64_t i = first / kCellBytes; i <= last / kCellBytes; ++i)
       (*page->second)[i % kPageCells] = {};
-    // Nothing else is in pages of the shared memory of a block.
-    if (!place.isShared() && last - first + 1 < kPageBytes)
+    // A page of shared memory belongs to one block only.
+    if (!address.isShared() && last - first + 1 < kPageBytes)
       return std::next(page);
     recent[page->first % recent.size()] = {};
     spare.push_back(std::move(page->second));
     return pages.erase(page);
   };
-  uint64_t begin = address / kPageBytes, last = (end - 1) / kPageBytes;
+  uint64_t begin = start / kPageBytes, last = (end - 1) / kPageBytes;
   if (last - begin > pages.size()) {
     for (auto page = pages.begin(); page != pages.end();)
       page = page->first >= begin && page->first <= last ? forgetPage(page)
@@ -193,27 +195,28 @@ void Races::forget(Place place, uint64_t bytes) {
         forgetPage(page);
   }
   for (auto entry = released.begin(); entry != released.end();)
-    if (entry->first - address < bytes)
+    if (entry->first - start < bytes)
       entry = released.erase(entry);
     else
       ++entry;
 }
 
-/// A launch sees all of those that have ended through every proxy.
+/// Whether the async proxy sees the last write. Earlier launches are visible
+/// through every proxy.
 bool Races::isProxyOrdered(const Thread &thread, const Cell &cell) const {
   const Access &writer = cell.writer;
   return writer.isAsync || cell.grid != thread.block->grid->id ||
          cell.written < proxyFences[writer.slot] ||
-         cell.written < proxyFences[thread.warp->knowledge.slot];
+         cell.written < proxyFences[thread.warp->clock.slot];
 }
 
-void Races::checkProxy(const Thread &thread, Place place,
+void Races::checkProxy(const Thread &thread, MemoryAddress address,
                        const Cell &cell) const {
   const Access &writer = cell.writer;
   if (isProxyOrdered(thread, cell))
     return;
   throw Fault(Fault::LaunchFailed,
-              "reads " + place.print() + " through the async proxy, which " +
+              "reads " + address.print() + " through the async proxy, which " +
                   "line " + std::to_string(writer.line) + " of " +
                   names[writer.slot] +
                   " has written, without fence.proxy.async in between");
@@ -221,23 +224,24 @@ void Races::checkProxy(const Thread &thread, Place place,
 
 Races::Access Races::getAccess(const Thread &thread, bool isWeak,
                                bool isAsync) const {
-  const Knowledge &own = thread.warp->knowledge;
+  const WarpClock &clock = thread.warp->clock;
   const Program &program = *thread.block->grid->program;
-  uint32_t slot = isAsync ? own.asyncSlot : own.slot;
+  uint32_t slot = isAsync ? clock.asyncSlot : clock.slot;
   return {slot, times[slot], program.instructions[thread.pc].line, isWeak,
           isAsync};
 }
 
-/// Whether what `slot` did at `time` is known.
-static bool happensBefore(uint32_t slot, uint32_t time, const Knowledge &own) {
-  return slot == own.slot || time <= own.now.get(slot);
+/// Whether the warp knows what `slot` did at `time`.
+static bool happensBefore(uint32_t slot, uint32_t time,
+                          const WarpClock &clock) {
+  return slot == clock.slot || time <= clock.now.get(slot);
 }
 
-void Races::readCell(Cell &cell, const Knowledge &own, const Access &access,
+void Races::readCell(Cell &cell, const WarpClock &clock, const Access &access,
                      uint8_t mask) {
-  // One reader is enough where all others are before it.
+  // One reader is enough as long as all earlier readers happened before it.
   if (cell.reader.time != 0 && !cell.readers &&
-      !happensBefore(cell.reader.slot, cell.reader.time, own)) {
+      !happensBefore(cell.reader.slot, cell.reader.time, clock)) {
     cell.readers = std::make_unique<Readers>();
     (*cell.readers)[cell.reader.slot] = cell.reader;
   }
@@ -247,11 +251,12 @@ void Races::readCell(Cell &cell, const Knowledge &own, const Access &access,
   cell.reader = access;
 }
 
-void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
-                   bool isWeak, bool isAsync, uint64_t same) {
+void Races::access(Thread &thread, MemoryAddress address, uint64_t bytes,
+                   bool isWrite, bool isWeak, bool isAsync,
+                   uint64_t unchanged) {
   if (!isOn)
     return;
-  const Knowledge &own = thread.warp->knowledge;
+  const WarpClock &clock = thread.warp->clock;
   const Grid &grid = *thread.block->grid;
   Access access = getAccess(thread, isWeak, isAsync);
   auto check = [&](const Access &other, uint64_t at, bool wasWrite) {
@@ -259,30 +264,31 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
                   : !wasWrite ? other.isWeak
                               : isWeak || other.isWeak;
     if (!isRace || other.time == 0 ||
-        happensBefore(other.slot, other.time, own))
+        happensBefore(other.slot, other.time, clock))
       return;
     throw Fault(Fault::LaunchFailed,
-                (isWrite ? "writes " : "reads ") + Place(at).print() +
+                (isWrite ? "writes " : "reads ") + MemoryAddress(at).print() +
                     ", in no order with line " + std::to_string(other.line) +
                     " of " + names[other.slot] + ", which " +
                     (wasWrite ? "writes it" : "reads it"));
   };
-  uint64_t end = place.address + bytes;
-  for (uint64_t at = place.address, next; at < end; at = next) {
+  uint64_t end = address.bits + bytes;
+  for (uint64_t at = address.bits, next; at < end; at = next) {
     next = std::min(end, (at / kCellBytes + 1) * kCellBytes);
     auto mask =
         static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
     Cell &cell = getCell(at);
-    // The count is that large only where no two bytes are equal.
-    uint64_t others = same ? ~same >> (at - place.address) : ~same;
+    // A range is longer than 64 bytes only if `unchanged` is zero.
+    uint64_t others =
+        unchanged ? ~unchanged >> (at - address.bits) : ~unchanged;
     bool isSame = (others & ((uint64_t(1) << (next - at)) - 1)) == 0;
     if (isSame && (cell.writtenBytes & mask) &&
-        !happensBefore(cell.writer.slot, cell.writer.time, own))
+        !happensBefore(cell.writer.slot, cell.writer.time, clock))
       continue;
     if (cell.writtenBytes & mask) {
       check(cell.writer, at, true);
       if (isAsync && !isWrite)
-        checkProxy(thread, Place(at), cell);
+        checkProxy(thread, MemoryAddress(at), cell);
     }
     if (isWrite) {
       if (!isSame && (cell.readBytes & mask)) {
@@ -301,50 +307,51 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
       cell.grid = grid.id;
       continue;
     }
-    readCell(cell, own, access, mask);
+    readCell(cell, clock, access, mask);
   }
 }
 
-void Races::read(Thread &thread, Place place, uint64_t bytes, Order order) {
-  access(thread, place, bytes, false, order == Order::Weak, false);
+void Races::read(Thread &thread, MemoryAddress address, uint64_t bytes,
+                 Order order) {
+  access(thread, address, bytes, false, order == Order::Weak, false);
   if (order == Order::Weak || !isOn)
     return;
-  auto found = released.find(place.address);
+  auto found = released.find(address.bits);
   if (found == released.end())
     return;
   bool isAcquire = order == Order::Acquire || order == Order::AcquireRelease;
-  Knowledge &own = thread.warp->knowledge;
-  (isAcquire ? own.now : own.seen).join(found->second);
+  WarpClock &clock = thread.warp->clock;
+  (isAcquire ? clock.now : clock.fromRelaxedLoads).join(found->second);
 }
 
-void Races::write(Thread &thread, Place place, uint64_t bytes, Order order,
-                  uint64_t same) {
-  access(thread, place, bytes, true, order == Order::Weak, false, same);
+void Races::write(Thread &thread, MemoryAddress address, uint64_t bytes,
+                  Order order, uint64_t unchanged) {
+  access(thread, address, bytes, true, order == Order::Weak, false, unchanged);
   if (order == Order::Release || order == Order::AcquireRelease)
-    arrive(*thread.warp, released[place.address]);
-  else if (order != Order::Weak && thread.warp->knowledge.hasFenced)
-    released[place.address].join(thread.warp->knowledge.fenced);
+    arrive(*thread.warp, released[address.bits]);
+  else if (order != Order::Weak && thread.warp->clock.hasFenced)
+    released[address.bits].join(thread.warp->clock.atLastFence);
 }
 
-void Races::readAsync(Thread &thread, Place place, uint64_t bytes) {
-  access(thread, place, bytes, false, true, true);
+void Races::readAsync(Thread &thread, MemoryAddress address, uint64_t bytes) {
+  access(thread, address, bytes, false, true, true);
 }
 
-void Races::writeAsync(Thread &thread, Place place, uint64_t bytes) {
-  access(thread, place, bytes, true, true, true);
+void Races::writeAsync(Thread &thread, MemoryAddress address, uint64_t bytes) {
+  access(thread, address, bytes, true, true, true);
 }
 
 bool Races::mayReadChunk(const Thread &thread, uint32_t chunk) const {
   if (!isOn)
     return true;
-  uint64_t cellNumber = Place(*thread.block, chunk).address / kCellBytes;
+  uint64_t cellNumber = MemoryAddress(*thread.block, chunk).bits / kCellBytes;
   auto page = pages.find(cellNumber / kPageCells);
   if (page == pages.end())
     return true;
   const Cell &cell = (*page->second)[cellNumber % kPageCells];
   return cell.writtenBytes == 0 ||
          (happensBefore(cell.writer.slot, cell.writer.time,
-                        thread.warp->knowledge) &&
+                        thread.warp->clock) &&
           isProxyOrdered(thread, cell));
 }
 
@@ -353,12 +360,13 @@ void Races::readChunks(Thread &thread, const std::vector<uint32_t> &chunks) {
     return;
   Access read = getAccess(thread, /*isWeak=*/true, /*isAsync=*/true);
   for (uint32_t chunk : chunks) {
-    // Throws, and says why.
+    // This call throws a fault that names the conflicting access.
     if (!mayReadChunk(thread, chunk))
-      access(thread, Place(*thread.block, chunk), kCellBytes, /*isWrite=*/false,
+      access(thread, MemoryAddress(*thread.block, chunk), kCellBytes,
+             /*isWrite=*/false,
              /*isWeak=*/true, /*isAsync=*/true);
     constexpr uint8_t all = (1 << kCellBytes) - 1;
-    readCell(getCell(Place(*thread.block, chunk).address),
-             thread.warp->knowledge, read, all);
+    readCell(getCell(MemoryAddress(*thread.block, chunk).bits),
+             thread.warp->clock, read, all);
   }
 }

@@ -1,4 +1,4 @@
-//===- SharedMemory.cpp - Shared memory and who uses it -------------------===//
+//===- SharedMemory.cpp - Checked access to shared memory -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,17 +12,17 @@ using namespace fuse;
 using namespace fuse::emulator;
 
 //===----------------------------------------------------------------------===//
-// Places
+// Addresses
 //===----------------------------------------------------------------------===//
 
 std::string emulator::printBlock(const Block &block) {
-  return "(" + std::to_string(block.place[0]) + ", " +
-         std::to_string(block.place[1]) + ", " +
-         std::to_string(block.place[2]) + ")";
+  return "(" + std::to_string(block.position[0]) + ", " +
+         std::to_string(block.position[1]) + ", " +
+         std::to_string(block.position[2]) + ")";
 }
 
-std::string emulator::printPlace(const char *what, const Block &block,
-                                 uint32_t offset) {
+std::string emulator::printSharedAddress(const char *what, const Block &block,
+                                         uint32_t offset) {
   return std::string(what) + " at " + std::to_string(offset) + " of block " +
          printBlock(block);
 }
@@ -34,10 +34,10 @@ Block &emulator::getBlockOf(Block &own, uint32_t address) {
   if (rank > own.cluster->blocks.size())
     throw Fault(Fault::IllegalAddress,
                 "shared address " + std::to_string(address) +
-                    " is in no block of a cluster of " +
+                    " is not in a block of a cluster of " +
                     std::to_string(own.cluster->blocks.size()));
   Block &block = *own.cluster->blocks[rank - 1];
-  // Its shared memory may belong to another block by now.
+  // Another block may use its shared memory now.
   if (block.numRunning == 0)
     throw Fault(Fault::IllegalAddress, "shared memory of block " +
                                            printBlock(block) +
@@ -45,8 +45,9 @@ Block &emulator::getBlockOf(Block &own, uint32_t address) {
   return block;
 }
 
-SharedPlace emulator::getPlace(const Thread &thread, StateSpace space,
-                               const Value &base, const Value &offset) {
+SharedAddress emulator::getSharedAddress(const Thread &thread, StateSpace space,
+                                         const Value &base,
+                                         const Value &offset) {
   uint64_t address = thread.get(base) + thread.get(offset);
   if (space == StateSpace::Generic &&
       (address & kSharedWindowMask) != kSharedWindow)
@@ -55,10 +56,10 @@ SharedPlace emulator::getPlace(const Thread &thread, StateSpace space,
                                            " is not in shared memory");
   uint32_t shared = static_cast<uint32_t>(address);
   Block &block = getBlockOf(*thread.block, shared);
-  if (space == StateSpace::Own && &block != thread.block)
+  if (space == StateSpace::SharedCta && &block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "an address of block " + printBlock(block) +
-                    " where only the own shared memory is allowed");
+                    " where only shared memory of the own block is allowed");
   return {&block, getOffset(shared)};
 }
 
@@ -85,11 +86,11 @@ uint64_t emulator::getUniform(const Warp &warp, uint32_t lanes,
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// Bytes that share a number in Block::readers and Block::writers. These only
-/// tell where it is worth to look closer.
+/// Granularity of Block::readers and Block::writers, in bytes. These counters
+/// only show where the exact check is needed.
 static constexpr uint32_t kGranule = 16;
 
-/// The smallest part of an mbarrier's place.
+/// Size of an mbarrier in bytes.
 static constexpr uint32_t kMbarrierBytes = 8;
 
 static bool overlaps(const SharedRange &a, uint32_t begin, uint32_t end) {
@@ -98,29 +99,29 @@ static bool overlaps(const SharedRange &a, uint32_t begin, uint32_t end) {
 
 static void checkConflicts(const Block &block, uint32_t begin, uint32_t end,
                            Access access) {
-  for (const auto &[id, other] : block.underWay) {
+  for (const auto &[id, other] : block.pendingAccesses) {
     if (!other.isWrite && access == Access::Read)
       continue;
-    for (size_t i = 0; i < other.spoilable.size(); ++i)
-      if (overlaps(other.spoilable[i], begin, end))
-        other.spoil(i);
+    for (size_t i = 0; i < other.poisonable.size(); ++i)
+      if (overlaps(other.poisonable[i], begin, end))
+        other.poison(i);
     for (const SharedRange &range : other.ranges) {
       if (!overlaps(range, begin, end))
         continue;
-      throw Fault(
-          Fault::LaunchFailed,
-          printPlace(access == Access::Read ? "read" : "write", block, begin) +
-              " while " + other.instruction->opcode + " of line " +
-              std::to_string(other.instruction->line) +
-              (other.isWrite ? " still writes it" : " still reads it"));
+      throw Fault(Fault::LaunchFailed,
+                  printSharedAddress(access == Access::Read ? "read" : "write",
+                                     block, begin) +
+                      " while " + other.instruction->opcode + " of line " +
+                      std::to_string(other.instruction->line) +
+                      (other.isWrite ? " still writes it" : " still reads it"));
     }
   }
   for (const auto &[offset, barrier] : block.mbarriers)
     if (overlaps({offset, offset + kMbarrierBytes}, begin, end))
       throw Fault(Fault::LaunchFailed,
                   std::string(access == Access::Read ? "read" : "write") +
-                      " of what is an " +
-                      printPlace("mbarrier", block, offset));
+                      " of an " +
+                      printSharedAddress("mbarrier", block, offset));
 }
 
 static bool hasAny(const std::vector<uint16_t> &numbers, uint32_t begin,
@@ -137,13 +138,14 @@ void emulator::checkShared(const Block &block, uint32_t offset, uint32_t bytes,
       bytes > block.shared.size() - offset)
     throw Fault(Fault::IllegalAddress,
                 std::to_string(bytes) + " bytes of " +
-                    printPlace("shared memory", block, offset) +
-                    ", which has those from " + std::to_string(kSharedBase) +
-                    " to " + std::to_string(block.shared.size()));
+                    printSharedAddress("shared memory", block, offset) +
+                    ", which has addresses from " +
+                    std::to_string(kSharedBase) + " to " +
+                    std::to_string(block.shared.size()));
   if (offset % alignment != 0)
-    throw Fault(Fault::Misaligned, printPlace("shared memory", block, offset) +
-                                       " is not aligned to " +
-                                       std::to_string(alignment));
+    throw Fault(Fault::Misaligned,
+                printSharedAddress("shared memory", block, offset) +
+                    " is not aligned to " + std::to_string(alignment));
 }
 
 uint8_t *emulator::accessShared(Block &block, uint32_t offset, uint32_t bytes,
@@ -158,7 +160,7 @@ uint8_t *emulator::accessShared(Block &block, uint32_t offset, uint32_t bytes,
   return block.shared.data() + offset;
 }
 
-/// Counts who uses each part, up or down.
+/// Adds `step` to the counter of each granule in a range.
 static void count(Block &block, const SharedRange &range, bool isWrite,
                   int step) {
   if (block.writers.empty()) {
@@ -174,15 +176,15 @@ static void count(Block &block, const SharedRange &range, bool isWrite,
     numbers[i] = static_cast<uint16_t>(numbers[i] + step);
 }
 
-uint64_t emulator::beginUnderWay(Block &block, UnderWay use) {
+uint64_t emulator::beginPendingAccess(Block &block, PendingAccess use) {
   for (const SharedRange &range : use.ranges)
     accessShared(block, range.begin, range.end - range.begin, 1,
                  use.isWrite ? Access::Write : Access::Read);
-  for (const auto *ranges : {&use.ranges, &use.spoilable})
+  for (const auto *ranges : {&use.ranges, &use.poisonable})
     for (const SharedRange &range : *ranges)
       count(block, range, use.isWrite, 1);
-  uint64_t id = ++block.lastUnderWay;
-  block.underWay.emplace(id, std::move(use));
+  uint64_t id = ++block.lastPendingAccess;
+  block.pendingAccesses.emplace(id, std::move(use));
   return id;
 }
 
@@ -190,15 +192,15 @@ bool emulator::isBeingWritten(const Block &block, uint32_t chunk) {
   return !block.writers.empty() && block.writers[chunk / kGranule] != 0;
 }
 
-void emulator::endUnderWay(Block &block, uint64_t id) {
-  auto found = block.underWay.find(id);
-  if (found == block.underWay.end())
+void emulator::endPendingAccess(Block &block, uint64_t id) {
+  auto found = block.pendingAccesses.find(id);
+  if (found == block.pendingAccesses.end())
     return;
-  const UnderWay &use = found->second;
-  for (const auto *ranges : {&use.ranges, &use.spoilable})
+  const PendingAccess &use = found->second;
+  for (const auto *ranges : {&use.ranges, &use.poisonable})
     for (const SharedRange &range : *ranges)
       count(block, range, use.isWrite, -1);
-  block.underWay.erase(found);
+  block.pendingAccesses.erase(found);
 }
 
 void emulator::protectMbarrier(Block &block, uint32_t offset, bool isThere) {

@@ -1,55 +1,52 @@
-//===- SharedMemory.h - Shared memory and who uses it -----------*- C++ -*-===//
+//===- SharedMemory.h - Checked access to shared memory ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What barriers, copies and products have in common.
+// Functions that barriers, copies and matrix products share.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FUSE_EMULATOR_MACHINE_SHAREDMEMORY_H
 #define FUSE_EMULATOR_MACHINE_SHAREDMEMORY_H
 
-#include "instructions/LoadStore.h"
+#include "machine/Machine.h"
 
 namespace fuse::emulator {
 
-struct SharedPlace {
+struct SharedAddress {
   Block *block;
   uint32_t offset;
 };
 
-/// The place of `[base + offset]`, which is Own, Cluster or Generic; throws
-/// Fault where it is in no shared memory. Does not check its bounds.
-SharedPlace getPlace(const Thread &thread, StateSpace space, const Value &base,
-                     const Value &offset);
+/// The shared address of `[base + offset]` in a space that is SharedCta,
+/// SharedCluster or Generic. Throws Fault if it is not in shared memory. Does
+/// not check bounds.
+SharedAddress getSharedAddress(const Thread &thread, StateSpace space,
+                               const Value &base, const Value &offset);
 
-/// The value of an operand that all `lanes` must have in common; throws Fault
-/// where they do not, with `what` in the message.
+/// The value of an operand that must be equal in all `lanes`. Throws Fault with
+/// `what` in the message if it differs.
 uint64_t getUniform(const Warp &warp, uint32_t lanes, const Value &value,
                     const char *what);
 
-/// Throws Fault where accessShared does, whatever is under way.
+/// Throws Fault for a wrong range or alignment, as accessShared does, but
+/// ignores pending accesses.
 void checkShared(const Block &block, uint32_t offset, uint32_t bytes,
                  unsigned alignment);
-/// Whether something under way writes to the 16 bytes from `chunk` on.
+/// Whether a pending access writes the 16 bytes from `chunk` on.
 bool isBeingWritten(const Block &block, uint32_t chunk);
 
-/// That bytes are an mbarrier, which nothing else may access, or no longer are.
+/// Marks bytes as an mbarrier, which other instructions may not access, or
+/// removes the mark.
 void protectMbarrier(Block &block, uint32_t offset, bool isThere);
 
-/// Barriers.cpp. Throws Fault where there is none.
-Mbarrier &getMbarrier(Block &block, uint32_t offset);
-/// The same for a thread, which has to come behind the initialization, and for
-/// a copy of it, which has to come behind a fence after that.
-Mbarrier &useMbarrier(const Thread &thread, Block &block, uint32_t offset,
-                      bool isAsync);
-
-/// `(0, 0, 0)`
+/// For example `(0, 0, 0)`.
 std::string printBlock(const Block &block);
-/// `mbarrier at 1032 of block (0, 0, 0)`, for messages.
-std::string printPlace(const char *what, const Block &block, uint32_t offset);
+/// For example `mbarrier at 1032 of block (0, 0, 0)`, for messages.
+std::string printSharedAddress(const char *what, const Block &block,
+                               uint32_t offset);
 
 } // namespace fuse::emulator
 

@@ -1,23 +1,23 @@
-//===- TensorMap.cpp - What copies know of tensors ------------------------===//
+//===- TensorMap.cpp - Tensor maps of cuTensorMapEncodeTiled --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "machine/TensorMap.h"
-#include "instructions/Instruction.h"
+#include "machine/Instruction.h"
 
 #include <cstring>
 
 using namespace fuse;
 using namespace fuse::emulator;
 
-/// Codes of the driver.
+/// Codes of `CUresult`.
 static constexpr int kSuccess = 0, kInvalidValue = 1, kNotSupported = 801;
 
 namespace {
 
-/// By the number of a CUtensorMapDataType.
+/// Properties of the types of CUtensorMapDataType, by number.
 struct ElementType {
   uint8_t bytes;
   bool isFloat;
@@ -37,7 +37,8 @@ static constexpr ElementType kElementTypes[] = {
     {8, true},  // FLOAT64
     {2, true},  // BFLOAT16
 };
-/// Later ones convert values during the copy, or need later architectures.
+/// The last type that the driver knows. Types beyond kElementTypes convert
+/// values during the copy or need later architectures.
 static constexpr int kMaxElementType = 15;
 
 uint32_t TensorMap::getBoxBytes() const {
@@ -66,12 +67,12 @@ int emulator::encodeTensorMap(void *result, int type, unsigned rank,
   };
 
   if (!result || reinterpret_cast<uintptr_t>(result) % 64 != 0)
-    return refuse("a place that is not aligned to 64");
+    return refuse("an address that is not aligned to 64");
   if (!isWithin(type, kMaxElementType))
     return refuse("element type " + std::to_string(type));
   constexpr int mostInterleave = 2, mostSwizzle = 3, mostPromotion = 3,
                 mostFill = 1;
-  // Later architectures have swizzles behind that of 128 bytes.
+  // Swizzles above that of 128 bytes exist only on later architectures.
   if (!isWithin(interleave, mostInterleave) ||
       !isWithin(swizzle, mostSwizzle) || !isWithin(promotion, mostPromotion) ||
       !isWithin(fill, mostFill))
@@ -90,7 +91,7 @@ int emulator::encodeTensorMap(void *result, int type, unsigned rank,
   ElementType element = kElementTypes[type];
   if (address % 16 != 0)
     return refuse("a tensor that begins " + std::to_string(address % 16) +
-                  " bytes behind a multiple of 16");
+                  " bytes after a multiple of 16");
   if (fill == 1 && !element.isFloat)
     return refuse("NaN to fill integers");
 
@@ -115,7 +116,7 @@ int emulator::encodeTensorMap(void *result, int type, unsigned rank,
                     ", not 1 to " + std::to_string(mostStep));
     map.sizes[i] = sizes[i];
     map.box[i] = static_cast<uint16_t>(box[i]);
-    // There are none in the first one without interleave.
+    // Without interleave, the first dimension has no steps.
     map.steps[i] = static_cast<uint8_t>(i == 0 ? 1 : steps[i]);
     if (i + 1 == rank)
       break;

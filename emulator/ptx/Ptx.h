@@ -1,15 +1,14 @@
-//===- Ptx.h - PTX text as instructions -------------------------*- C++ -*-===//
+//===- Ptx.h - The parsed form of PTX text ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What a module of PTX says, with names resolved: registers are numbers,
-// labels are places in the list of instructions, variables are addresses in
-// their space. What an instruction does is not known here.
+// A parsed module of PTX. Names are resolved: registers are numbers, labels are
+// indices of instructions, and variables are addresses in their space. The
+// parser does not know the meaning of instructions.
 //
-// The source is the PTX ISA, version 9.0, sections 4 (syntax) and 5 (state
-// spaces).
+// Reference: PTX ISA 9.0, sections 4 (syntax) and 5 (state spaces).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,11 +26,21 @@
 
 namespace fuse::emulator {
 
-/// Where addresses of shared memory begin: what comes before belongs to the
-/// system on Hopper, so that an address of zero leads nowhere.
+/// First address of shared memory. On Hopper the system reserves the first 1024
+/// bytes, so zero is not a valid address.
 constexpr uint32_t kSharedBase = 1024;
 
-/// Read by `mov`; not a register that could be written.
+/// The address space of a variable or of an access. `.const` counts as Global.
+enum class StateSpace : uint8_t {
+  Generic,
+  Global,
+  SharedCta,     ///< Shared memory of the own block.
+  SharedCluster, ///< Shared memory of any block of the cluster.
+  Local,
+  Parameter,
+};
+
+/// Special registers, which `mov` reads.
 enum class Special : uint8_t {
   TidX,
   TidY,
@@ -81,21 +90,21 @@ enum class Special : uint8_t {
 
 struct Operand {
   enum class Kind : uint8_t {
-    /// `_`, or a guard that is not there.
+    /// `_`, or an instruction without a guard.
     None,
-    /// Number `index` of `value` bits, of which a predicate has one;
+    /// Register number `index` with `value` bits (1 for a predicate).
     /// `isNegated` if it is written `!%p`.
     Register,
-    /// The bits are `value`. Also a variable whose address is taken.
+    /// A constant with the bits `value`, or the address of a variable.
     Immediate,
-    /// Special(index).
+    /// The special register Special(index).
     Special,
-    /// Instruction `index`.
+    /// The instruction with number `index`.
     Label,
-    /// `[base + value]`: parts[0] is the base, a register or, where there is
-    /// none, an immediate of zero; then come coordinates, as in `[a, {x, y}]`.
+    /// `[base + value]`. parts[0] is the base: a register, or an immediate of
+    /// zero. Coordinates, as in `[a, {x, y}]`, follow.
     Address,
-    /// `{a, b}`: parts.
+    /// `{a, b}`, with its elements in parts.
     Vector,
   };
   Kind kind = Kind::None;
@@ -105,14 +114,15 @@ struct Operand {
   std::vector<Operand> parts;
 };
 
-/// `@guard opcode operands;` as it is written.
+/// `@guard opcode operands;`
 struct ParsedInstruction {
-  /// From 1, in the text of the module.
+  /// Line in the text of the module, starting at 1.
   unsigned line;
   Operand guard;
-  /// The opcode between its dots: `{"add", "s32"}`. `shared::cluster` is one.
+  /// The parts of the opcode between dots: `{"add", "s32"}`. A part such as
+  /// `shared::cluster` is not divided.
   std::vector<std::string> opcode;
-  /// `p|q` is two operands.
+  /// `p|q` becomes two operands.
   std::vector<Operand> operands;
 };
 
@@ -121,49 +131,49 @@ struct Parameter {
   uint32_t offset, bytes;
 };
 
-/// An `.entry`.
+/// A kernel (`.entry`).
 struct ParsedKernel {
   std::string name;
-  /// The values that a launch gives are laid out as in a struct.
+  /// The parameters, laid out as in a struct.
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
   unsigned numRegisters = 0;
-  /// Labels are resolved, and the end is `ret`.
+  /// Labels are resolved, and the last instruction is `ret`.
   std::vector<ParsedInstruction> instructions;
-  /// Where `.extern .shared` begins: static variables are before, from
-  /// kSharedBase on.
+  /// Address of `.extern .shared` memory, after static variables, which start
+  /// at kSharedBase.
   uint32_t dynamicShared = kSharedBase;
-  /// Bytes of `.local` variables, whose addresses begin with zero.
+  /// Bytes of `.local` variables. Their addresses start at zero.
   uint32_t localBytes = 0;
-  /// `.reqntid`, or zeros; `.maxntid`, `.minnctapersm` and `.maxnreg`, or zero.
+  /// Directives: `.reqntid` (or zeros), then `.maxntid`, `.minnctapersm` and
+  /// `.maxnreg` (or zero).
   std::array<unsigned, 3> requiredThreads{};
   unsigned maxThreads = 0, minBlocks = 0, maxRegisters = 0;
   std::array<unsigned, 3> requiredCluster{};
 };
 
-/// A `.global` or `.const` variable. Its address is taken in instructions, so
-/// memory has to be there before the text is read.
+/// A `.global` or `.const` variable. Instructions contain its address, so it is
+/// allocated during parsing.
 struct Variable {
   std::string name;
   uint64_t address;
   uint64_t bytes;
 };
 
-/// Gives memory for a variable with its initial bytes, and its address.
+/// Allocates a variable with its initial bytes and returns its address.
 using Allocate =
     std::function<uint64_t(const std::vector<uint8_t> &, unsigned alignment)>;
 
 struct ParsedModule {
-  /// As 10 * major + minor, and the text behind `.target`.
+  /// 10 * major + minor, and the text after `.target`.
   unsigned version = 0;
   std::string target;
   std::vector<Variable> variables;
   std::map<std::string, ParsedKernel> kernels;
 };
 
-/// Throws std::runtime_error with `line <n>: <what>` where the text is not a
-/// PTX or has what the emulator does not know, such as functions that are
-/// called.
+/// Parses a module. Throws std::runtime_error with `line <n>: <what>` if the
+/// text is not valid PTX or is not supported, such as calls of functions.
 ParsedModule parsePtx(std::string_view text, const Allocate &allocate);
 
 } // namespace fuse::emulator

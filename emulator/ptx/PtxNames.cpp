@@ -1,4 +1,4 @@
-//===- PtxNames.cpp - Words, names and numbers of PTX ---------------------===//
+//===- PtxNames.cpp - The parser of words, names and numbers --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -85,7 +85,7 @@ std::string_view Parser::parsePart() {
     while (at < text.size() && isWord(text[at]))
       ++at;
     if (word == at)
-      failAtNext("a word behind '.'");
+      failAtNext("a word after '.'");
   } while (text.substr(at, 2) == "::");
   return text.substr(begin, at - begin);
 }
@@ -107,8 +107,8 @@ const Symbol *Parser::find(std::string_view name) const {
   return nullptr;
 }
 
-/// A register of its own name, or one of a range: `%r12` is the third of
-/// `%r1<5>` or the thirteenth of `%r<20>`.
+/// A single register, or one of a range: `%r12` is the third of `%r1<5>` or the
+/// thirteenth of `%r<20>`.
 bool Parser::findRegister(std::string_view name, Operand &result) const {
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
     if (auto found = scope->symbols.find(name); found != scope->symbols.end()) {
@@ -124,7 +124,7 @@ bool Parser::findRegister(std::string_view name, Operand &result) const {
          split > 1 && isDigit(name[split - 1]) && digit <= kMaxRegisters;
          digit *= 10) {
       number += digit * (name[--split] - '0');
-      // A number does not begin with zeros.
+      // A register number has no leading zeros.
       if (name[split] == '0' && split + 1 != name.size())
         continue;
       auto range = scope->ranges.find(name.substr(0, split));
@@ -149,9 +149,9 @@ void Parser::declare(std::string_view name, Symbol symbol) {
     fail("'" + std::string(name) + "' is declared twice");
 }
 
-/// Takes memory behind `end`, which it moves.
-uint32_t Parser::place(uint64_t &end, uint64_t bytes, unsigned alignment,
-                       uint64_t limit, std::string_view name) {
+/// Reserves memory after `end` and advances `end`.
+uint32_t Parser::reserve(uint64_t &end, uint64_t bytes, unsigned alignment,
+                         uint64_t limit, std::string_view name) {
   uint64_t begin = (end + alignment - 1) / alignment * alignment;
   if (bytes > limit || begin + bytes > limit)
     fail("no memory for the " + std::to_string(bytes) + " bytes of '" +
@@ -169,10 +169,10 @@ Constant Parser::getAddress(std::string_view name, const Symbol &symbol) {
   case Symbol::Kind::Shared: {
     if (!kernel)
       break;
-    auto [found, isNew] = placed.try_emplace(name, 0);
+    auto [found, isNew] = sharedOffsets.try_emplace(name, 0);
     if (isNew)
-      found->second = place(sharedEnd, symbol.bytes, symbol.alignment,
-                            kMaxSharedBytes, name);
+      found->second = reserve(sharedEnd, symbol.bytes, symbol.alignment,
+                              kMaxSharedBytes, name);
     result.bits = found->second;
     return result;
   }
@@ -201,12 +201,12 @@ Constant Parser::parseNumber() {
         result.bits, base);
     at = last - text.data();
     if (error != std::errc() || (digits && at - begin - skip != digits))
-      fail("'" + std::string(text.substr(begin, 24)) + "' is no number");
+      fail("'" + std::string(text.substr(begin, 24)) + "' is not a number");
     if (at < text.size() && text[at] == 'U' && !digits)
       ++at;
     if (at < text.size() && isWord(text[at]))
       fail("'" + std::string(text.substr(begin, at + 1 - begin)) +
-           "' is no number");
+           "' is not a number");
   };
   char kind = text[at] == '0' && at + 1 < text.size() ? text[at + 1] : '\0';
   switch (kind) {
@@ -242,12 +242,12 @@ Constant Parser::parseNumber() {
     at = last - text.data();
     if (error != std::errc() || (at < text.size() && isWord(text[at])))
       fail("'" + std::string(text.substr(begin, at + 1 - begin)) +
-           "' is no number");
+           "' is not a number");
     std::memcpy(&result.bits, &value, sizeof(value));
     result.kind = Constant::Kind::Double;
     return result;
   }
-  // Octal, where a zero comes first.
+  // A leading zero makes a number octal.
   parseBits(0, end - begin > 1 && text[begin] == '0' ? 8 : 10, 0);
   return result;
 }
@@ -285,7 +285,7 @@ Constant Parser::parsePrimary(size_t depth) {
     result.bits = 32;
     return result;
   }
-  // Generic addresses of variables in global memory are their addresses.
+  // The generic address of a global variable is its address.
   if (name == "generic" && accept('(')) {
     Constant result = parsePrimary(depth + 1);
     expect(')');
@@ -296,7 +296,7 @@ Constant Parser::parsePrimary(size_t depth) {
   fail("there is no '" + std::string(name) + "'");
 }
 
-/// The operator at the beginning of `text` and how strong it binds, or zero.
+/// The precedence of the operator at the beginning of `text`, or zero.
 static int getPrecedence(std::string_view text) {
   switch (text.empty() ? '\0' : text[0]) {
   case '*':

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over the text without a list of tokens: PTX can be told apart by the
-// first character of what comes. Two things are known only at the end of a
-// kernel and are filled in then: labels, and where dynamic shared memory
-// begins, which is behind all static variables.
+// A recursive-descent parser in one pass without a lexer: the next character
+// determines the rule. Two things are only known at the end of a kernel, where
+// they are filled in: labels, and the address of dynamic shared memory, which
+// follows all static variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace fuse::emulator::ptx {
 
-/// Damaged text must not take all memory of the host.
+/// Limits that protect the host from damaged text.
 constexpr uint64_t kMaxRegisters = 1 << 20;
 constexpr uint64_t kMaxLocalBytes = 512 << 10;
 constexpr uint64_t kMaxSharedBytes = 1 << 20;
@@ -29,14 +29,12 @@ constexpr uint64_t kMaxGlobalBytes = 1 << 30;
 constexpr uint64_t kMaxParameterBytes = 32764;
 constexpr size_t kMaxDepth = 64;
 
-enum class Space : uint8_t { Shared, Local, Global };
-
-/// A name that is not a register with a number behind it.
+/// A declared name. Ranges such as `%r<690>` are not symbols.
 struct Symbol {
   enum class Kind : uint8_t {
     Register, ///< Number `value` of `bits` bits.
     Address,  ///< The address is `value`.
-    Shared,   ///< Of the module: has a place in each kernel that uses it.
+    Shared,   ///< Of the module: each kernel that uses it has a copy.
     Dynamic,  ///< `.extern .shared`
     Label,    ///< Instruction `value`.
     Targets,  ///< `.branchtargets`
@@ -55,7 +53,7 @@ struct Range {
   unsigned bits;
 };
 
-/// An operand that is a label or nothing.
+/// An operand with a name that is not declared yet: a label, or an error.
 struct Pending {
   size_t instruction, operand;
   std::string_view name;
@@ -68,15 +66,15 @@ struct Scope {
   std::vector<Pending> pending;
 };
 
-/// What stands for a number.
+/// The value of a constant expression.
 struct Constant {
   enum class Kind : uint8_t { Integer, Single, Double } kind = Kind::Integer;
   uint64_t bits = 0;
-  /// Relative to where dynamic shared memory begins.
+  /// Whether the value is relative to dynamic shared memory.
   bool isDynamic = false;
 };
 
-/// A variable as it is declared.
+/// A declaration of a variable.
 struct Declaration {
   std::string_view name;
   unsigned elementBytes = 0, alignment = 0;
@@ -126,7 +124,7 @@ private:
       failAtNext(std::string("'") + c + "'");
   }
   std::string_view parseWord(const char *expected);
-  /// A word behind a dot, with what is behind `::`.
+  /// A word after a dot, including `::` and what follows it.
   std::string_view parsePart();
   uint64_t parseCount();
 
@@ -137,8 +135,8 @@ private:
   const Symbol *find(std::string_view name) const;
   bool findRegister(std::string_view name, Operand &result) const;
   void declare(std::string_view name, Symbol symbol);
-  uint32_t place(uint64_t &end, uint64_t bytes, unsigned alignment,
-                 uint64_t limit, std::string_view name);
+  uint32_t reserve(uint64_t &end, uint64_t bytes, unsigned alignment,
+                   uint64_t limit, std::string_view name);
   Constant getAddress(std::string_view name, const Symbol &symbol);
   Constant parseNumber();
   Constant parsePrimary(size_t depth);
@@ -154,7 +152,7 @@ private:
   void parseInitializer(std::vector<uint8_t> &bytes,
                         const Declaration &variable, size_t &position,
                         size_t depth);
-  void parseVariables(Space space, bool isExtern);
+  void parseVariables(StateSpace space, bool isExtern);
   void parseRegisters();
   void parseParameters();
   void parseKernelDirectives();
@@ -179,15 +177,16 @@ private:
   size_t at = 0;
   unsigned line = 1;
   ParsedModule module;
-  /// That of the module, of a kernel's parameters, then its blocks.
+  /// Scopes of the module, of the parameters of a kernel, and of nested blocks.
   std::vector<Scope> scopes;
 
-  // Of the kernel.
+  // State of the current kernel.
   ParsedKernel *kernel = nullptr;
   uint64_t sharedEnd = 0, localEnd = 0;
   unsigned dynamicAlignment = 0;
-  std::unordered_map<std::string_view, uint32_t> placed;
-  /// Of the instruction: what a number with a decimal point becomes.
+  std::unordered_map<std::string_view, uint32_t> sharedOffsets;
+  /// Whether a number with a decimal point becomes a single in this
+  /// instruction.
   bool isSingle = false;
 };
 

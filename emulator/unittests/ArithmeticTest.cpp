@@ -27,10 +27,10 @@ TEST(ArithmeticTest, AddsModuloItsWidth) {
 }
 
 TEST(ArithmeticTest, ChecksOperands) {
-  EXPECT_EQ("line 7: operand 1 of add has to be a register of 32 bits or a "
+  EXPECT_EQ("line 7: operand 1 of add must be a register of 32 bits or a "
             "number",
             refuse("add.s32 %r0, %rd1, %r2;"));
-  EXPECT_EQ("line 7: operand 0 of add has to be a register of 32 bits or _",
+  EXPECT_EQ("line 7: operand 0 of add must be a register of 32 bits or _",
             refuse("add.s32 %p0, %r1, %r2;"));
   EXPECT_EQ("line 7: add has 2 operands here, expected 3",
             refuse("add.s32 %r0, %r1;"));
@@ -53,7 +53,7 @@ TEST(ArithmeticTest, MultipliesToAllParts) {
   EXPECT_EQ(9u, compute64("mad.wide.s32", "%r1, %r2, %rd3", {kMinus, 1, 10}));
   EXPECT_EQ("line 7: mul has none of .lo, .hi, .wide",
             refuse("mul.s32 %r0, %r1, %r2;"));
-  EXPECT_EQ("line 7: operand 3 of mad has to be a register of 64 bits or a "
+  EXPECT_EQ("line 7: operand 3 of mad must be a register of 64 bits or a "
             "number",
             refuse("mad.wide.s32 %rd0, %r1, %r2, %r3;"));
 }
@@ -62,7 +62,7 @@ TEST(ArithmeticTest, DividesTowardsZero) {
   EXPECT_EQ(uint32_t(-3), compute32("div.s32", "%r1, 2", {uint32_t(-7)}));
   EXPECT_EQ(uint32_t(-1), compute32("rem.s32", "%r1, 2", {uint32_t(-7)}));
   EXPECT_EQ(0x7ffffffcu, compute32("div.u32", "%r1, 2", {uint32_t(-7)}));
-  // What would trap the host.
+  // These trap on the host.
   EXPECT_EQ(0x80000000u, compute32("div.s32", "%r1, -1", {0x80000000}));
   EXPECT_EQ(0u, compute32("rem.s32", "%r1, -1", {0x80000000}));
   EXPECT_EQ(kMinus, compute64("div.u64", "%rd1, 0", {7}));
@@ -81,7 +81,7 @@ TEST(ArithmeticTest, ComparesWithTheSign) {
             refuse("abs.u32 %r0, %r1;"));
 }
 
-TEST(ArithmeticTest, ShiftsEverythingOut) {
+TEST(ArithmeticTest, ShiftsOutAllBits) {
   EXPECT_EQ(0x80000000u, compute32("shl.b32", "%r1, 31", {3}));
   EXPECT_EQ(0u, compute32("shl.b32", "%r1, %r2", {3, 32}));
   EXPECT_EQ(0u, compute64("shl.b64", "%rd1, 64", {3}));
@@ -94,7 +94,7 @@ TEST(ArithmeticTest, ShiftsEverythingOut) {
                                    {0x9abcdef0, 0x12345678}));
 }
 
-TEST(ArithmeticTest, KnowsLogic) {
+TEST(ArithmeticTest, ComputesLogic) {
   EXPECT_EQ(0x0fu, compute32("and.b32", "%r1, -241", {0x0f}) & 0xff);
   EXPECT_EQ(0xffff0000u, compute32("not.b32", "%r1", {0xffff}));
   EXPECT_EQ(1u, compute32("cnot.b32", "%r1", {0}));
@@ -119,10 +119,10 @@ TEST(ArithmeticTest, CountsBits) {
   EXPECT_EQ(UINT32_MAX, compute32("bfind.s32", "%r1", {kMinus}));
 }
 
-TEST(ArithmeticTest, TakesFieldsOutAndIn) {
+TEST(ArithmeticTest, ExtractsAndInsertsFields) {
   EXPECT_EQ(0x5au, compute32("bfe.u32", "%r1, 8, 8", {0x12345a78}));
   EXPECT_EQ(0xffffff9au, compute32("bfe.s32", "%r1, 8, 8", {0x12349a78}));
-  // The sign is the last bit that there is.
+  // The sign is the last existing bit.
   EXPECT_EQ(UINT32_MAX, compute32("bfe.s32", "%r1, 31, 8", {0x80000000}));
   EXPECT_EQ(0u, compute32("bfe.u32", "%r1, 0, 0", {kMinus}));
   EXPECT_EQ(0x1234ff78u,
@@ -136,7 +136,7 @@ TEST(ArithmeticTest, TakesFieldsOutAndIn) {
 TEST(ArithmeticTest, PermutesBytes) {
   std::vector<uint64_t> bytes = {0x33221180, 0x77665544};
   EXPECT_EQ(0x44334477u, compute32("prmt.b32", "%r1, %r2, 0x4347", bytes));
-  // The sign of a byte.
+  // Selects the sign of a byte.
   EXPECT_EQ(0x000000ffu, compute32("prmt.b32", "%r1, %r2, 0x9998", bytes));
   EXPECT_EQ(0x66554433u, compute32("prmt.b32.f4e", "%r1, %r2, 3", bytes));
   EXPECT_EQ(0x22222222u, compute32("prmt.b32.rc8", "%r1, %r2, 2", bytes));

@@ -1,4 +1,4 @@
-//===- AsyncCopiesTest.cpp - Copies that threads do not wait for ----------===//
+//===- AsyncCopiesTest.cpp - Asynchronous copies --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,9 +13,9 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// A kernel of one warp, of which lane 0 copies: it has the addresses %in and
-/// %out and, in `memory`, an mbarrier and what lies 1024 behind it. %p1 is the
-/// other lanes, %r2 the rank of the block.
+/// A kernel of one warp, of which lane 0 issues copies. It has the addresses
+/// %in and %out. `memory` has an mbarrier at offset 0 and data from offset 1024
+/// on. %p1 is true in the other lanes, and %r2 is the rank of the block.
 std::string makeKernel(const std::string &body) {
   return R"(
 .visible .entry test(.param .align 64 .b8 map[128], .param .u64 in,
@@ -52,8 +52,8 @@ $wait:
   @!%p2 bra $wait;
 )";
 
-/// Stores `words` words from `from` in shared memory, behind those of blocks
-/// before.
+/// Stores `words` words of shared memory from `from` on. Blocks store one after
+/// another.
 std::string store(unsigned from, unsigned words) {
   std::string result = "  mul.wide.u32 %rd8, %r2, " +
                        std::to_string(4 * words) +
@@ -65,11 +65,11 @@ std::string store(unsigned from, unsigned words) {
   return result;
 }
 
-/// Words that differ.
+/// Words that all differ.
 uint32_t getWord(uint32_t i) { return 0x10000 + i; }
 
-/// 24 columns and 10 rows of what is at `in`, in boxes of eight columns and
-/// four rows.
+/// A tensor map for 24 columns and 10 rows in `in`, with boxes of eight columns
+/// and four rows.
 TensorMap makeMap() {
   TensorMap map;
   map.rank = 2;
@@ -81,12 +81,11 @@ TensorMap makeMap() {
   return map;
 }
 
-/// Whether Races is asked, which finds what is in no order whenever copies
-/// land.
+/// Whether races are detected. They are found no matter when copies complete.
 bool findsRaces = true;
 
-/// Runs a kernel in all orders on kWords words, and returns what it has stored
-/// or its fault.
+/// Runs a kernel with several seeds on kWords words. The result is what it
+/// stored, or its fault.
 class Emulation {
 public:
   explicit Emulation(const std::string &body, unsigned blocks = 1,
@@ -135,7 +134,8 @@ public:
     EXPECT_NE(std::string::npos, fault.find(TEXT)) << fault;                   \
   } while (false)
 
-/// Without Races, and so only where a copy lands late.
+/// Expects a fault without race detection, which only happens if a copy
+/// completes late.
 #define EXPECT_LATE_FAULT(TEXT, ...)                                           \
   do {                                                                         \
     findsRaces = false;                                                        \
@@ -165,7 +165,7 @@ TEST(AsyncCopiesTest, LoadsBytes) {
   EXPECT_EQ("", emulation.fault);
   for (unsigned i = 0; i < 8; ++i)
     EXPECT_EQ(getWord(16 + i), emulation.words[i]);
-  // Memory that no thread has written.
+  // This memory was never written.
   EXPECT_EQ(0xffffffffu, emulation.words[8]);
   std::string hinted = replace(kLoad, "bytes\n    [", "bytes.L2::cache_hint [");
   hinted = replace(hinted, "32, [memory];", "32, [memory], %rd3;");
@@ -174,7 +174,7 @@ TEST(AsyncCopiesTest, LoadsBytes) {
   EXPECT_EQ(emulation.words, Emulation(own + kWait + store(1024, 9)).words);
 }
 
-TEST(AsyncCopiesTest, FindsMbarriersThatCopiesDoNotKnow) {
+TEST(AsyncCopiesTest, FindsMbarriersWithoutFence) {
   std::string again = "  mbarrier.inval.shared.b64 [memory];\n"
                       "  mbarrier.init.shared.b64 [memory], 1;\n";
   EXPECT_EQ("", Emulation(again + "  fence.proxy.async.shared::cta;\n" + kLoad +
@@ -184,11 +184,11 @@ TEST(AsyncCopiesTest, FindsMbarriersThatCopiesDoNotKnow) {
     EXPECT_FAULT(
         "an mbarrier at 1024 of block (0, 0, 0) is used by a copy, and "
         "line 25 has initialized it without fence.mbarrier_init or "
-        "fence.proxy.async behind it",
+        "fence.proxy.async after it",
         again + other + kLoad + kWait);
 }
 
-TEST(AsyncCopiesTest, FindsReadsThatDoNotWait) {
+TEST(AsyncCopiesTest, FindsReadsWithoutWait) {
   EXPECT_FAULT("(ld.shared.u32): reads shared memory at 2048, in no order with "
                "line 26 of test, block (0, 0, 0), warp 0, which writes it",
                kLoad + store(1024, 1) + kWait);
@@ -199,7 +199,7 @@ TEST(AsyncCopiesTest, FindsReadsThatDoNotWait) {
       kLoad + store(1024, 1) + kWait);
   EXPECT_LATE_FAULT("(st.shared.u32): write at 2076 of block (0, 0, 0) while ",
                     kLoad + "st.shared.u32 [memory+1052], 0;" + kWait);
-  // Beside it is nothing under way.
+  // The bytes after the copy are not pending.
   EXPECT_EQ("",
             Emulation(kLoad + "st.shared.u32 [memory+1056], 0;" + kWait).fault);
   EXPECT_FAULT("ends while line 26 (cp.async.bulk.shared::cluster.global."
@@ -213,7 +213,7 @@ TEST(AsyncCopiesTest, CountsBytes) {
   EXPECT_FAULT("16 bytes more than expected have landed at the mbarrier at "
                "1024 of block (0, 0, 0)",
                replace(kLoad, "[memory], 32;", "[memory], 16;") + kWait);
-  // Bytes may land before they are expected.
+  // Bytes may arrive before they are expected.
   EXPECT_EQ("", Emulation(R"(
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
     [memory+1024], [%in], 16, [memory];
@@ -223,7 +223,7 @@ TEST(AsyncCopiesTest, CountsBytes) {
 }
 
 TEST(AsyncCopiesTest, ChecksAddresses) {
-  EXPECT_FAULT("a copy 4 bytes behind a multiple of 16 in global memory",
+  EXPECT_FAULT("a copy 4 bytes after a multiple of 16 in global memory",
                replace(kLoad, "%in+64", "%in+4"));
   EXPECT_FAULT("a copy of 24 bytes, not a multiple of 16",
                replace(kLoad, "], 32, [", "], 24, ["));
@@ -232,14 +232,14 @@ TEST(AsyncCopiesTest, ChecksAddresses) {
   EXPECT_FAULT("of which only 16 are allocated",
                replace(kLoad, "%in+64", "%in+4080"));
   EXPECT_FAULT("32 bytes of shared memory at 17392 of block (0, 0, 0), which "
-               "has those from 1024 to 17408",
+               "has addresses from 1024 to 17408",
                replace(kLoad, "memory+1024", "memory+16368"));
   EXPECT_FAULT(
       "an mbarrier at 1032 of block (0, 0, 0) has not been initialized",
       replace(kLoad, "32, [memory]", "32, [memory+8]"));
 }
 
-TEST(AsyncCopiesTest, PrefetchesNothingThatIsNot) {
+TEST(AsyncCopiesTest, ChecksPrefetches) {
   EXPECT_EQ("", Emulation("cp.async.bulk.prefetch.L2.global [%in+16], 4080;\n"
                           "cp.async.bulk.prefetch.tensor.2d.L2.global.tile "
                           "[%map, {0, 0}];")
@@ -269,7 +269,7 @@ TEST(AsyncCopiesTest, LoadsForAllBlocks) {
     EXPECT_EQ(getWord(i % 8), emulation.words[i]);
   EXPECT_FAULT("a mask of 7 for a cluster of 2",
                replace(kMulticast, "%h1, 3", "%h1, 7"), 2);
-  // One of them does not get any.
+  // One block does not receive the copy.
   EXPECT_FAULT("which waits for 0 of 1 arrivals and 32 bytes",
                replace(kMulticast, "%h1, 3", "%h1, 1") + kWait, 2);
 }
@@ -321,7 +321,7 @@ TEST(AsyncCopiesTest, StoresBytes) {
   EXPECT_EQ("", emulation.fault);
   for (unsigned i = 0; i < 16; ++i)
     EXPECT_EQ(i / 4 == 2 ? i - 7 : 0, emulation.words[i]);
-  // Shared memory is free when it has been read.
+  // Shared memory can be reused once it has been read.
   std::string next = "  st.shared.u32 [memory+512], 0;\n"
                      "  cp.async.bulk.wait_group 0;";
   EXPECT_EQ(
@@ -369,7 +369,7 @@ std::string loadTensor(const std::string &coordinates, unsigned bytes,
          coordinates + "}], [memory];\n";
 }
 
-/// Element (column, row) of the tensor of makeMap, or zero outside of it.
+/// Element (column, row) of makeMap, or zero outside of the tensor.
 uint32_t getElement(int column, int row) {
   return column < 0 || column >= 24 || row < 0 || row >= 10
              ? 0
@@ -383,7 +383,7 @@ TEST(AsyncCopiesTest, LoadsBoxes) {
   for (auto [column, row] : places) {
     std::string coordinates =
         std::to_string(column) + ", " + std::to_string(row);
-    // All bytes of a box count, wherever it is.
+    // All bytes of a box count, wherever the box is.
     Emulation emulation(loadTensor(coordinates, 128) + kWait + store(1024, 32));
     EXPECT_EQ("", emulation.fault);
     for (int i = 0; i < 32; ++i)
@@ -400,14 +400,15 @@ TEST(AsyncCopiesTest, PermutesBoxes) {
   Emulation emulation(loadTensor("8, 0", 320) + kWait + store(1024, 80), 1,
                       map);
   EXPECT_EQ("", emulation.fault);
-  // Rows of two chunks; those of every other 128 bytes are the other way round.
+  // Each row has two chunks. They are exchanged in every other group of 128
+  // bytes.
   for (int i = 0; i < 80; ++i) {
     int chunk = i % 8 / 4 ^ (i / 32 & 1);
     EXPECT_EQ(getElement(8 + chunk * 4 + i % 4, i / 8),
               emulation.words[static_cast<size_t>(i)])
         << i;
   }
-  // The address counts, not where the box begins.
+  // The swizzle depends on the address, not on the start of the box.
   std::string shifted = loadTensor("8, 0", 128);
   shifted = replace(shifted, "memory+1024", "memory+1152");
   map.box = {8, 4};
@@ -419,7 +420,7 @@ TEST(AsyncCopiesTest, PermutesBoxes) {
 }
 
 TEST(AsyncCopiesTest, LoadsOfAllRanks) {
-  // Every second of the third dimension, which steps over the end.
+  // Every second element of the third dimension, past its end.
   TensorMap map = makeMap();
   map.rank = 3;
   map.sizes = {4, 3, 5};
@@ -459,10 +460,10 @@ TEST(AsyncCopiesTest, ChecksTensors) {
   EXPECT_FAULT("there is no tensor map", replace(load, "%map", "%in"));
   EXPECT_FAULT("shared memory at 2064 of block (0, 0, 0) is not aligned to 128",
                replace(load, "memory+1024", "memory+1040"));
-  // What is not there is not read, what should be there is.
+  // Elements outside of the tensor are not read, all others are.
   TensorMap map = makeMap();
   map.sizes[1] = 43;
-  EXPECT_FAULT("are in no allocation", loadTensor("16, 42", 128), 1, map);
+  EXPECT_FAULT("are not in an allocation", loadTensor("16, 42", 128), 1, map);
   map.sizes[1] = 42;
   EXPECT_EQ("", Emulation(loadTensor("16, 41", 128) + kWait, 1, map).fault);
 }
@@ -518,14 +519,14 @@ TEST(AsyncCopiesTest, CopiesInGroups) {
   EXPECT_FAULT("read at 2064 of block (0, 0, 0) while cp.async.ca.shared."
                "global.L2::128B of line 27 still writes it",
                kPlain + "cp.async.wait_group 1;\n" + store(1024, 5));
-  // Both write to the same 16 bytes, each to its own eight.
+  // Both copies write to the same 16 bytes, each to eight of them.
   EXPECT_EQ("", Emulation(kPlain + R"(
   cp.async.ca.shared.global [memory+1048], [%in+64], 8;
   cp.async.wait_all;)")
                     .fault);
 }
 
-TEST(AsyncCopiesTest, ArrivesBehindCopies) {
+TEST(AsyncCopiesTest, ArrivesAfterCopies) {
   for (const char *arrive :
        {"cp.async.mbarrier.arrive.noinc.shared.b64 [memory];",
         "cp.async.mbarrier.arrive.shared.b64 [memory];\n"
@@ -536,7 +537,7 @@ TEST(AsyncCopiesTest, ArrivesBehindCopies) {
   }
 }
 
-TEST(AsyncCopiesTest, RefusesFormsThatThereAreNot) {
+TEST(AsyncCopiesTest, RefusesUnknownForms) {
   auto refuse = [](const std::string &body) {
     Machine machine;
     try {
@@ -562,11 +563,11 @@ TEST(AsyncCopiesTest, RefusesFormsThatThereAreNot) {
             refuse(replace(kPlain, "[%in], 16", "[%in], 8")));
   EXPECT_EQ("the emulator does not know cp.async of .global.shared",
             refuse("cp.async.cg.global.shared [%in], [memory], 16;"));
-  EXPECT_EQ("a prefetch with dimensions is one of a tensor",
+  EXPECT_EQ("a prefetch with dimensions must be .tensor",
             refuse("cp.async.bulk.prefetch.2d.L2.global [%in], 16;"));
   EXPECT_EQ("the emulator does not know cp.async.wait_group with .read",
             refuse("cp.async.wait_group.read 0;"));
-  EXPECT_EQ("operand 0 of cp has to be a number",
+  EXPECT_EQ("operand 0 of cp must be a number",
             refuse("cp.async.wait_group %r1;"));
   EXPECT_EQ("cp has 5 operands here, expected 4",
             refuse(replace(kLoad, "32, [memory];", "32, [memory], %rd3;")));

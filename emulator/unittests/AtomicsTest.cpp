@@ -1,4 +1,4 @@
-//===- AtomicsTest.cpp - Read, compute, write -----------------------------===//
+//===- AtomicsTest.cpp - Atomic operations --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// What a word is after one thread has changed it, with `%value` for what it
-/// was; `width` is 32 or 64.
+/// Returns a word after one thread has changed it. `%value` is its previous
+/// value; its width is 32 or 64 bits.
 template <typename T>
 T run(const std::string &instruction, T before, T *old = nullptr) {
   constexpr bool isWide = sizeof(T) == 8;
@@ -38,7 +38,7 @@ T run(const std::string &instruction, T before, T *old = nullptr) {
   return read<T>(word);
 }
 
-TEST(AtomicsTest, GivesBackWhatWasThere) {
+TEST(AtomicsTest, ReturnsThePreviousValue) {
   uint32_t old = 0;
   EXPECT_EQ(7U,
             run<uint32_t>("atom.global.add.u32 %value, [%word], 2;", 5, &old));
@@ -70,7 +70,7 @@ TEST(AtomicsTest, ReducesEveryType) {
   EXPECT_EQ(4U, red("and.b32 [%word], 12", 6));
   EXPECT_EQ(14U, red("or.b32 [%word], 12", 6));
   EXPECT_EQ(10U, red("xor.b32 [%word], 12", 6));
-  // They wrap round at the operand.
+  // inc and dec wrap around at the operand.
   EXPECT_EQ(3U, red("inc.u32 [%word], 3", 2));
   EXPECT_EQ(0U, red("inc.u32 [%word], 3", 3));
   EXPECT_EQ(3U, red("dec.u32 [%word], 3", 0));
@@ -83,7 +83,7 @@ TEST(AtomicsTest, ReducesEveryType) {
             red("add.noftz.f16x2 [%word], 0x5c004000", 0x3c003c00));
 }
 
-TEST(AtomicsTest, LoseNothingAmongBlocks) {
+TEST(AtomicsTest, AddsUpOverBlocks) {
   constexpr const char *text = R"(
 .visible .entry count(.param .u64 word)
 {
@@ -102,7 +102,8 @@ TEST(AtomicsTest, LoseNothingAmongBlocks) {
   }
 }
 
-/// Blocks take a lock in turn. The result is where the expected value was.
+/// Blocks acquire a lock one after another. The result register is also the
+/// expected value.
 TEST(AtomicsTest, WaitsForLocks) {
   constexpr const char *text = R"(
 .visible .entry add(.param .u64 lock, .param .u64 sum)
@@ -129,7 +130,7 @@ again:
     EXPECT_EQ("", getFault([&] { machine.synchronize(); }));
     EXPECT_EQ(20U, read<uint32_t>(sum));
   }
-  // A lock that no thread releases.
+  // A lock that is never released.
   Machine machine;
   uint64_t lock = machine.allocate(4);
   write<uint32_t>(lock, 1);
@@ -138,7 +139,7 @@ again:
             getFault([&] { machine.synchronize(); }).find("all threads wait"));
 }
 
-TEST(AtomicsTest, RefusesFormsThatThereAreNot) {
+TEST(AtomicsTest, RefusesUnknownForms) {
   for (auto [instruction, message] :
        {std::pair("atom.global.add.s64 %value, [%word], 2;",
                   "the emulator does not know atom.global.add.s64"),

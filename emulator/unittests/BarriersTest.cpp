@@ -1,4 +1,4 @@
-//===- BarriersTest.cpp - What threads wait for ---------------------------===//
+//===- BarriersTest.cpp - Barriers of blocks and clusters, mbarriers ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// A kernel whose registers are %r, %rd, %p, and %out, which is where it
-/// stores; %r1 is the thread.
+/// A kernel with registers %r, %rd and %p. %out is the address of the results,
+/// %r1 the thread.
 std::string makeKernel(const std::string &body,
                        const std::string &shared = ".shared .align 8 .b8 "
                                                    "memory[64];") {
@@ -33,7 +33,7 @@ std::string makeKernel(const std::string &body,
 })";
 }
 
-/// Runs a kernel in all orders, and returns its words or its fault.
+/// Runs a kernel with several seeds. The result is its words or its fault.
 class Emulation {
 public:
   explicit Emulation(const std::string &body, unsigned threads = 64,
@@ -72,11 +72,11 @@ public:
   } while (false)
 
 //===----------------------------------------------------------------------===//
-// Barriers with a number
+// Named barriers
 //===----------------------------------------------------------------------===//
 
-/// Warp 0 stores what warp 1 reads; between them is `first` in warp 0 and
-/// `second` in warp 1.
+/// Warp 0 stores a word that warp 1 reads. `first` is executed between by warp
+/// 0, `second` by warp 1.
 std::string pass(const std::string &first, const std::string &second) {
   return R"(
   setp.ge.u32 %p1, %r1, 32;
@@ -93,7 +93,7 @@ $second:
 $end:)";
 }
 
-TEST(BarriersTest, WaitForAll) {
+TEST(BarriersTest, WaitsForAll) {
   for (const char *barrier :
        {"bar.sync 0;", "bar.sync 3, 64;", "barrier.sync 0;",
         "barrier.sync.aligned 15, 64;", "bar.cta.sync 1;",
@@ -101,14 +101,14 @@ TEST(BarriersTest, WaitForAll) {
     EXPECT_EQ(7u, Emulation(pass(barrier, barrier)).words[0]) << barrier;
 }
 
-TEST(BarriersTest, ArriveWithoutWaiting) {
+TEST(BarriersTest, ArrivesWithoutWaiting) {
   EXPECT_EQ(7u,
             Emulation(pass("bar.arrive 1, 64;", "bar.sync 1, 64;")).words[0]);
   EXPECT_FAULT("in no order with line",
                pass("bar.arrive 1, 64;", "bar.arrive 1, 64;"));
 }
 
-TEST(BarriersTest, WaitForWarpsThatHaveNotEnded) {
+TEST(BarriersTest, WaitsForRunningWarps) {
   EXPECT_EQ(1u, Emulation(R"(
   setp.lt.u32 %p1, %r1, 32;
   @%p1 bra $end;
@@ -123,13 +123,13 @@ $end:)")
 $end:)");
 }
 
-TEST(BarriersTest, CountLanesThatAreNotThere) {
+TEST(BarriersTest, CountsMissingLanes) {
   // The second warp has eight threads, the barrier is for 64.
   EXPECT_EQ("", Emulation("bar.sync 1, 64;", 40).fault);
   EXPECT_EQ("", Emulation("barrier.sync 1, 64;", 40).fault);
 }
 
-TEST(BarriersTest, FindsOnesThatDoNotFit) {
+TEST(BarriersTest, FindsWrongCounts) {
   EXPECT_FAULT("barrier 1 is used for 32 threads, and for 64 by those before",
                pass("bar.sync 1, 64;", "bar.sync 1, 32;"));
   EXPECT_FAULT("65 threads at barrier 1, which is for 64", R"(
@@ -142,15 +142,15 @@ TEST(BarriersTest, FindsOnesThatDoNotFit) {
   bar.arrive 1, 64;
 $end:)");
   EXPECT_FAULT("barrier 16 of 16", "bar.sync 16;");
-  EXPECT_FAULT("barrier of 48 threads, which is no multiple of 32 up to 64",
+  EXPECT_FAULT("barrier of 48 threads, expected a multiple of 32 up to 64",
                "bar.arrive 0, 48;");
-  EXPECT_FAULT("barrier of 96 threads, which is no multiple of 32 up to 64",
+  EXPECT_FAULT("barrier of 96 threads, expected a multiple of 32 up to 64",
                "bar.arrive 0, 96;");
   EXPECT_FAULT("the barrier differs in a warp: 0 and, in lane 1, 1",
                "and.b32 %r2, %r1, 7; bar.sync %r2, 64;");
 }
 
-TEST(BarriersTest, CountPredicates) {
+TEST(BarriersTest, CountsPredicates) {
   std::string body = R"(
   setp.lt.u32 %p1, %r1, 40;
   bar.red.popc.u32 %r2, 0, %p1;
@@ -173,7 +173,7 @@ TEST(BarriersTest, CountPredicates) {
 // Barriers of clusters
 //===----------------------------------------------------------------------===//
 
-/// Block 0 stores into the shared memory of block 1, which reads it behind
+/// Block 0 stores into the shared memory of block 1, which reads it after
 /// `barrier`.
 std::string passInCluster(const std::string &barrier) {
   return R"(
@@ -190,7 +190,7 @@ std::string passInCluster(const std::string &barrier) {
   @%p1 st.global.u32 [%out], %r5;)";
 }
 
-TEST(BarriersTest, OrderAllOfACluster) {
+TEST(BarriersTest, OrdersClusters) {
   for (const char *barrier :
        {"barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
         "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;"}) {
@@ -205,7 +205,7 @@ TEST(BarriersTest, OrderAllOfACluster) {
 }
 
 TEST(BarriersTest, ClustersCountThreadsThatRun) {
-  // Those that end after they have arrived do not wait for the others.
+  // Threads that end after they have arrived do not wait for the others.
   EXPECT_EQ("", Emulation(R"(
   barrier.cluster.arrive;
   setp.lt.u32 %p1, %r1, 8;
@@ -247,7 +247,7 @@ std::string withMbarrier(unsigned count, const std::string &body) {
 }
 
 TEST(BarriersTest, MbarriersCountArrivals) {
-  // Thread 40 stores what thread 0 reads when all have arrived.
+  // Thread 40 stores a word that thread 0 reads after all have arrived.
   std::string body = R"(
   setp.eq.u32 %p2, %r1, 40;
   @%p2 st.shared.u32 [memory+16], 11;
@@ -274,7 +274,7 @@ $end:)"));
 }
 
 TEST(BarriersTest, MbarriersHaveParities) {
-  // Both warps are in turn with each other: one counts up what the other finds.
+  // Two warps alternate: one increments a value that the other one reads.
   std::string body = R"(
   mov.u32 %r5, 0;
   @!%p1 mbarrier.init.shared.b64 [memory+8], 32;
@@ -314,7 +314,8 @@ $next:
 }
 
 TEST(BarriersTest, MbarriersKeepStates) {
-  // A state says how many were missing, and drops lower what is expected.
+  // A state has the number of missing arrivals. arrive_drop lowers the expected
+  // number.
   Emulation emulation(withMbarrier(4, R"(
   @%p1 bra $end;
   mbarrier.arrive.noComplete.shared.b64 %rd1, [memory], 1;
@@ -359,7 +360,7 @@ $end:)";
                with("48"));
 }
 
-TEST(BarriersTest, MbarriersHaveToBeThere) {
+TEST(BarriersTest, FindsMissingMbarriers) {
   EXPECT_FAULT(
       "an mbarrier at 1032 of block (0, 0, 0) has not been initialized",
       withMbarrier(1, "mbarrier.arrive.shared.b64 _, [memory+8];"));
@@ -370,11 +371,11 @@ TEST(BarriersTest, MbarriersHaveToBeThere) {
   mbarrier.inval.shared.b64 [memory];
   mbarrier.arrive.shared.b64 _, [memory];
 $end:)"));
-  EXPECT_FAULT("write of what is an mbarrier at 1024 of block (0, 0, 0)",
+  EXPECT_FAULT("write of an mbarrier at 1024 of block (0, 0, 0)",
                withMbarrier(1, "st.shared.u32 [memory+4], 0;"));
-  EXPECT_FAULT("read of what is an mbarrier at 1024 of block (0, 0, 0)",
+  EXPECT_FAULT("read of an mbarrier at 1024 of block (0, 0, 0)",
                withMbarrier(1, "ld.shared.u64 %rd1, [memory];"));
-  EXPECT_FAULT("write of what is an mbarrier at 1024 of block (0, 0, 0)",
+  EXPECT_FAULT("write of an mbarrier at 1024 of block (0, 0, 0)",
                withMbarrier(1, "mbarrier.init.shared.b64 [memory], 1;"));
   EXPECT_FAULT("mbarrier for 0 arrivals, not 1 to 1048575",
                "mbarrier.init.shared.b64 [memory], 0;");
@@ -382,7 +383,7 @@ $end:)"));
                "mbarrier.init.shared.b64 [memory+4], 1;");
 }
 
-/// In every order of the warps.
+/// This holds in every order of the warps.
 TEST(BarriersTest, MbarriersAreInitializedBeforeTheyAreUsed) {
   std::string body = withMbarrier(64, "mbarrier.arrive.shared.b64 _, "
                                       "[memory];");
@@ -391,7 +392,7 @@ TEST(BarriersTest, MbarriersAreInitializedBeforeTheyAreUsed) {
   EXPECT_FAULT("an mbarrier at 1024 of block (0, 0, 0) is used in no order "
                "with line 16, which initializes it",
                body);
-  // A relaxed arrival publishes what a fence before it does.
+  // A relaxed arrival publishes what an earlier fence covers.
   const std::string cluster = R"(
   mov.u32 %r2, memory;
   setp.ne.u32 %p1, %r1, 0;
@@ -410,7 +411,7 @@ TEST(BarriersTest, MbarriersAreInitializedBeforeTheyAreUsed) {
 }
 
 TEST(BarriersTest, MbarriersOfOtherBlocks) {
-  // Block 1 waits until block 0 has arrived there.
+  // Block 1 waits until block 0 has arrived at its mbarrier.
   std::string body = R"(
   mov.u32 %r3, %cluster_ctarank;
   setp.eq.u32 %p2, %r3, 1;
@@ -431,7 +432,7 @@ $end:
   Emulation emulation(withMbarrier(1, body), 1, 2, 2);
   EXPECT_EQ("", emulation.fault);
   EXPECT_EQ(13u, emulation.words[0]);
-  EXPECT_FAULT("where only the own shared memory is allowed",
+  EXPECT_FAULT("where only shared memory of the own block is allowed",
                withMbarrier(1, R"(
   barrier.cluster.arrive;
   barrier.cluster.wait;
@@ -455,7 +456,7 @@ $end:)"),
                1, 2, 2);
 }
 
-TEST(BarriersTest, RefusesFormsThatThereAreNot) {
+TEST(BarriersTest, RefusesUnknownForms) {
   auto refuse = [](const std::string &body) {
     Machine machine;
     try {
@@ -467,19 +468,20 @@ TEST(BarriersTest, RefusesFormsThatThereAreNot) {
   };
   EXPECT_EQ("line 13: the emulator does not know bar with .sideways",
             refuse("bar.sideways 0;"));
-  EXPECT_EQ("line 13: an arrival with .shared::cluster gives no state but _",
-            refuse("mbarrier.arrive.shared::cluster.b64 %rd1, [memory];"));
+  EXPECT_EQ(
+      "line 13: an arrival with .shared::cluster has no state, expected _",
+      refuse("mbarrier.arrive.shared::cluster.b64 %rd1, [memory];"));
   EXPECT_EQ("", refuse("mbarrier.arrive.shared::cluster.b64 _, [memory];"));
   EXPECT_EQ("line 13: bar has 1 operands here, expected 2",
             refuse("bar.arrive 0;"));
   EXPECT_EQ("line 13: bar has 3 operands here, expected 1 or 2",
             refuse("bar.sync 0, 32, 32;"));
-  EXPECT_EQ("line 13: bar has to be .sync, .arrive or .red", refuse("bar 0;"));
-  EXPECT_EQ("line 13: bar.red has to be .popc.u32, .and.pred or .or.pred",
+  EXPECT_EQ("line 13: bar must be .sync, .arrive or .red", refuse("bar 0;"));
+  EXPECT_EQ("line 13: bar.red must be .popc.u32, .and.pred or .or.pred",
             refuse("bar.red.and.u32 %r1, 0, %p1;"));
-  EXPECT_EQ("line 13: operand 2 of bar has to be a predicate or a number",
+  EXPECT_EQ("line 13: operand 2 of bar must be a predicate or a number",
             refuse("bar.red.popc.u32 %r1, 0, %r2;"));
-  EXPECT_EQ("line 13: barrier.cluster has to be .arrive or .wait",
+  EXPECT_EQ("line 13: barrier.cluster must be .arrive or .wait",
             refuse("barrier.cluster.aligned;"));
 }
 

@@ -13,9 +13,9 @@
 
 namespace fuse::emulator {
 
-/// What a piece of PTX, executed by one thread, leaves in %rd0, whose width is
-/// 64 bits. There are %p<8>, %h<8> of 16 bits, %r<8> and %rd<8>, and %r1,
-/// %rd1, %h1 and so on hold `inputs`, from the first on.
+/// Executes PTX in one thread and returns %rd0. There are 64-bit %rd<8>, 32-bit
+/// %r<8>, 16-bit %h<8> and %p<8>. %rd1, %r1 and %h1 hold the first of `inputs`,
+/// and so on.
 inline uint64_t compute(const std::string &body,
                         const std::vector<uint64_t> &inputs = {}) {
   Machine machine;
@@ -35,7 +35,7 @@ inline uint64_t compute(const std::string &body,
   return read<uint64_t>(out);
 }
 
-/// An instruction with a result of 32 bits.
+/// Executes one instruction with a 32-bit result.
 inline uint32_t compute32(const std::string &opcode,
                           const std::string &operands,
                           const std::vector<uint64_t> &inputs = {}) {
@@ -70,7 +70,7 @@ inline uint64_t bits(double value) {
   return result;
 }
 
-/// What is wrong with an instruction.
+/// The error that decoding reports, or nothing.
 inline std::string refuse(const std::string &body) {
   try {
     (void)compute(body);

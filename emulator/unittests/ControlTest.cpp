@@ -1,4 +1,4 @@
-//===- ControlTest.cpp - Branches, and lanes of a warp --------------------===//
+//===- ControlTest.cpp - Branches and operations of a warp ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// A kernel of one warp in which `%lane` is the lane, and which stores
-/// `%result` of each.
+/// A kernel of one warp. `%lane` is the lane, and `%result` of each lane is
+/// stored.
 std::string makeKernel(const std::string &body) {
   return R"(
 .visible .entry lanes(.param .u64 out)
@@ -33,7 +33,7 @@ std::string makeKernel(const std::string &body) {
 })";
 }
 
-/// What each of `threads` lanes has, or a fault.
+/// The results of `threads` lanes, or a fault.
 std::vector<uint32_t> run(const std::string &body, std::string *fault = nullptr,
                           unsigned threads = 32) {
   Machine machine;
@@ -71,28 +71,26 @@ TEST(ControlTest, ShufflesLanes) {
   }
 }
 
-TEST(ControlTest, RefusesLanesThatTakeNoPart) {
+TEST(ControlTest, RefusesLanesOutsideOfTheMask) {
   std::string fault;
-  // The upper half is at another instruction, and is asked for.
+  // The mask contains the upper half, which is at another instruction.
   (void)run("setp.ge.u32 %p1, %lane, 16;\n"
-            "@%p1 bra $behind;\n"
+            "@%p1 bra $after;\n"
             "shfl.sync.bfly.b32 %result, %lane, 16, 31, 0xffff;\n"
-            "$behind:",
+            "$after:",
             &fault);
   EXPECT_NE(std::string::npos,
-            fault.find("lane 0 reads lane 16, which takes no part"))
+            fault.find("lane 0 reads lane 16, which is not in the mask"))
       << fault;
   (void)run("shfl.sync.bfly.b32 %result, %lane, 1, 31, 0xffff;", &fault);
-  EXPECT_NE(std::string::npos,
-            fault.find("lane 16 is not among the lanes that it names"))
+  EXPECT_NE(std::string::npos, fault.find("lane 16 is not in its own mask"))
       << fault;
   (void)run("mov.b32 %r1, -1;\n"
             "setp.eq.u32 %p1, %lane, 3;\n"
             "selp.b32 %r1, 0xff, -1, %p1;\n"
             "bar.warp.sync %r1;",
             &fault);
-  EXPECT_NE(std::string::npos,
-            fault.find("lanes name different lanes to execute it with"))
+  EXPECT_NE(std::string::npos, fault.find("lanes have different masks"))
       << fault;
 }
 
@@ -103,11 +101,11 @@ TEST(ControlTest, WaitsForLanesThatHaveNotEnded) {
   std::string fault;
   (void)run(ends + "shfl.sync.bfly.b32 %result, %lane, 16, 31, -1;", &fault);
   EXPECT_NE(std::string::npos,
-            fault.find("lane 0 reads lane 16, which takes no part"))
+            fault.find("lane 0 reads lane 16, which is not in the mask"))
       << fault;
 }
 
-TEST(ControlTest, BranchesToPlacesInTables) {
+TEST(ControlTest, BranchesThroughTables) {
   const std::string text = "rem.u32 %r1, %lane, LIMIT;\n"
                            "$table: .branchtargets $a, $b, $a;\n"
                            "brx.idx %r1, $table;\n"
@@ -153,28 +151,28 @@ TEST(ControlTest, CountsLanes) {
   }
 }
 
-TEST(ControlTest, EndsKernelsThatEndThemselves) {
+TEST(ControlTest, Traps) {
   std::string fault;
   (void)run("trap;", &fault);
-  EXPECT_NE(std::string::npos, fault.find("(trap): the kernel ends itself"))
+  EXPECT_NE(std::string::npos, fault.find("(trap): the kernel executed trap"))
       << fault;
 }
 
-TEST(ControlTest, RefusesFormsThatThereAreNot) {
+TEST(ControlTest, RefusesUnknownForms) {
   for (auto [body, message] :
        {std::pair("shfl.sync.left.b32 %result, %lane, 1, 31, -1;",
-                  "shfl.sync has to be .up, .down, .bfly or .idx, and .b32"),
+                  "shfl.sync must be .up, .down, .bfly or .idx, and .b32"),
         std::pair("vote.sync.some.pred %p1, %p2, -1;",
-                  "vote.sync has to be .all.pred, .any.pred, .uni.pred or "
+                  "vote.sync must be .all.pred, .any.pred, .uni.pred or "
                   ".ballot.b32"),
         std::pair("redux.sync.and.u32 %result, %lane, -1;",
-                  "redux.sync has to be .add, .min or .max of .u32 or .s32, or "
+                  "redux.sync must be .add, .min or .max of .u32 or .s32, or "
                   ".and, .or or .xor of .b32"),
         std::pair("here: brx.idx %r1, here;", "brx.idx has no .branchtargets"),
         std::pair("setmaxnreg.inc.sync.aligned.u32 100;",
                   "setmaxnreg of 100 registers, expected a multiple of 8 from "
                   "24 to 256"),
-        std::pair("griddepcontrol.go;", "griddepcontrol has to be .wait or "
+        std::pair("griddepcontrol.go;", "griddepcontrol must be .wait or "
                                         ".launch_dependents")}) {
     try {
       (void)run(body);

@@ -18,7 +18,7 @@ TEST(ConversionsTest, WidensWithTheSign) {
   EXPECT_EQ(0xffffff80u, compute32("cvt.s32.s8", "%r1", {0x180}));
   EXPECT_EQ(0x80u, compute32("cvt.u32.u8", "%r1", {0x180}));
   EXPECT_EQ(0x5678u, compute32("cvt.u32.u16", "%h1", {0x12345678}));
-  // The sign of a byte goes on in its register, and no further.
+  // A byte is sign-extended to the width of its register only.
   EXPECT_EQ(0xff80u,
             compute("cvt.s8.s32 %h0, %r1; cvt.u64.u16 %rd0, %h0;", {0x80}));
 }
@@ -63,7 +63,7 @@ TEST(ConversionsTest, RoundsFromIntegers) {
   EXPECT_EQ(bits(4294967296.0f),
             compute32("cvt.rn.f32.u32", "%r1", {UINT32_MAX}));
   EXPECT_EQ(0x4f7fffffu, compute32("cvt.rz.f32.u32", "%r1", {UINT32_MAX}));
-  // The last of 64 bits decides.
+  // The last of 64 bits determines the rounding.
   uint64_t middle = (uint64_t(1) << 60) + (uint64_t(1) << 36);
   EXPECT_EQ(0x5d800000u, compute32("cvt.rn.f32.u64", "%rd1", {middle}));
   EXPECT_EQ(0x5d800001u, compute32("cvt.rn.f32.u64", "%rd1", {middle + 1}));
@@ -94,7 +94,7 @@ TEST(ConversionsTest, RoundsFloats) {
 
 TEST(ConversionsTest, PacksTwo) {
   std::vector<uint64_t> inputs = {bits(1.0f), bits(2.0f)};
-  // The first one is the upper one.
+  // The first operand becomes the upper half.
   EXPECT_EQ(0x3c004000u, compute32("cvt.rn.f16x2.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0x3f804000u, compute32("cvt.rn.bf16x2.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0x3840u,

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads the library as the runtime does, and asks for each function by name.
+// Loads the library as the runtime does, and looks up each function by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace fuse::runtime::cuda;
 
 namespace {
 
-/// Functions beside those of the runtime.
+/// Functions that the runtime does not call.
 #define FUSE_TEST_FUNCTIONS(F)                                                 \
   F(cuDeviceGetName, 2000, (char *, int, int))                                 \
   F(cuMemsetD8Async, 3020, (DevicePtr, unsigned char, size_t, Stream))         \
@@ -80,7 +80,7 @@ static const Functions &getCuda() {
   return functions;
 }
 
-/// Adds `value` to each of the integers at `p`, one for a thread.
+/// Adds `value` to each integer at `p`, one per thread.
 static constexpr const char *kAdd = R"(
 .version 8.0
 .target sm_90
@@ -113,7 +113,7 @@ protected:
     ASSERT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
     ASSERT_EQ(cuda.cuCtxPushCurrent(context), 0);
   }
-  /// Everything goes with the context, also what is wrong with it.
+  /// The last release destroys the context and its fault.
   void TearDown() override {
     EXPECT_EQ(cuda.cuCtxPopCurrent(nullptr), 0);
     EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease(0), 0);
@@ -174,7 +174,7 @@ TEST_F(DriverTest, FindsFunctionsByNameAndVersion) {
             "named symbol not found: the emulator has no cuMemAlloc_v9");
 }
 
-TEST_F(DriverTest, SaysWhatItIs) {
+TEST_F(DriverTest, DescribesTheDevice) {
   char name[64] = {}, start[5] = {};
   EXPECT_EQ(cuda.cuDeviceGetName(name, sizeof(name), 0), 0);
   EXPECT_STREQ(name, "fuse emulator");
@@ -196,7 +196,7 @@ TEST_F(DriverTest, SaysWhatItIs) {
   EXPECT_EQ(text, nullptr);
 }
 
-/// What a process prints that initializes with a variable, then ends.
+/// Initializes with an environment variable, prints the result and exits.
 static void initialize(const char *variable, const char *value) {
   ::setenv(variable, value, 1);
   const Functions &cuda = getCuda();
@@ -210,7 +210,7 @@ static void initialize(const char *variable, const char *value) {
   std::_Exit(code == 0 && count == 8 ? 0 : 2);
 }
 
-TEST(DriverDeathTest, RefusesSettingsThatAreNoNumbers) {
+TEST(DriverDeathTest, RefusesSettingsThatAreNotNumbers) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(initialize("FUSE_EMULATOR_MULTIPROCESSORS", "8"),
               testing::ExitedWithCode(0), "no error");
@@ -227,13 +227,13 @@ TEST_F(DriverTest, HasAContextForEachThread) {
   std::thread([&] { code = cuda.cuCtxSynchronize(); }).join();
   EXPECT_EQ(code, 201);
   EXPECT_EQ(cuda.cuCtxPushCurrent(Context(0x77)), 201);
-  // Once more, as another part of the program does.
+  // A second retain, as by another part of the program.
   Context again = nullptr;
   EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&again, 0), 0);
   EXPECT_EQ(again, context);
   EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease(0), 0);
   EXPECT_EQ(cuda.cuCtxSynchronize(), 0);
-  // The last release takes everything with it.
+  // The last release frees all memory.
   DevicePtr address = allocate(16);
   EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease(0), 0);
   EXPECT_EQ(cuda.cuMemFree(address), 709);
@@ -248,7 +248,7 @@ TEST_F(DriverTest, HasAContextForEachThread) {
 // Memory and modules
 //===----------------------------------------------------------------------===//
 
-TEST_F(DriverTest, RefusesMemoryThatIsNotThere) {
+TEST_F(DriverTest, RefusesUnallocatedMemory) {
   DevicePtr address = allocate(16), none = 0;
   char bytes[32] = {};
   EXPECT_EQ(cuda.cuMemAlloc(&none, 0), 1);
@@ -257,7 +257,7 @@ TEST_F(DriverTest, RefusesMemoryThatIsNotThere) {
   EXPECT_EQ(cuda.cuMemcpyHtoD(address + 8, bytes, 9), 1);
   EXPECT_NE(cuda.describe(1).find("there are 8 bytes at"), std::string::npos);
   EXPECT_EQ(cuda.cuMemcpyDtoH(bytes, DevicePtr(uintptr_t(bytes)), 1), 1);
-  EXPECT_NE(cuda.describe(1).find("is no address of device memory"),
+  EXPECT_NE(cuda.describe(1).find("is not an address of device memory"),
             std::string::npos);
   EXPECT_EQ(cuda.cuMemFree(address + 8), 1);
   EXPECT_EQ(cuda.cuMemFree(0), 0);
@@ -266,7 +266,7 @@ TEST_F(DriverTest, RefusesMemoryThatIsNotThere) {
   EXPECT_EQ(cuda.cuMemsetD8(address, 0, 1), 1);
 }
 
-TEST_F(DriverTest, SaysWhyAModuleIsRefused) {
+TEST_F(DriverTest, ExplainsRefusedModules) {
   auto load = [&](const std::string &text, std::string &message) {
     Module module = nullptr;
     char log[256] = "nothing";
@@ -298,15 +298,16 @@ TEST_F(DriverTest, SaysWhyAModuleIsRefused) {
   EXPECT_EQ(log, "the text is for sm_100a, the emulator is sm_90a");
   EXPECT_EQ(load(with("mul.wide.u32", "frobnicate.u32"), log), 218);
   EXPECT_EQ(log, "line 15: the emulator does not know frobnicate.u32");
-  // Without a log the reason is in the text of the error.
+  // Without a log the error text has the reason.
   EXPECT_EQ(cuda.describe(218), "a PTX JIT compilation failed");
   Module module = nullptr;
   EXPECT_EQ(cuda.cuModuleLoadDataEx(&module, "", 0, nullptr, nullptr), 218);
-  EXPECT_EQ(cuda.describe(218), "a PTX JIT compilation failed: the image is no "
-                                "PTX: it has no .version");
+  EXPECT_EQ(cuda.describe(218),
+            "a PTX JIT compilation failed: the image is not "
+            "PTX: it has no .version");
 }
 
-TEST_F(DriverTest, RefusesKernelsThatAreNotThere) {
+TEST_F(DriverTest, RefusesMissingKernels) {
   Module module = nullptr;
   KernelFunction kernel = nullptr;
   ASSERT_EQ(cuda.cuModuleLoadDataEx(&module, kAdd, 0, nullptr, nullptr), 0);
@@ -345,7 +346,7 @@ TEST_F(DriverTest, LimitsSharedMemory) {
   EXPECT_EQ(read(address), 1);
 }
 
-TEST_F(DriverTest, RefusesLaunchesThatCanNotBe) {
+TEST_F(DriverTest, RefusesInvalidLaunches) {
   KernelFunction kernel = loadAdd();
   DevicePtr address = allocate(256);
   int value = 1;
@@ -379,7 +380,7 @@ TEST_F(DriverTest, RefusesLaunchesThatCanNotBe) {
   config.gridX = 132 * 32 + 1;
   EXPECT_EQ(launch(config), 720);
   EXPECT_EQ(cuda.cuLaunchKernelEx(&good, kernel, nullptr, nullptr), 1);
-  // Nothing of this did any harm.
+  // The context is still usable.
   EXPECT_EQ(launch(good), 0);
   EXPECT_EQ(cuda.cuCtxSynchronize(), 0);
 }
@@ -399,7 +400,7 @@ TEST_F(DriverTest, RunsLaunchesInOrder) {
   EXPECT_EQ(add(kernel, address, 1, 4, stream), 0);
   EXPECT_EQ(cuda.cuMemsetD8Async(address, 0, 8, stream), 0);
   EXPECT_EQ(add(kernel, address, 2, 4, stream), 0);
-  // The default stream waits for it.
+  // The default stream waits for the other stream.
   EXPECT_EQ(add(kernel, address, 4), 0);
   EXPECT_EQ(read(address), 6);
   EXPECT_EQ(read(address + 12), 22);
@@ -407,7 +408,7 @@ TEST_F(DriverTest, RunsLaunchesInOrder) {
   EXPECT_EQ(cuda.cuStreamDestroy(stream), 400);
 }
 
-TEST_F(DriverTest, RunsStreamsThatDoNotBlockWhenSomebodyWaits) {
+TEST_F(DriverTest, RunsNonBlockingStreamsLazily) {
   KernelFunction kernel = loadAdd();
   DevicePtr address = allocate(16);
   Stream stream = nullptr;
@@ -417,7 +418,7 @@ TEST_F(DriverTest, RunsStreamsThatDoNotBlockWhenSomebodyWaits) {
   EXPECT_EQ(cuda.cuEventQuery(event), 0);
   EXPECT_EQ(add(kernel, address, 5, 4, stream), 0);
   EXPECT_EQ(cuda.cuEventRecord(event, stream), 0);
-  // Who does not wait gets what was there.
+  // Without synchronization the old value is read.
   EXPECT_EQ(read(address), 0);
   EXPECT_EQ(cuda.cuEventQuery(event), 0);
   EXPECT_EQ(read(address), 5);
@@ -427,7 +428,7 @@ TEST_F(DriverTest, RunsStreamsThatDoNotBlockWhenSomebodyWaits) {
   EXPECT_EQ(cuda.cuEventRecord(event, stream), 400);
 }
 
-TEST_F(DriverTest, RepeatsWhatItCaptured) {
+TEST_F(DriverTest, ReplaysGraphs) {
   KernelFunction kernel = loadAdd();
   DevicePtr address = allocate(16);
   Stream stream = nullptr;
@@ -454,12 +455,12 @@ TEST_F(DriverTest, RepeatsWhatItCaptured) {
   EXPECT_EQ(cuda.cuGraphLaunch(executable, stream), 400);
 }
 
-TEST_F(DriverTest, EndsCapturesInWhichSomebodyWaits) {
+TEST_F(DriverTest, InvalidatesCapturesThatSynchronize) {
   Stream stream = nullptr;
   void *graph = nullptr;
   ASSERT_EQ(cuda.cuStreamCreate(&stream, 1), 0);
   ASSERT_EQ(cuda.cuStreamBeginCapture(stream, 1), 0);
-  // Other threads do as they like.
+  // Other threads are not affected.
   int code = -1;
   std::thread([&] {
     EXPECT_EQ(cuda.cuCtxPushCurrent(context), 0);
@@ -476,7 +477,7 @@ TEST_F(DriverTest, EndsCapturesInWhichSomebodyWaits) {
 // Faults
 //===----------------------------------------------------------------------===//
 
-TEST_F(DriverTest, TellsTheStoryOfAFaultUntilTheContextGoes) {
+TEST_F(DriverTest, ReportsAFaultUntilTheContextIsReleased) {
   KernelFunction kernel = loadAdd();
   DevicePtr address = allocate(16);
   EXPECT_EQ(add(kernel, address, 1, 5), 0);
@@ -486,14 +487,14 @@ TEST_F(DriverTest, TellsTheStoryOfAFaultUntilTheContextGoes) {
        {"an illegal memory access was encountered: ", "add", "block (0, 0, 0)",
         "thread (4, 0, 0)", "line 17 (ld.global.u32)", "4 bytes at"})
     EXPECT_NE(story.find(part), std::string::npos) << part << "\n" << story;
-  // On every thread, from every call.
+  // Every call on every thread reports the fault.
   EXPECT_EQ(cuda.cuMemFree(address), 700);
   std::thread([&] {
     EXPECT_EQ(cuda.describe(700), story);
     EXPECT_EQ(cuda.cuCtxPushCurrent(context), 0);
     EXPECT_EQ(cuda.cuCtxSynchronize(), 700);
   }).join();
-  // The next one knows nothing of it.
+  // A new context does not have the fault.
   EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease(0), 0);
   EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
   EXPECT_EQ(cuda.cuCtxPushCurrent(context), 0);

@@ -7,6 +7,7 @@
 #ifndef FUSE_EMULATOR_UNITTESTS_EMULATE_H
 #define FUSE_EMULATOR_UNITTESTS_EMULATE_H
 
+#include "instructions/Decoder.h"
 #include "machine/Machine.h"
 
 #include <algorithm>
@@ -16,8 +17,8 @@
 
 namespace fuse::emulator {
 
-/// The only kernel of a module, behind a header that says what it is for. The
-/// line after the header is line 4.
+/// Compiles the only kernel of a module. `text` starts at line 4, after a
+/// header with version and target.
 inline std::shared_ptr<const Program> compile(Machine &machine,
                                               const std::string &text) {
   auto allocate = [&](const std::vector<uint8_t> &bytes, unsigned alignment) {
@@ -30,7 +31,7 @@ inline std::shared_ptr<const Program> compile(Machine &machine,
   return decode(std::move(module.kernels.begin()->second));
 }
 
-/// Queues a launch of it, whose parameters are all 64 bits.
+/// Queues a launch of such a kernel. All parameters have 64 bits.
 inline void launch(Machine &machine, const std::string &text,
                    const LaunchShape &shape,
                    const std::vector<uint64_t> &parameters,
@@ -61,7 +62,7 @@ void write(uint64_t address, T value) {
   std::memcpy(reinterpret_cast<void *>(address), &value, sizeof(T));
 }
 
-/// What `run` throws, or nothing.
+/// The text of what `run` throws, or nothing.
 template <typename Run>
 std::string getFault(Run run) {
   try {

@@ -1,4 +1,4 @@
-//===- LoadStoreTest.cpp - Memory as threads see it -----------------------===//
+//===- LoadStoreTest.cpp - Loads, stores and addresses --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +10,8 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// What is thrown when a thread executes it, behind the line, or nothing.
-/// There are 64 bytes of shared memory and 16 of local memory.
+/// The fault of a thread without its location, or nothing. The kernel has 64
+/// bytes of shared and 16 bytes of local memory.
 std::string fail(const std::string &body) {
   std::string text = getFault([&] {
     (void)compute(".shared .align 16 .b8 s[64]; .local .align 16 .b8 l[16];" +
@@ -24,7 +24,7 @@ std::string fail(const std::string &body) {
 const std::string kSpaces = ".shared .align 16 .b8 s[64];"
                             ".local .align 16 .b8 l[16];";
 
-TEST(LoadStoreTest, KeepsWhatItStores) {
+TEST(LoadStoreTest, LoadsWhatItStored) {
   for (const char *space : {"shared", "local"}) {
     std::string name(1, space[0]), in = std::string(".") + space;
     EXPECT_EQ(0x123456789abcdef0u,
@@ -32,7 +32,7 @@ TEST(LoadStoreTest, KeepsWhatItStores) {
                           "+8], {%r1, %r2}; ld" + in + ".b64 %rd0, [" + name +
                           "+8];",
                       {0x9abcdef0, 0x12345678}));
-    // By its generic address.
+    // Stores through the generic address.
     EXPECT_EQ(7u, compute(kSpaces + "mov.b64 %rd1, " + name + "; cvta" + in +
                           ".u64 %rd2, %rd1; st.b32 [%rd2+4], 7; ld" + in +
                           ".u32 %r0, [" + name +
@@ -69,9 +69,9 @@ TEST(LoadStoreTest, ReadsParameters) {
   machine.synchronize();
   EXPECT_EQ(77u, read<uint64_t>(out));
   EXPECT_EQ(77u, read<uint64_t>(out + 8));
-  EXPECT_EQ("line 7: parameters are only read",
+  EXPECT_EQ("line 7: parameters are read-only",
             refuse("st.param.b64 [out], %rd1;"));
-  EXPECT_EQ("parameters are only read",
+  EXPECT_EQ("parameters are read-only",
             fail("mov.b64 %rd1, out; cvta.param.u64 %rd1, %rd1;"
                  "st.b64 [%rd1], 0;"));
 }
@@ -105,13 +105,13 @@ TEST(LoadStoreTest, FindsWrongAddresses) {
             fail("st.local.b32 [l+2], 0;"));
   EXPECT_EQ("8 bytes at 0x1 of the parameters, which has 8",
             fail("ld.param.b64 %rd0, [out+1];"));
-  // Of another space.
-  EXPECT_EQ("0x7f0000000400 is no address of shared memory",
+  // An address of another space.
+  EXPECT_EQ("0x7f0000000400 is not an address of shared memory",
             fail("mov.b64 %rd1, s; cvta.shared.u64 %rd1, %rd1;"
                  "ld.shared.b32 %r0, [%rd1];"));
 }
 
-TEST(LoadStoreTest, TellsSpacesApart) {
+TEST(LoadStoreTest, DistinguishesSpaces) {
   const std::string text = kSpaces + "mov.b64 %rd1, s; mov.b64 %rd2, l;"
                                      "cvta.shared.u64 %rd1, %rd1;"
                                      "cvta.local.u64 %rd2, %rd2;"
@@ -128,7 +128,7 @@ TEST(LoadStoreTest, TellsSpacesApart) {
   EXPECT_EQ(1024u, compute(text + "cvta.to.shared.u64 %rd0, %rd1;"));
 }
 
-TEST(LoadStoreTest, FindsOtherBlocksOfAClusterOnly) {
+TEST(LoadStoreTest, FindsOtherBlocksOfACluster) {
   const char *text = R"(.visible .entry k(.param .u64 out, .param .u64 rank) {
   .reg .b64 %rd<5>; .reg .b32 %r<5>; .shared .b32 s;
   ld.param.u32 %r1, [rank];
@@ -162,8 +162,8 @@ TEST(LoadStoreTest, FindsOtherBlocksOfAClusterOnly) {
   };
   EXPECT_EQ("1111", run(1, text));
   EXPECT_EQ("0000", run(0, text));
-  // Others may be named, and not used.
-  const std::string none = " is in no block of a cluster of 2";
+  // Other ranks may be computed but not accessed.
+  const std::string none = " is not in a block of a cluster of 2";
   for (uint32_t rank : {2u, 254u, 255u, 4294967200u})
     EXPECT_NE(std::string::npos, run(rank, text).find(none)) << rank;
   std::string unused = text;
@@ -176,7 +176,7 @@ TEST(LoadStoreTest, FindsOtherBlocksOfAClusterOnly) {
             run(1, own).find("shared memory of another block"));
 }
 
-TEST(LoadStoreTest, ReadsOverCaches) {
+TEST(LoadStoreTest, IgnoresCacheHints) {
   EXPECT_EQ("", refuse("ld.param.u64 %rd1, [out];"
                        "createpolicy.fractional.L2::evict_first.b64 %rd2, 1.0;"
                        "ld.global.nc.L1::no_allocate.L2::256B.b32 %r0, [%rd1];"
@@ -198,7 +198,7 @@ TEST(LoadStoreTest, ChecksForms) {
             refuse("ld.global.v4.b32 {%r0, %r1, %r2}, [%rd1];"));
   EXPECT_EQ("line 7: the emulator does not know ld of .b64",
             refuse("ld.global.v4.b64 {%rd0, %rd1, %rd2, %rd3}, [%rd4];"));
-  EXPECT_EQ("line 7: operand 1 of ld has to be an address in brackets",
+  EXPECT_EQ("line 7: operand 1 of ld must be an address in brackets",
             refuse("ld.global.b32 %r0, %rd1;"));
 }
 

@@ -1,4 +1,4 @@
-//===- MachineTest.cpp - The order in which threads run -------------------===//
+//===- MachineTest.cpp - The scheduler of blocks and threads --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ namespace {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Stores a number for each thread.
+/// Each thread stores its index.
 constexpr const char *kIota = R"(
 .visible .entry iota(.param .u64 out)
 {
@@ -33,8 +33,8 @@ constexpr const char *kIota = R"(
   ret;
 })";
 
-TEST(MachineTest, RunsMoreBlocksThanHaveRoom) {
-  // Two multiprocessors with 64 threads each hold four of 16 blocks.
+TEST(MachineTest, RunsMoreBlocksThanFit) {
+  // Two multiprocessors with 64 threads each hold four of the 16 blocks.
   Limits limits;
   limits.multiprocessors = 2;
   limits.threadsPerMultiprocessor = 64;
@@ -48,7 +48,7 @@ TEST(MachineTest, RunsMoreBlocksThanHaveRoom) {
   }
 }
 
-TEST(MachineTest, NamesWhereAnAddressIsNone) {
+TEST(MachineTest, LocatesInvalidAddresses) {
   Machine machine;
   uint64_t out = machine.allocate(33 * 4);
   launch(machine, kIota, makeShape(2, 32), {out});
@@ -57,14 +57,15 @@ TEST(MachineTest, NamesWhereAnAddressIsNone) {
             fault.find("kernel iota, block (1, 0, 0), thread (1, 0, 0), "
                        "line 16 (st.global.b32): 4 bytes at 0x"))
       << fault;
-  EXPECT_NE(std::string::npos, fault.find(" are in no allocation")) << fault;
-  // As on a device, nothing works from there on.
+  EXPECT_NE(std::string::npos, fault.find(" are not in an allocation"))
+      << fault;
+  // As on a device, the fault is sticky.
   EXPECT_EQ(fault, getFault([&] { machine.synchronize(); }));
   EXPECT_EQ(fault,
             getFault([&] { launch(machine, kIota, makeShape(1, 32), {out}); }));
 }
 
-TEST(MachineTest, RefusesLaunchesThatCanNotRun) {
+TEST(MachineTest, RefusesImpossibleLaunches) {
   Limits limits;
   limits.multiprocessors = 2;
   Machine machine(limits);
@@ -80,22 +81,22 @@ TEST(MachineTest, RefusesLaunchesThatCanNotRun) {
   EXPECT_EQ("kernel iota: 262144 bytes of shared memory, expected 232448 at "
             "most",
             refuse({{1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 262144}));
-  // One of these blocks fills a multiprocessor.
+  // One such block fills a multiprocessor.
   LaunchShape cooperative = {
       {2, 1, 1}, {32, 1, 1}, {1, 1, 1}, 200000, /*isCooperative=*/true};
   EXPECT_EQ("", refuse(cooperative));
   cooperative.grid[0] = 3;
-  EXPECT_EQ("kernel iota: 3 blocks have to run at a time, 2 can",
+  EXPECT_EQ("kernel iota: 3 blocks must run at once, at most 2 can",
             refuse(cooperative));
   EXPECT_EQ("", getFault([&] { machine.synchronize(); }));
 }
 
 //===----------------------------------------------------------------------===//
-// Threads that wait
+// Blocked threads
 //===----------------------------------------------------------------------===//
 
-TEST(MachineTest, SaysWhoWaitsForWhat) {
-  // Half of the warps leave before the barrier that counts them.
+TEST(MachineTest, DescribesDeadlocks) {
+  // Half of the warps exit before the barrier that counts them.
   constexpr const char *text = R"(
 .visible .entry leave()
 {
@@ -119,7 +120,7 @@ $end:
       << fault;
 }
 
-TEST(MachineTest, FindsLanesThatAreNotTogether) {
+TEST(MachineTest, FindsDivergedLanes) {
   constexpr const char *text = R"(
 .visible .entry diverge()
 {
@@ -141,176 +142,6 @@ $other:
             fault.find("line 12 (shfl.sync.idx.b32), for other lanes of the "
                        "warp"))
       << fault;
-}
-
-/// Block 0 stores a number and then a word; block 1 looks at the word until it
-/// is there, and copies the number.
-std::string makeHandshake(const char *store, const char *publish,
-                          const char *look, const char *behind) {
-  return std::string(R"(
-.visible .entry handshake(.param .u64 data, .param .u64 word, .param .u64 out)
-{
-  .reg .pred %p<3>;
-  .reg .b32 %r<5>;
-  .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [data];
-  ld.param.u64 %rd2, [word];
-  ld.param.u64 %rd3, [out];
-  mov.u32 %r1, %ctaid.x;
-  setp.ne.u32 %p1, %r1, 0;
-  @%p1 bra $wait;
-  mov.b32 %r2, 42;
-  )") + store +
-         R"( [%rd1], %r2;
-  mov.b32 %r2, 1;
-  )" + publish +
-         R"( [%rd2], %r2;
-  ret;
-$wait:
-  )" + look +
-         R"( %r3, [%rd2];
-  setp.eq.u32 %p2, %r3, 0;
-  @%p2 bra $wait;
-  )" + behind +
-         R"(
-  ld.global.b32 %r4, [%rd1];
-  st.global.b32 [%rd3], %r4;
-  ret;
-})";
-}
-
-/// The number that block 1 found, or the fault.
-std::string runHandshake(const std::string &text, uint64_t seed) {
-  Machine machine({}, seed);
-  uint64_t data = machine.allocate(4), word = machine.allocate(4),
-           out = machine.allocate(4);
-  write<uint32_t>(word, 0);
-  std::string fault = getFault([&] {
-    launch(machine, text, makeShape(2, 1), {data, word, out});
-    machine.synchronize();
-  });
-  return fault.empty() ? std::to_string(read<uint32_t>(out)) : fault;
-}
-
-TEST(MachineTest, WaitsForWordsOfOtherBlocks) {
-  std::string text =
-      makeHandshake("st.global.b32", "red.release.gpu.global.add.u32",
-                    "ld.acquire.gpu.global.b32", "");
-  for (uint64_t seed = 0; seed < 6; ++seed)
-    EXPECT_EQ("42", runHandshake(text, seed));
-  // With fences besides relaxed accesses.
-  text = makeHandshake("st.global.b32",
-                       "fence.acq_rel.gpu;\n"
-                       "  st.relaxed.gpu.global.b32",
-                       "ld.relaxed.gpu.global.b32", "fence.acq_rel.gpu;");
-  EXPECT_EQ("42", runHandshake(text, 0));
-  // No other thread changes the word.
-  text = makeHandshake("st.global.b32", "red.release.gpu.global.add.u32",
-                       "ld.acquire.gpu.global.b32", "bra $wait;");
-  EXPECT_NE(std::string::npos, runHandshake(text, 0).find("all threads wait"));
-}
-
-TEST(MachineTest, FindsAccessesInNoOrder) {
-  for (auto [publish, look] :
-       {std::pair("st.relaxed.gpu.global.b32", "ld.acquire.gpu.global.b32"),
-        std::pair("st.release.gpu.global.b32", "ld.relaxed.gpu.global.b32"),
-        std::pair("st.volatile.global.b32", "ld.volatile.global.b32")}) {
-    std::string fault =
-        runHandshake(makeHandshake("st.global.b32", publish, look, ""), 0);
-    EXPECT_NE(std::string::npos, fault.find("reads global memory at 0x"))
-        << publish << " " << look << ": " << fault;
-    EXPECT_NE(std::string::npos,
-              fault.find("in no order with line 17 of handshake, block (0, 0, "
-                         "0), warp 0, which writes it"))
-        << fault;
-  }
-}
-
-TEST(MachineTest, LetsBlocksStoreTheSame) {
-  // As where blocks without work repeat that of the last one: block 0 stores
-  // the second of two words, the others store both.
-  auto store = [](const char *value) {
-    Machine machine;
-    uint64_t out = machine.allocate(8);
-    std::string text = R"(
-.visible .entry store(.param .u64 out)
-{
-  .reg .pred %p<2>;
-  .reg .b32 %r<3>;
-  .reg .b64 %rd<2>;
-  ld.param.u64 %rd1, [out];
-  mov.u32 %r1, %ctaid.x;
-  setp.eq.u32 %p1, %r1, 0;
-  mov.b32 %r2, )" + std::string(value) +
-                       R"(;
-  @%p1 st.global.b32 [%rd1+4], %r2;
-  @!%p1 st.global.v2.b32 [%rd1], {7, %r2};
-  ret;
-})";
-    return getFault([&] {
-      launch(machine, text, makeShape(3, 1), {out});
-      machine.synchronize();
-    });
-  };
-  EXPECT_EQ("", store("5"));
-  EXPECT_NE(std::string::npos, store("%r1").find("writes global memory at 0x"));
-}
-
-//===----------------------------------------------------------------------===//
-// Launches that overlap
-//===----------------------------------------------------------------------===//
-
-constexpr const char *kFirst = R"(
-.visible .entry first(.param .u64 data)
-{
-  .reg .b64 %rd<2>;
-  .reg .b32 %r<2>;
-  ld.param.u64 %rd1, [data];
-  griddepcontrol.launch_dependents;
-  mov.b32 %r1, 42;
-  st.global.b32 [%rd1], %r1;
-  ret;
-})";
-
-std::string makeSecond(const char *before) {
-  return std::string(R"(
-.visible .entry second(.param .u64 data, .param .u64 out)
-{
-  .reg .b64 %rd<3>;
-  .reg .b32 %r<2>;
-  ld.param.u64 %rd1, [data];
-  ld.param.u64 %rd2, [out];
-  )") + before +
-         R"(
-  ld.global.b32 %r1, [%rd1];
-  st.global.b32 [%rd2], %r1;
-  ret;
-})";
-}
-
-/// What the second of two launches finds that the first one stores.
-std::string runTwo(const std::string &second, bool isProgrammatic,
-                   uint64_t seed) {
-  Machine machine({}, seed);
-  uint64_t data = machine.allocate(4), out = machine.allocate(4);
-  std::string fault = getFault([&] {
-    launch(machine, kFirst, makeShape(1, 1), {data});
-    LaunchShape shape = makeShape(1, 1);
-    shape.isProgrammatic = isProgrammatic;
-    launch(machine, second, shape, {data, out});
-    machine.synchronize();
-  });
-  return fault.empty() ? std::to_string(read<uint32_t>(out)) : fault;
-}
-
-TEST(MachineTest, OrdersLaunches) {
-  for (uint64_t seed = 0; seed < 6; ++seed) {
-    EXPECT_EQ("42", runTwo(makeSecond(""), false, seed));
-    EXPECT_EQ("42", runTwo(makeSecond("griddepcontrol.wait;"), true, seed));
-  }
-  // Without the wait the second one may be first.
-  std::string fault = runTwo(makeSecond(""), true, 0);
-  EXPECT_NE(std::string::npos, fault.find("in no order with line ")) << fault;
 }
 
 } // namespace

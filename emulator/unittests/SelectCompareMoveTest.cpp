@@ -1,4 +1,4 @@
-//===- SelectCompareMoveTest.cpp - Comparisons, choices and moves ---------===//
+//===- SelectCompareMoveTest.cpp - Comparisons, selections and moves ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ using namespace fuse::emulator;
 
 namespace {
 
-TEST(SelectionsTest, ComparesIntegers) {
+TEST(SelectCompareMoveTest, ComparesIntegers) {
   EXPECT_TRUE(test("setp.lt.s32", "%r1, 0", {UINT32_MAX}));
   EXPECT_FALSE(test("setp.lt.u32", "%r1, 0", {UINT32_MAX}));
   EXPECT_TRUE(test("setp.hs.u32", "%r1, 7", {7}));
@@ -24,7 +24,7 @@ TEST(SelectionsTest, ComparesIntegers) {
             refuse("setp.s32 %p0, %r1, %r2;"));
 }
 
-TEST(SelectionsTest, ComparesFloatsWithoutOrder) {
+TEST(SelectCompareMoveTest, ComparesUnorderedFloats) {
   std::vector<uint64_t> numbers = {bits(1.0f), bits(2.0f)};
   std::vector<uint64_t> unordered = {bits(1.0f), bits(NAN)};
   struct Case {
@@ -47,8 +47,8 @@ TEST(SelectionsTest, ComparesFloatsWithoutOrder) {
   EXPECT_FALSE(test("setp.gt.f16", "%h1, %h2", {0x7e00, 0x3c00}));
 }
 
-TEST(SelectionsTest, CombinesWithPredicates) {
-  // Both results, and what they are combined with.
+TEST(SelectCompareMoveTest, CombinesWithPredicates) {
+  // Both results, combined with a predicate.
   const std::string text = "setp.eq.u32 %p1, %r1, 1;"
                            "setp.lt.OP.u32 %p2|%p3, %r2, 5, !%p1;"
                            "selp.b64 %rd1, 1, 0, %p2; selp.b64 %rd2, 2, 0, %p3;"
@@ -65,14 +65,14 @@ TEST(SelectionsTest, CombinesWithPredicates) {
   EXPECT_EQ(1u, run("or", 0, 3));
   EXPECT_EQ(2u, run("xor", 1, 3));
   EXPECT_EQ(1u, run("xor", 0, 3));
-  // Of two halves, each has a result.
+  // Each half has a result.
   EXPECT_EQ(2u, compute("setp.lt.f16x2 %p2|%p3, %r1, %r2;"
                         "selp.b64 %rd1, 1, 0, %p2; selp.b64 %rd2, 2, 0, %p3;"
                         "or.b64 %rd0, %rd1, %rd2;",
                         {0x3c004000, 0x40003c00}));
 }
 
-TEST(SelectionsTest, SetsValues) {
+TEST(SelectCompareMoveTest, SetsValues) {
   EXPECT_EQ(UINT32_MAX, compute32("set.lt.u32.s32", "%r1, 0", {UINT32_MAX}));
   EXPECT_EQ(0u, compute32("set.lt.u32.u32", "%r1, 0", {UINT32_MAX}));
   EXPECT_EQ(bits(1.0f), compute32("set.eq.f32.u32", "%r1, 3", {3}));
@@ -80,7 +80,7 @@ TEST(SelectionsTest, SetsValues) {
             refuse("set.eq.b64.u32 %rd0, %r1, 3;"));
 }
 
-TEST(SelectionsTest, Selects) {
+TEST(SelectCompareMoveTest, Selects) {
   const std::string text = "setp.eq.u32 %p1, %r1, 1; selp.b64 %rd0, %rd2, 9,";
   EXPECT_EQ(7u, compute(text + "%p1;", {1, 7}));
   EXPECT_EQ(9u, compute(text + "!%p1;", {1, 7}));
@@ -90,7 +90,7 @@ TEST(SelectionsTest, Selects) {
   EXPECT_EQ(6u, compute32("slct.b32.f32", "5, 6, %r1", {bits(NAN)}));
 }
 
-TEST(SelectionsTest, MovesVectors) {
+TEST(SelectCompareMoveTest, MovesVectors) {
   EXPECT_EQ(0x56781234u, compute32("mov.b32", "{%h1, %h2}", {0x1234, 0x5678}));
   EXPECT_EQ(0x5678u, compute("mov.b32 {_, %h0}, %r1; cvt.u64.u16 %rd0, %h0;",
                              {0x56781234}));
@@ -102,12 +102,12 @@ TEST(SelectionsTest, MovesVectors) {
             refuse("mov.b32 %r0, {%r1, %r2};"));
   EXPECT_EQ("line 7: mov of a vector of 3",
             refuse("mov.b64 %rd0, {%h1, %h2, %h3};"));
-  // A number is cut to what it is moved to.
+  // A constant is truncated to the width of the result.
   EXPECT_EQ(UINT32_MAX,
             compute("mov.b32 %r0, -1; mov.b64 %rd0, {%r0, %r1};", {0}));
 }
 
-TEST(SelectionsTest, ReadsWhereAThreadIs) {
+TEST(SelectCompareMoveTest, ReadsSpecialRegisters) {
   Machine machine;
   uint64_t out = machine.allocate(16 * 4 * 8);
   LaunchShape shape;

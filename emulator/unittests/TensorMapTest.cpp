@@ -1,11 +1,11 @@
-//===- TensorMapTest.cpp - What copies know of tensors --------------------===//
+//===- TensorMapTest.cpp - Tensor maps of cuTensorMapEncodeTiled ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "machine/TensorMap.h"
-#include "instructions/Instruction.h"
+#include "machine/Instruction.h"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ struct alignas(64) Bytes {
   uint8_t bytes[128 + 64];
 };
 
-/// Arguments of cuTensorMapEncodeTiled: 40 rows of 80 halves in boxes of 8 rows
-/// of 64.
+/// Arguments of cuTensorMapEncodeTiled: 40 rows of 80 halves, in boxes of 8
+/// rows of 64 halves.
 struct Arguments {
   int type = kFloat16;
   unsigned rank = 2;
@@ -48,7 +48,7 @@ struct Arguments {
   }
 };
 
-TEST(TensorMapTest, KeepsWhatItIsGiven) {
+TEST(TensorMapTest, StoresItsArguments) {
   Arguments arguments;
   arguments.steps[1] = 3;
   ASSERT_EQ(kSuccess, arguments.encode()) << arguments.what;
@@ -63,7 +63,7 @@ TEST(TensorMapTest, KeepsWhatItIsGiven) {
   EXPECT_EQ(3u * 128, map.getBoxBytes());
 }
 
-TEST(TensorMapTest, KnowsItsBytes) {
+TEST(TensorMapTest, IsDistinguishedFromOtherBytes) {
   Bytes bytes = {};
   try {
     (void)readTensorMap(bytes.bytes);
@@ -74,8 +74,8 @@ TEST(TensorMapTest, KnowsItsBytes) {
   }
 }
 
-/// What changes an argument, and what encodeTensorMap says about it; the
-/// neighbor that is allowed, if there is one.
+/// A change of an argument, the error that encodeTensorMap reports, and
+/// optionally the nearest valid change.
 struct Case {
   void (*change)(Arguments &);
   const char *what;
@@ -85,10 +85,10 @@ struct Case {
 
 const Case kCases[] = {
     {[](Arguments &a) { a.offset = 32; },
-     "a tensor map with a place that is not aligned to 64",
+     "a tensor map with an address that is not aligned to 64",
      [](Arguments &a) { a.offset = 64; }},
     {[](Arguments &a) { a.address = 8; },
-     "a tensor map with a tensor that begins 8 bytes behind a multiple of 16",
+     "a tensor map with a tensor that begins 8 bytes after a multiple of 16",
      [](Arguments &a) { a.address = 16; }},
     {[](Arguments &a) { a.strides[0] = 168; },
      "a tensor map with a stride of 168 bytes, not a multiple of 16 below "
@@ -146,7 +146,7 @@ const Case kCases[] = {
      },
      "a tensor map with NaN to fill integers",
      [](Arguments &a) { a.fill = 1; }},
-    // What a device could do.
+    // A device supports these.
     {[](Arguments &a) { a.box[0] = 32; },
      "the emulator does not know tensor maps with a box of 64 bytes in the "
      "first dimension, less than the swizzle of 128",
@@ -163,7 +163,7 @@ const Case kCases[] = {
      kNotSupported},
 };
 
-TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
+TEST(TensorMapTest, RefusesInvalidArguments) {
   for (const Case &test : kCases) {
     Arguments arguments;
     test.change(arguments);

@@ -1,17 +1,13 @@
-//===- WgmmaTest.cpp - Products of matrices -------------------------------===//
+//===- WgmmaTest.cpp - Matrix products of a warpgroup ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "Emulate.h"
-#include "instructions/MatrixFragments.h"
-#include "machine/Formats.h"
+#include "MatrixCase.h"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
 
 using namespace fuse::emulator;
 
@@ -21,52 +17,11 @@ constexpr unsigned kRows = 64;
 /// Shared memory: an mbarrier, then the operands.
 constexpr unsigned kA = 1024, kB = kA + 16384, kBytes = kB + 65536;
 
-/// A product of matrices of small numbers.
-struct Case {
-  unsigned columns = 16;
-  std::string sum = "f32", a = "bf16", b = "bf16";
-  /// Bytes of the swizzle.
-  unsigned swizzle = 128;
-  /// Blocks of 32 bytes of K before the ones that are read.
-  unsigned step = 0;
-  bool isATransposed = false, isBTransposed = false, isAInRegisters = false;
-  /// Behind the shape.
-  std::string modifier = "";
-  int scaleA = 1, scaleB = 1;
-  /// Rows of the pattern before the operands.
-  unsigned base = 0;
-};
-
-unsigned getBytes(const std::string &type) {
-  return type == "tf32" ? 4 : type == "bf16" || type == "f16" ? 2 : 1;
-}
-
-/// Of an operand; zero or more where there is no sign.
-int getNumber(unsigned row, unsigned k, const std::string &type) {
-  int number = static_cast<int>((row * 7 + k * 5 + row * k) % 7);
-  return type == "u8" ? number : number - 3;
-}
-
-uint32_t encode(int number, const std::string &type) {
-  if (type == "bf16")
-    return encodeFloat(number, kBFloat);
-  if (type == "f16")
-    return encodeFloat(number, kHalf);
-  if (type == "e4m3")
-    return encodeFloat(number, kE4M3);
-  if (type == "e5m2")
-    return encodeFloat(number, kE5M2);
-  // The last bits of tf32 do not count.
-  if (type == "tf32")
-    return encodeFloat(number, kSingle) | 0x1fff;
-  return static_cast<uint8_t>(number);
-}
-
 unsigned getLog(unsigned value) {
   return value <= 1 ? 0 : 1 + getLog(value / 2);
 }
 
-/// Where a chunk of a row is: eight rows are a pattern.
+/// The position of a chunk of a row. The pattern has eight rows.
 unsigned permute(unsigned chunk, unsigned row, unsigned swizzle) {
   return swizzle == 128  ? chunk ^ row % 8
          : swizzle == 64 ? chunk ^ row % 8 / 2
@@ -74,10 +29,10 @@ unsigned permute(unsigned chunk, unsigned row, unsigned swizzle) {
                          : chunk;
 }
 
-/// Operand of `rows` rows as it is in shared memory, with its descriptor.
+/// An operand with `rows` rows in shared memory, and its descriptor.
 class Operand {
 public:
-  Operand(const Case &test, const std::string &type, unsigned rows,
+  Operand(const MatrixCase &test, const std::string &type, unsigned rows,
           bool isTransposed, unsigned place)
       : bytes(kBytes) {
     unsigned swizzle = test.swizzle, width = getBytes(type);
@@ -87,7 +42,7 @@ public:
       stride = 8 * rowBytes * (swizzle ? 1 : 2);
       leading = swizzle ? 16 : 128;
     } else {
-      // Both parts of K, then the next rows.
+      // Both halves of K, then the next rows.
       unsigned part = 8 * rowBytes;
       leading = swizzle ? 2 * part : part;
       stride = swizzle ? part : 2 * part;
@@ -107,7 +62,7 @@ public:
           offset = swizzle ? row / perLine * leading + k / 8 * stride
                            : row / perLine * stride + k / 8 * leading;
         }
-        // A pattern that begins later is permuted as if it began there.
+        // The pattern starts at the row `base`.
         unsigned chunk = permute(at / 16, line, swizzle);
         uint32_t bits = encode(getNumber(row, k, type), type);
         std::memcpy(&bytes[offset + line * rowBytes + chunk * 16 + at % 16],
@@ -125,19 +80,7 @@ public:
   uint64_t descriptor;
 };
 
-std::string printRegisters(unsigned count, const std::string &name = "%s") {
-  std::string result = "{";
-  for (unsigned i = 0; i < count; ++i)
-    result += (i ? ", " : "") + name + std::to_string(i);
-  return result + "}";
-}
-
-/// How many registers a thread has for sums.
-unsigned countRegisters(const Case &test) {
-  return test.columns / (test.sum == "f16" ? 4 : 2);
-}
-
-std::string printProduct(const Case &test, const std::string &sums = "%s",
+std::string printProduct(const MatrixCase &test, const std::string &sums = "%s",
                          const std::string &scale = "%p0") {
   unsigned width = getBytes(test.a);
   std::string text =
@@ -157,9 +100,9 @@ std::string printProduct(const Case &test, const std::string &sums = "%s",
   return text + ";\n";
 }
 
-/// A kernel of four warps that has loaded the operands, for `body`; then it
-/// stores `count` registers %s of each thread.
-std::string makeKernel(const Case &test, const std::string &body,
+/// A kernel of four warps that loads the operands, executes `body` and stores
+/// `count` registers %s of each thread.
+std::string makeKernel(const MatrixCase &test, const std::string &body,
                        unsigned count) {
   std::string text = R"(
 .visible .entry test(.param .u64 a, .param .u64 b, .param .u64 fragments,
@@ -207,15 +150,16 @@ $wait:
   return text + "  ret;\n}";
 }
 
-/// What `body` stores in a block of four warps, or its fault.
+/// Runs `body` in a block of four warps. The result is what it stores, or its
+/// fault.
 class Emulation {
 public:
-  /// If all orders give the same.
-  Emulation(const Case &test, const std::string &body, bool isSame = true)
+  /// `isSame`: all seeds must give the same result.
+  Emulation(const MatrixCase &test, const std::string &body, bool isSame = true)
       : count(countRegisters(test)), words(128 * count) {
     Operand a(test, test.a, kRows, test.isATransposed, kA);
     Operand b(test, test.b, test.columns, test.isBTransposed, kB);
-    // Registers of A: rows, then halves of K.
+    // Fragments of A: rows, then halves of K.
     std::vector<uint8_t> fragments(128 * 16);
     unsigned width = getBytes(test.a);
     for (unsigned i = 0; i < fragments.size() / width; ++i) {
@@ -254,8 +198,9 @@ public:
     }
   }
 
-  /// A sum, by the layout of PTX: two columns of a row are in neighbors.
-  uint32_t get(const Case &test, unsigned row, unsigned column) const {
+  /// A sum in the register layout of PTX: neighboring registers have two
+  /// columns of a row.
+  uint32_t get(const MatrixCase &test, unsigned row, unsigned column) const {
     unsigned thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
     bool isHalf = test.sum == "f16";
     unsigned number = column / 8 * 2 + row % 16 / 8;
@@ -269,35 +214,11 @@ public:
   std::string fault;
 };
 
-/// The product, of which all sums begin with `before`.
-int getSum(const Case &test, unsigned row, unsigned column, int before = 0) {
-  int sum = 0;
-  for (unsigned k = 0; k < 32 / getBytes(test.a); ++k)
-    sum += getNumber(row, k, test.a) * getNumber(column, k, test.b);
-  return sum * test.scaleA * test.scaleB + before;
-}
-
-uint32_t encodeSum(int sum, const Case &test) {
-  return test.sum == "f32"   ? encodeFloat(sum, kSingle)
-         : test.sum == "f16" ? encodeFloat(sum, kHalf)
-                             : static_cast<uint32_t>(sum);
-}
-
-/// Sets all sums to the same bits.
-std::string setSums(const Case &test, uint32_t bits,
-                    const std::string &name = "%s") {
-  std::string text;
-  for (unsigned i = 0; i < countRegisters(test); ++i)
-    text += "  mov.b32 " + name + std::to_string(i) + ", " +
-            std::to_string(bits) + ";\n";
-  return text;
-}
-
 const char *kFence = "  wgmma.fence.sync.aligned;\n";
 const char *kCommit = "  wgmma.commit_group.sync.aligned;\n";
 const char *kWait = "  wgmma.wait_group.sync.aligned 0;\n";
 
-void check(const Case &test) {
+void check(const MatrixCase &test) {
   std::string body =
       setSums(test, encodeSum(5, test) * (test.sum == "f16" ? 0x10001 : 1)) +
       kFence + printProduct(test) + kCommit + kWait;
@@ -315,15 +236,15 @@ void check(const Case &test) {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-TEST(ProductsTest, HaveAllColumns) {
+TEST(WgmmaTest, SupportsAllColumns) {
   for (unsigned columns = 8; columns <= 256; columns += 8) {
-    Case test;
+    MatrixCase test;
     test.columns = columns;
     check(test);
   }
 }
 
-TEST(ProductsTest, HaveAllTypes) {
+TEST(WgmmaTest, SupportsAllTypes) {
   const std::array<std::string, 3> types[] = {
       {"f32", "bf16", "bf16"}, {"f32", "f16", "f16"},   {"f16", "f16", "f16"},
       {"f32", "tf32", "tf32"}, {"f32", "e4m3", "e4m3"}, {"f32", "e4m3", "e5m2"},
@@ -331,7 +252,7 @@ TEST(ProductsTest, HaveAllTypes) {
       {"s32", "s8", "u8"},     {"s32", "u8", "s8"},     {"s32", "u8", "u8"}};
   for (const auto &[sum, a, b] : types)
     for (bool isAInRegisters : {false, true}) {
-      Case test;
+      MatrixCase test;
       test.sum = sum;
       test.a = a;
       test.b = b;
@@ -340,11 +261,11 @@ TEST(ProductsTest, HaveAllTypes) {
     }
 }
 
-TEST(ProductsTest, ReadAllLayouts) {
+TEST(WgmmaTest, ReadsAllLayouts) {
   for (unsigned swizzle : {0u, 32u, 64u, 128u})
     for (bool isATransposed : {false, true})
       for (bool isBTransposed : {false, true}) {
-        Case test;
+        MatrixCase test;
         test.columns = 136;
         test.swizzle = swizzle;
         test.isATransposed = isATransposed;
@@ -353,9 +274,9 @@ TEST(ProductsTest, ReadAllLayouts) {
       }
 }
 
-TEST(ProductsTest, StepThroughRows) {
+TEST(WgmmaTest, StepsThroughRows) {
   for (auto [swizzle, step] : {std::pair(64u, 1u), {128u, 1u}, {128u, 3u}}) {
-    Case test;
+    MatrixCase test;
     test.swizzle = swizzle;
     test.step = step;
     test.a = test.b = "e4m3";
@@ -363,24 +284,24 @@ TEST(ProductsTest, StepThroughRows) {
   }
 }
 
-TEST(ProductsTest, BeginPatternsAnywhere) {
-  // Rows of the pattern count from where it begins.
-  Case test;
+TEST(WgmmaTest, StartsPatternsAnywhere) {
+  // The swizzle pattern may start at any row.
+  MatrixCase test;
   test.base = 3;
   check(test);
 }
 
-TEST(ProductsTest, ScaleOperands) {
+TEST(WgmmaTest, ScalesOperands) {
   for (auto [scaleA, scaleB] : {std::pair(-1, 1), {1, -1}, {-1, -1}}) {
-    Case test;
+    MatrixCase test;
     test.scaleA = scaleA;
     test.scaleB = scaleB;
     check(test);
   }
 }
 
-TEST(ProductsTest, DropSumsBefore) {
-  Case test;
+TEST(WgmmaTest, DropsPreviousSums) {
+  MatrixCase test;
   Emulation emulation(
       test, setSums(test, 0x7fc00000) + "  setp.ne.u32 %p2, %r1, %r1;\n" +
                 kFence + printProduct(test, "%s", "%p2") + kCommit + kWait);
@@ -391,14 +312,14 @@ TEST(ProductsTest, DropSumsBefore) {
   EXPECT_EQ(0x7fffffffu, kept.get(test, 9, 3));
 }
 
-TEST(ProductsTest, WrapOrSaturateIntegers) {
-  Case test;
+TEST(WgmmaTest, WrapsOrSaturatesIntegers) {
+  MatrixCase test;
   test.sum = "s32";
   test.a = test.b = "s8";
   std::string before = setSums(test, 0x7fffffff);
   Emulation wrapped(test,
                     before + kFence + printProduct(test) + kCommit + kWait);
-  Case saturated = test;
+  MatrixCase saturated = test;
   saturated.modifier = ".satfinite";
   Emulation stopped(test, before + kFence + printProduct(saturated) + kCommit +
                               kWait);
@@ -414,9 +335,9 @@ TEST(ProductsTest, WrapOrSaturateIntegers) {
   EXPECT_TRUE(hasOverflown);
 }
 
-TEST(ProductsTest, AreCutOffOnce) {
-  // 2^25 plus products that are less than the last bit, and more together.
-  Case test;
+TEST(WgmmaTest, TruncatesSumsOnce) {
+  // 2^25 plus products that are each below its last bit, but not in total.
+  MatrixCase test;
   Emulation emulation(test, setSums(test, 0x4c000000) + kFence +
                                 printProduct(test) + kCommit + kWait);
   for (unsigned row = 0; row < kRows; ++row) {
@@ -427,82 +348,12 @@ TEST(ProductsTest, AreCutOffOnce) {
   }
 }
 
-/// The sum of products of one row and one column, behind the sum `before`.
-double addUp(Element element, std::vector<double> a, std::vector<double> b,
-             double before = 0) {
-  constexpr unsigned rows = 4, columns = 8;
-  size_t depth = a.size();
-  std::vector<double> values(rows * depth), others(columns * depth);
-  std::vector<double> sums(rows * columns, before);
-  for (size_t k = 0; k < depth; ++k) {
-    values[depth + k] = a[k];
-    others[k * columns + 2] = b[k];
-  }
-  auto alignment = getAlignment(element, element, Sum::F32);
-  multiplyAligned(values.data(), others.data(), rows, columns, unsigned(depth),
-                  *alignment, sums.data());
-  return sums[columns + 2];
-}
-
-TEST(ProductsTest, Keep25DigitsOfProductsOf16Bits) {
-  for (Element element : {Element::BF16, Element::F16}) {
-    auto add = [&](double value, unsigned count, double before) {
-      return addUp(element, std::vector<double>(count, std::fabs(value)),
-                   std::vector<double>(count, std::copysign(1, value)), before);
-    };
-    double bit = std::ldexp(1, -23);
-    EXPECT_EQ(1 + bit, add(bit / 4, 4, 1));
-    // Towards zero, as everything.
-    EXPECT_EQ(1, add(bit / 4, 3, 1));
-    EXPECT_EQ(-1, add(-bit / 4, 3, -1));
-    EXPECT_EQ(1 - bit, add(-bit / 4, 3, 1));
-    // Each is below the digits.
-    EXPECT_EQ(1, add(bit / 8, 16, 1));
-    // So is what was before.
-    EXPECT_EQ(5, add(4, 1, 1 + bit));
-  }
-}
-
-TEST(ProductsTest, Keep13DigitsOfProductsOf8Bits) {
-  double bit = std::ldexp(1, -13);
-  for (Element element : {Element::E4M3, Element::E5M2}) {
-    EXPECT_EQ(256 + 256 * bit, addUp(element, {256, 0.25}, {1, 1024 * bit}));
-    EXPECT_EQ(256, addUp(element, {256, 0.25}, {1, 512 * bit}));
-    // The sum is cut off as well, behind its own digits.
-    EXPECT_EQ(2, addUp(element, {1}, {1}, 1 + bit));
-  }
-}
-
-TEST(ProductsTest, HaveAnExponentWhereAFactorIsZero) {
-  double least = std::ldexp(1, -6);
-  EXPECT_EQ(least * least, addUp(Element::E4M3, {0, least}, {1, least}));
-  EXPECT_EQ(0, addUp(Element::E4M3, {0, least}, {448, least}));
-  EXPECT_EQ(least * least, addUp(Element::E4M3, {least}, {least}, 0));
-}
-
-TEST(ProductsTest, KeepWhatIsNotFinite) {
-  double infinity = std::numeric_limits<double>::infinity();
-  double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(infinity, addUp(Element::BF16, {1, infinity}, {1, 1}));
-  EXPECT_EQ(-infinity, addUp(Element::BF16, {1}, {1}, -infinity));
-  EXPECT_TRUE(std::isnan(addUp(Element::BF16, {infinity, infinity}, {1, -1})));
-  EXPECT_TRUE(std::isnan(addUp(Element::BF16, {nan}, {1})));
-  EXPECT_TRUE(std::isnan(addUp(Element::BF16, {1}, {1}, nan)));
-}
-
-TEST(ProductsTest, HaveDigitsThatWereLookedAt) {
-  EXPECT_TRUE(getAlignment(Element::E4M3, Element::E5M2, Sum::F32));
-  EXPECT_FALSE(getAlignment(Element::TF32, Element::TF32, Sum::F32));
-  EXPECT_FALSE(getAlignment(Element::F16, Element::F16, Sum::F16));
-  EXPECT_FALSE(getAlignment(Element::S8, Element::U8, Sum::S32));
-}
-
 //===----------------------------------------------------------------------===//
-// Order
+// Fences and waits
 //===----------------------------------------------------------------------===//
 
 std::string getFault(const std::string &body) {
-  return Emulation(Case(), body).fault;
+  return Emulation(MatrixCase(), body).fault;
 }
 
 #define EXPECT_FAULT(TEXT, BODY)                                               \
@@ -511,8 +362,8 @@ std::string getFault(const std::string &body) {
     EXPECT_NE(std::string::npos, fault.find(TEXT)) << fault;                   \
   } while (false)
 
-TEST(ProductsTest, GoOnInTheSameRegisters) {
-  Case test;
+TEST(WgmmaTest, ContinuesInTheSameRegisters) {
+  MatrixCase test;
   std::string product = printProduct(test);
   std::string body = setSums(test, 0) + kFence + product + product + kCommit +
                      kFence + product + kCommit +
@@ -525,10 +376,10 @@ TEST(ProductsTest, GoOnInTheSameRegisters) {
               emulation.get(test, row, 2));
 }
 
-TEST(ProductsTest, AreUnderWayUntilTheWait) {
-  Case test;
+TEST(WgmmaTest, IsPendingUntilTheWait) {
+  MatrixCase test;
   std::string product = setSums(test, 0) + kFence + printProduct(test);
-  // Another group, so that the first one can be waited for alone.
+  // A second group, so that one can wait for the first group alone.
   std::string other =
       setSums(test, 0, "%t") + kFence + printProduct(test, "%t") + kCommit;
   std::string first = "  wgmma.wait_group.sync.aligned 1;\n";
@@ -540,44 +391,45 @@ TEST(ProductsTest, AreUnderWayUntilTheWait) {
     EXPECT_EQ("", emulation.fault);
     EXPECT_EQ(0x7fffffffu, emulation.get(test, 1, 1)) << wait;
   }
-  // Nothing was committed.
+  // Nothing is committed.
   EXPECT_EQ(0x7fffffffu, Emulation(test, product + kWait).get(test, 1, 1));
-  EXPECT_FAULT("register 3 of the sums of line 41 was written before the wait "
-               "for them",
-               product + kCommit + "  mov.b32 %s3, 0;\n" + kWait);
+  EXPECT_FAULT(
+      "register 3 of the accumulators of line 41 was written before the wait "
+      "for them",
+      product + kCommit + "  mov.b32 %s3, 0;\n" + kWait);
 }
 
-TEST(ProductsTest, KeepWhatTheyRead) {
-  Case test;
+TEST(WgmmaTest, ProtectsOperands) {
+  MatrixCase test;
   std::string store = "  st.shared.u32 [memory+" + std::to_string(kB) +
                       "], 0;\n  bar.sync 0;\n";
   std::string product =
       setSums(test, 0) + kFence + printProduct(test) + kCommit;
   store = "  @!%p1 st.shared.u32 [memory+" + std::to_string(kB) + "], 0;\n";
-  // The wait of one warp is for the product of all four.
+  // The wait of one warp covers the product of all four.
   EXPECT_EQ("", getFault(product + kWait + store));
   EXPECT_FAULT("write at 18432 of block (0, 0, 0) while wgmma.mma_async.sync."
                "aligned.m64n16k16.f32.bf16.bf16 of line 41 still reads it",
                product + "  bar.sync 0;\n" + store + kWait);
-  // The first bytes are those of the first K.
+  // The product reads only the first 32 bytes of each row.
   std::string beside =
       "  @!%p1 st.shared.u32 [memory+" + std::to_string(kB + 32) + "], 0;\n";
   EXPECT_EQ("", getFault(product + "  bar.sync 0;\n" + beside + kWait));
 }
 
-TEST(ProductsTest, ReadWhatIsThere) {
-  Case test;
+TEST(WgmmaTest, ReadsVisibleOperands) {
+  MatrixCase test;
   std::string product =
       setSums(test, 0) + kFence + printProduct(test) + kCommit + kWait;
-  // All have seen the first phase before it goes on.
+  // All threads have passed the first phase.
   std::string copy = R"(
   bar.sync 0;
   ld.param.u64 %rd2, [b];
-  @%p1 bra $behind;
+  @%p1 bra $after;
   mbarrier.arrive.expect_tx.shared.b64 %rd3, [memory], 1024;
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [memory+)" +
                      std::to_string(kB) + R"(], [%rd2], 1024, [memory];
-$behind:
+$after:
 )";
   std::string wait = R"(
 $again:
@@ -586,7 +438,7 @@ $again:
 )";
   EXPECT_EQ("", getFault(copy + wait + product));
   EXPECT_FAULT("in no order with line", copy + product + wait);
-  // What others stored is seen behind a fence of the proxy.
+  // Stores of other threads are visible after a proxy fence.
   std::string store =
       "  @!%p1 st.shared.u32 [memory+" + std::to_string(kB) + "], 0;\n";
   std::string fence = "  fence.proxy.async.shared::cta;\n";
@@ -596,18 +448,18 @@ $again:
   EXPECT_FAULT("in no order with line", store + fence + product);
 }
 
-TEST(ProductsTest, MayReadRowsThatNobodyNeeds) {
-  // Of 64 rows ten are loaded, and there is a copy to the place of row 20.
-  Case test;
+TEST(WgmmaTest, MayReadUnusedRows) {
+  // Ten of 64 rows are loaded, and a copy writes row 20.
+  MatrixCase test;
   std::string row = std::to_string(kA + 20 * 128);
   std::string copy = R"(
   bar.sync 0;
   ld.param.u64 %rd2, [b];
-  @%p1 bra $behind;
+  @%p1 bra $after;
   mbarrier.arrive.expect_tx.shared.b64 %rd3, [memory], 128;
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [memory+)" +
                      row + R"(], [%rd2], 128, [memory];
-$behind:
+$after:
   bar.sync 0;
 )";
   std::string product =
@@ -627,7 +479,7 @@ $again:
   Emulation early(test, copy + product + kWait + wait);
   ASSERT_EQ("", early.fault);
   EXPECT_EQ(0x7fffffffu, early.get(test, 20, 3));
-  // Those of the first rows are needed.
+  // The first eight rows always count as used.
   auto replaceRow = [&](std::string text) {
     return text.replace(text.find(row), row.size(),
                         std::to_string(kA + 7 * 128));
@@ -637,8 +489,8 @@ $again:
   EXPECT_FAULT("still reads it", product + replaceRow(copy) + kWait + wait);
 }
 
-TEST(ProductsTest, NeedFences) {
-  Case test;
+TEST(WgmmaTest, NeedsFences) {
+  MatrixCase test;
   std::string product = printProduct(test);
   EXPECT_FAULT("there is no wgmma.fence before it",
                setSums(test, 0) + product + kCommit + kWait);
@@ -648,7 +500,7 @@ TEST(ProductsTest, NeedFences) {
                    kCommit + kWait);
   EXPECT_EQ("", getFault(setSums(test, 0) + kFence + setSums(test, 0, "%t") +
                          product + kCommit + kWait));
-  Case registers;
+  MatrixCase registers;
   registers.isAInRegisters = true;
   std::string move = "  mov.b32 %a2, %a1;\n";
   EXPECT_FAULT("writes one of its registers", setSums(test, 0) + kFence + move +
@@ -658,168 +510,38 @@ TEST(ProductsTest, NeedFences) {
                          kWait));
 }
 
-TEST(ProductsTest, ShareNoRegisters) {
-  Case test, wide;
+TEST(WgmmaTest, RefusesSharedRegisters) {
+  MatrixCase test, wide;
   wide.columns = 32;
   std::string body = setSums(wide, 0) + kFence + printProduct(test);
-  EXPECT_FAULT("some of its registers are under way in other sums, those of "
-               "line 49",
+  EXPECT_FAULT("some of its registers are pending accumulators of line 49, "
+               "whose shape differs",
                body + printProduct(wide) + kCommit + kWait);
   EXPECT_EQ("", getFault(body + kCommit + kWait + kFence + printProduct(wide) +
                          kCommit + kWait));
 }
 
-TEST(ProductsTest, AreForFourWholeWarps) {
-  Case test;
+TEST(WgmmaTest, NeedsFourWholeWarps) {
+  MatrixCase test;
   std::string product =
       setSums(test, 0) + kFence + printProduct(test) + kCommit + kWait;
   EXPECT_FAULT("the descriptor of B differs in a warp",
                "  @!%p1 add.s64 %db, %db, 2;\n" + product);
   EXPECT_FAULT("scale-d differs in a warp",
                setSums(test, 0) + kFence + printProduct(test, "%s", "%p1"));
-  EXPECT_FAULT("wgmma is for four warps with all of their threads",
+  EXPECT_FAULT("wgmma requires four warps with all of their threads",
                "  @!%p1 exit;\n" + product);
 }
 
-TEST(ProductsTest, StayInSharedMemory) {
-  Case test;
-  EXPECT_FAULT("which has those from 1024 to",
+TEST(WgmmaTest, ChecksDescriptors) {
+  MatrixCase test;
+  EXPECT_FAULT("which has addresses from 1024 to",
                "  mov.b64 %da, 4611686293305294848;\n" + setSums(test, 0) +
                    kFence + printProduct(test));
 }
 
-//===----------------------------------------------------------------------===//
-// Products of one warp
-//===----------------------------------------------------------------------===//
-
-/// One warp, to whose shared memory 16 rows of A and eight of B have been
-/// loaded, 32 bytes each; it stores eight registers %s of each thread.
-std::vector<uint32_t> runWarp(const std::vector<uint8_t> &in,
-                              const std::string &body) {
-  std::string text = R"(
-.visible .entry test(.param .u64 in, .param .u64 out)
-{
-  .reg .b32 %r<16>, %s<8>, %a<4>, %b<2>, %v<4>;
-  .reg .b64 %rd<8>;
-  .shared .align 16 .b8 memory[2048];
-  ld.param.u64 %rd1, [in];
-  ld.param.u64 %rd2, [out];
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %rd3, %r1, 32;
-  add.s64 %rd4, %rd1, %rd3;
-  mov.u32 %r2, memory;
-  mad.lo.u32 %r3, %r1, 32, %r2;
-  ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%rd4];
-  st.shared.v4.u32 [%r3], {%v0, %v1, %v2, %v3};
-  ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%rd4+16];
-  st.shared.v4.u32 [%r3+16], {%v0, %v1, %v2, %v3};
-  bar.warp.sync -1;
-  // Rows of four matrices: the lower rows first, then the next half of K.
-  and.b32 %r4, %r1, 15;
-  shr.u32 %r5, %r1, 4;
-  shl.b32 %r4, %r4, 5;
-  shl.b32 %r5, %r5, 4;
-  add.u32 %r6, %r2, %r4;
-  add.u32 %r6, %r6, %r5;
-  // Of two matrices.
-  and.b32 %r4, %r1, 7;
-  bfe.u32 %r5, %r1, 3, 1;
-  shl.b32 %r4, %r4, 5;
-  shl.b32 %r5, %r5, 4;
-  add.u32 %r7, %r2, %r4;
-  add.u32 %r7, %r7, %r5;
-)" + body;
-  for (unsigned i = 0; i < 8; ++i)
-    text += "  st.global.u32 [%rd4+" + std::to_string(4 * i) + "], %s" +
-            std::to_string(i) + ";\n";
-  text += "  ret;\n}";
-  Machine machine;
-  uint64_t from = machine.allocate(1024), to = machine.allocate(1024);
-  std::memcpy(reinterpret_cast<void *>(from), in.data(), in.size());
-  launch(machine, text, makeShape(1, 32), {from, to});
-  EXPECT_EQ("", fuse::emulator::getFault([&] { machine.synchronize(); }));
-  std::vector<uint32_t> words(256);
-  std::memcpy(words.data(), reinterpret_cast<void *>(to), 1024);
-  return words;
-}
-
-const char *kStoreThere = "  add.s64 %rd4, %rd2, %rd3;\n";
-
-TEST(ProductsTest, MultiplyInOneWarp) {
-  const std::array<std::string, 3> types[] = {
-      {"f32", "bf16", "bf16"}, {"f32", "f16", "f16"},   {"f16", "f16", "f16"},
-      {"f32", "tf32", "tf32"}, {"f32", "e4m3", "e5m2"}, {"s32", "s8", "u8"}};
-  for (const auto &[sum, a, b] : types) {
-    unsigned width = getBytes(a);
-    std::vector<uint8_t> in(1024);
-    for (unsigned row = 0; row < 24; ++row)
-      for (unsigned k = 0; k < 32 / width; ++k) {
-        bool isB = row >= 16;
-        const std::string &type = isB ? b : a;
-        uint32_t bits = encode(getNumber(isB ? row - 16 : row, k, type), type);
-        std::memcpy(&in[row * 32 + k * width], &bits, width);
-      }
-    Case test;
-    test.columns = 8;
-    test.sum = sum;
-    test.a = a;
-    test.b = b;
-    unsigned count = countRegisters(test);
-    std::string sums = printRegisters(count);
-    std::vector<uint32_t> words = runWarp(
-        in,
-        "  ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, "
-        "[%r6];\n  ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%b0, %b1}, "
-        "[%r7+512];\n" +
-            setSums(test, encodeSum(5, test) * (sum == "f16" ? 0x10001 : 1)) +
-            "  mma.sync.aligned.m16n8k" + std::to_string(32 / width) +
-            ".row.col." + sum + "." + a + "." + b + "." + sum + " " + sums +
-            ", {%a0, %a1, %a2, %a3}, {%b0, %b1}, " + sums + ";\n" +
-            kStoreThere);
-    for (unsigned row = 0; row < 16; ++row)
-      for (unsigned column = 0; column < 8; ++column) {
-        unsigned thread = row % 8 * 4 + column / 2;
-        bool isHalf = sum == "f16";
-        uint32_t word =
-            words[thread * 8 + (isHalf ? row / 8 : row / 8 * 2 + column % 2)];
-        if (isHalf)
-          word = word >> column % 2 * 16 & 0xffff;
-        EXPECT_EQ(encodeSum(getSum(test, row, column, 5), test), word)
-            << sum << " " << a << " " << row << " " << column;
-      }
-  }
-}
-
-TEST(ProductsTest, MoveMatrices) {
-  // Halves that differ: row * 16 + column.
-  std::vector<uint8_t> in(1024);
-  for (unsigned i = 0; i < 512; ++i)
-    std::memcpy(&in[2 * i], &i, 2);
-  auto get = [](unsigned row, unsigned column) { return row * 16 + column; };
-  std::vector<uint32_t> words = runWarp(in, std::string(R"(
-  ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%s0}, [%r7];
-  ldmatrix.sync.aligned.m8n8.x2.shared::cta.b16 {%s1, %s2}, [%r7];
-  stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%r7+512], {%s1, %s2};
-  bar.warp.sync -1;
-  ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%s3, %s4}, [%r7+512];
-)") + kStoreThere);
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    unsigned row = lane / 4, column = lane % 4 * 2;
-    const uint32_t *found = &words[lane * 8];
-    EXPECT_EQ(get(column, row) | get(column + 1, row) << 16, found[0]);
-    for (unsigned half : {0u, 1u}) {
-      EXPECT_EQ(get(row, half * 8 + column) | get(row, half * 8 + column + 1)
-                                                  << 16,
-                found[1 + half]);
-      EXPECT_EQ(get(column, half * 8 + row) | get(column + 1, half * 8 + row)
-                                                  << 16,
-                found[3 + half]);
-    }
-  }
-}
-
-TEST(ProductsTest, RefuseFormsThatThereAreNot) {
-  auto refuse = [](const Case &test) {
+TEST(WgmmaTest, RefusesUnknownForms) {
+  auto refuse = [](const MatrixCase &test) {
     Machine machine;
     try {
       (void)compile(machine, makeKernel(test, printProduct(test), 1));
@@ -829,7 +551,7 @@ TEST(ProductsTest, RefuseFormsThatThereAreNot) {
     }
     return std::string();
   };
-  Case test;
+  MatrixCase test;
   EXPECT_EQ("", refuse(test));
   test.columns = 12;
   EXPECT_EQ("there is no wgmma of m64n12k16 for these types", refuse(test));
@@ -844,15 +566,15 @@ TEST(ProductsTest, RefuseFormsThatThereAreNot) {
   EXPECT_EQ("there is no wgmma of these types", refuse(test));
   test.a = "b1";
   EXPECT_EQ("the emulator does not know products of b1", refuse(test));
-  test = Case();
+  test = MatrixCase();
   test.sum = "f16";
   EXPECT_EQ("there is no wgmma of these types", refuse(test));
-  test = Case();
+  test = MatrixCase();
   test.b = "f16";
   EXPECT_EQ("there is no wgmma of these types", refuse(test));
-  test = Case();
+  test = MatrixCase();
   test.scaleA = 2;
-  EXPECT_EQ("a scale of A or B is 1 or -1", refuse(test));
+  EXPECT_EQ("a scale of A or B must be 1 or -1", refuse(test));
 }
 
 } // namespace

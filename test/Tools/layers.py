@@ -4,6 +4,7 @@
 # RUN: echo '#include "fuse/Slots/Passes.h"' > %t/lib/Analysis/Equivalence.cpp
 # RUN: echo '#include "../Transforms/Raise/Raise.h"' > %t/lib/Analysis/Near.cpp
 # RUN: echo '#include "fuse/IR/FuseOps.h"' > %t/emulator/ptx/Ptx.cpp
+# RUN: echo '#include "machine/Machine.h"' > %t/emulator/ptx/Threads.cpp
 # RUN: echo 'def LostPass : Pass<"fuse-lost", "::mlir::ModuleOp"> {' > %t/include/fuse/Slots/Passes.td
 # RUN: echo 'def FoundPass : Pass<"fuse-found"> {' >> %t/include/fuse/Slots/Passes.td
 # RUN: touch %t/lib/Slots/Found.cpp %t/test/Slots/found-errors.mlir \
@@ -12,6 +13,7 @@
 # CHECK: lib/Analysis/Equivalence.cpp includes fuse/Slots/Passes.h of a later layer
 # CHECK: lib/Analysis/Near.cpp includes ../Transforms/Raise/Raise.h of a later
 # CHECK: emulator/ptx/Ptx.cpp includes fuse/IR/FuseOps.h, which is not its own
+# CHECK: emulator/ptx/Threads.cpp includes machine/Machine.h of a later layer
 # CHECK: fuse-lost has no lib/Slots/Lost.cpp
 # CHECK: fuse-lost has no test/Slots/lost.mlir
 # CHECK-NOT: fuse-found
@@ -54,6 +56,7 @@ WITHOUT_MLIR = (
 )
 # All that the emulator has of fuse: the declarations of what it stands in for.
 EMULATED = "fuse/Runtime/CUDA/CudaDriverApi.h"
+EMULATOR_ORDER = ("ptx", "machine", "instructions", "driver", "unittests")
 
 
 def layer_of_file(name):
@@ -92,6 +95,10 @@ def look_at_includes(root):
                 if own == "emulator":
                     if other in RANK and found[1] != EMULATED:
                         yield f"{name} includes {found[1]}, which is not its own"
+                    if other in EMULATOR_ORDER and EMULATOR_ORDER.index(
+                        other
+                    ) > EMULATOR_ORDER.index(name.split("/")[1]):
+                        yield f"{name} includes {found[1]} of a later layer"
                 elif own != other and RANK.get(other, -1) >= RANK.get(own, 99):
                     yield f"{name} includes {found[1]} of a later layer"
                 if name.startswith(WITHOUT_MLIR) and other in ("mlir", "llvm"):

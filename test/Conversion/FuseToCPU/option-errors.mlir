@@ -1,4 +1,4 @@
-// RUN: %option_errors %s fuse-opt %s --convert-fuse-to-host='{}'
+// RUN: %option_errors %s fuse-opt %s --convert-fuse-to-cpu='{}'
 
 // Options that do not describe a CPU.
 

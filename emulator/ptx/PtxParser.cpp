@@ -1,4 +1,4 @@
-//===- Ptx.cpp - Statements of PTX ----------------------------------------===//
+//===- PtxParser.cpp - The parser of declarations, instructions -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 using namespace fuse::emulator;
 using namespace fuse::emulator::ptx;
 
-/// Bytes of a fundamental type, zero for what is none.
+/// Bytes of a fundamental type, or zero for other names.
 static unsigned getBytes(std::string_view type) {
   static const std::unordered_map<std::string_view, unsigned> bytes = {
       {"b8", 1},  {"u8", 1},     {"s8", 1},  {"b16", 2}, {"u16", 2},
@@ -80,7 +80,7 @@ unsigned Parser::parseAlignment() {
   uint64_t alignment = parseCount();
   if (alignment == 0 || (alignment & (alignment - 1)) || alignment > 1 << 20)
     fail("an alignment of " + std::to_string(alignment) +
-         " is no power of two up to 1048576");
+         " is not a power of two up to 1048576");
   return alignment;
 }
 
@@ -106,8 +106,8 @@ Declaration Parser::parseDeclaration(unsigned elementBytes,
   return result;
 }
 
-/// What is not given is zero. Inner braces are read like what is in them, which
-/// is right where all inner ones are full: LLVM writes no others.
+/// Missing elements are zero. Inner braces are flattened, which is correct only
+/// if all inner initializers are complete. LLVM writes only such.
 void Parser::parseInitializer(std::vector<uint8_t> &bytes,
                               const Declaration &variable, size_t &position,
                               size_t depth) {
@@ -137,8 +137,8 @@ void Parser::parseInitializer(std::vector<uint8_t> &bytes,
   position += variable.elementBytes;
 }
 
-/// `.align 4 .b8 name[512], other;` behind the space.
-void Parser::parseVariables(Space space, bool isExtern) {
+/// `.align 4 .b8 name[512], other;` after the space.
+void Parser::parseVariables(StateSpace space, bool isExtern) {
   unsigned alignment = 0, elementBytes = 0, elements = 1;
   while (accept('.')) {
     std::string_view part = parsePart();
@@ -162,27 +162,27 @@ void Parser::parseVariables(Space space, bool isExtern) {
     symbol.alignment = variable.alignment;
     std::vector<uint8_t> bytes;
     bool isInitialized = accept('=');
-    if (isInitialized && (space != Space::Global || isExtern))
+    if (isInitialized && (space != StateSpace::Global || isExtern))
       fail("'" + std::string(variable.name) + "' cannot have an initializer");
-    if (variable.isUnbounded && !(isExtern && space == Space::Shared))
+    if (variable.isUnbounded && !(isExtern && space == StateSpace::SharedCta))
       fail("'" + std::string(variable.name) + "' has no size");
     switch (space) {
-    case Space::Shared:
+    case StateSpace::SharedCta:
       symbol.kind = isExtern ? Symbol::Kind::Dynamic : Symbol::Kind::Shared;
       if (kernel && !isExtern) {
         symbol.kind = Symbol::Kind::Address;
-        symbol.value = place(sharedEnd, symbol.bytes, symbol.alignment,
-                             kMaxSharedBytes, variable.name);
+        symbol.value = reserve(sharedEnd, symbol.bytes, symbol.alignment,
+                               kMaxSharedBytes, variable.name);
       }
       break;
-    case Space::Local:
+    case StateSpace::Local:
       if (!kernel)
         fail("local variables belong to kernels");
       symbol.kind = Symbol::Kind::Address;
-      symbol.value = place(localEnd, symbol.bytes, symbol.alignment,
-                           kMaxLocalBytes, variable.name);
+      symbol.value = reserve(localEnd, symbol.bytes, symbol.alignment,
+                             kMaxLocalBytes, variable.name);
       break;
-    case Space::Global:
+    case StateSpace::Global:
       if (isExtern)
         fail("'" + std::string(variable.name) + "' belongs to another module");
       bytes.resize(variable.bytes);
@@ -194,6 +194,8 @@ void Parser::parseVariables(Space space, bool isExtern) {
       symbol.value = allocate(bytes, variable.alignment);
       module.variables.push_back(
           {std::string(variable.name), symbol.value, variable.bytes});
+      break;
+    default: // No caller passes another space.
       break;
     }
     declare(variable.name, std::move(symbol));
@@ -257,7 +259,7 @@ void Parser::parseParameters() {
       if (part == "ptr") {
         isPointer = true;
       } else if (part == "align") {
-        // Behind .ptr it is that of the memory that is pointed to.
+        // After .ptr this is the alignment of the referenced memory.
         unsigned count = parseAlignment();
         if (!isPointer)
           alignment = count;
@@ -274,8 +276,8 @@ void Parser::parseParameters() {
     Declaration parameter = parseDeclaration(elementBytes, alignment);
     if (parameter.isUnbounded)
       fail("'" + std::string(parameter.name) + "' has no size");
-    uint32_t offset = place(end, parameter.bytes, parameter.alignment,
-                            kMaxParameterBytes, parameter.name);
+    uint32_t offset = reserve(end, parameter.bytes, parameter.alignment,
+                              kMaxParameterBytes, parameter.name);
     kernel->parameters.push_back({std::string(parameter.name), offset,
                                   static_cast<uint32_t>(parameter.bytes)});
     Symbol symbol;
@@ -287,7 +289,7 @@ void Parser::parseParameters() {
   kernel->parameterBytes = end;
 }
 
-/// What stands between the parameters and the body.
+/// Directives between the parameters and the body.
 void Parser::parseKernelDirectives() {
   auto parseCounts = [&] {
     std::array<unsigned, 3> counts{1, 1, 1};
@@ -333,17 +335,17 @@ void Parser::parseKernel() {
   sharedEnd = kSharedBase;
   localEnd = 0;
   dynamicAlignment = 0;
-  placed.clear();
+  sharedOffsets.clear();
   scopes.emplace_back();
   parseParameters();
   parseKernelDirectives();
-  // A declaration says nothing that the definition does not say.
+  // A declaration has no information that the definition lacks.
   if (!accept(';')) {
     expect('{');
     parseBody();
     if (dynamicAlignment) {
-      result.dynamicShared = place(sharedEnd, 0, dynamicAlignment,
-                                   2 * kMaxSharedBytes, "dynamic memory");
+      result.dynamicShared = reserve(sharedEnd, 0, dynamicAlignment,
+                                     2 * kMaxSharedBytes, "dynamic memory");
       for (ParsedInstruction &instruction : result.instructions)
         for (Operand &operand : instruction.operands)
           moveDynamic(operand);
@@ -358,7 +360,7 @@ void Parser::parseKernel() {
   kernel = nullptr;
 }
 
-/// Behind its brace, to the one that closes it.
+/// From after the opening brace to the closing brace.
 void Parser::parseBody() {
   size_t outer = scopes.size();
   scopes.emplace_back();
@@ -389,7 +391,7 @@ void Parser::parseBody() {
       bool isNegated = accept('!');
       std::string_view name = parseWord("a predicate");
       if (!findRegister(name, guard) || guard.value != 1)
-        fail("'" + std::string(name) + "' is no predicate");
+        fail("'" + std::string(name) + "' is not a predicate");
       guard.isNegated = isNegated;
       break;
     }
@@ -419,20 +421,20 @@ void Parser::parseBody() {
   kernel->instructions.push_back(std::move(end));
 }
 
-/// `part` of a body.
+/// A directive in a body, whose name is `part`.
 void Parser::parseDirective(std::string_view part) {
   if (part == "reg") {
     parseRegisters();
   } else if (part == "shared") {
-    parseVariables(Space::Shared, false);
+    parseVariables(StateSpace::SharedCta, false);
   } else if (part == "local") {
-    parseVariables(Space::Local, false);
+    parseVariables(StateSpace::Local, false);
   } else if (part == "global" || part == "const") {
-    parseVariables(Space::Global, false);
+    parseVariables(StateSpace::Global, false);
   } else if (part == "extern" && accept('.')) {
     if (parsePart() != "shared")
       fail("only shared variables can be .extern in a kernel");
-    parseVariables(Space::Shared, true);
+    parseVariables(StateSpace::SharedCta, true);
   } else if (part == "loc" || part == "file") {
     skipLine();
   } else if (part == "section") {
@@ -498,12 +500,12 @@ Operand Parser::makeConstant(const Constant &constant) const {
     std::memcpy(&bits, &narrow, sizeof(bits));
     result.value = bits;
   }
-  // For moveDynamic.
+  // Used by moveDynamic.
   result.index = constant.isDynamic;
   return result;
 }
 
-/// Sets `label` where the operand is a name that is not declared yet.
+/// Sets `label` if the operand is a name that is not declared yet.
 Operand Parser::parseOperand(std::string_view &label) {
   char c = peek();
   Operand result;
@@ -520,7 +522,7 @@ Operand Parser::parseOperand(std::string_view &label) {
   if (accept('!')) {
     std::string_view name = parseWord("a predicate");
     if (!findRegister(name, result) || result.value != 1)
-      fail("'" + std::string(name) + "' is no predicate");
+      fail("'" + std::string(name) + "' is not a predicate");
     result.isNegated = true;
     return result;
   }
@@ -555,7 +557,7 @@ Operand Parser::parseOperand(std::string_view &label) {
   return result;
 }
 
-/// One that can be in another.
+/// An operand that may be nested in another one.
 Operand Parser::parseInner(const char *where) {
   std::string_view label;
   if (peek() == '{' || peek() == '[')
@@ -583,7 +585,7 @@ Operand Parser::parseAddress() {
   result.parts.push_back(std::move(base));
   char c = peek();
   if (c == '+' || c == '-') {
-    // A minus belongs to the number, so that `-4+8` is 4.
+    // A minus is part of the number, so that `-4+8` is 4.
     if (c == '+')
       ++at;
     Constant offset = parseExpression();
@@ -605,10 +607,10 @@ Operand Parser::parseAddress() {
 }
 
 //===----------------------------------------------------------------------===//
-// What is known at the end
+// The end of a scope
 //===----------------------------------------------------------------------===//
 
-/// Labels are seen in their block and in those within it.
+/// Labels are visible in their block and in nested blocks.
 void Parser::endScope() {
   Scope scope = std::move(scopes.back());
   scopes.pop_back();
@@ -616,7 +618,7 @@ void Parser::endScope() {
     auto found = scope.symbols.find(pending.name);
     if (found != scope.symbols.end())
       resolve(pending, found->second, scope);
-    // Behind the block of a kernel come its parameters.
+    // The scope around the body of a kernel is that of its parameters.
     else if (scopes.size() <= 2)
       fail("there is no '" + std::string(pending.name) + "'", pending.line);
     else
@@ -649,7 +651,7 @@ void Parser::resolve(const Pending &pending, const Symbol &symbol,
   }
 }
 
-/// Adds where dynamic shared memory begins to its addresses.
+/// Adds the start of dynamic shared memory to an address in it.
 void Parser::moveDynamic(Operand &operand) const {
   if ((operand.kind == Operand::Kind::Immediate ||
        operand.kind == Operand::Kind::Address) &&
@@ -661,7 +663,7 @@ void Parser::moveDynamic(Operand &operand) const {
     moveDynamic(part);
 }
 
-/// Two numbers with a dot between them, which is not that of a fraction.
+/// Major and minor version, whose dot is not a decimal point.
 void Parser::parseVersion() {
   std::string_view word = parseWord("a version");
   expect('.');
@@ -700,9 +702,9 @@ ParsedModule Parser::parse() {
     } else if (part == "entry") {
       parseKernel();
     } else if (part == "shared") {
-      parseVariables(Space::Shared, isExtern);
+      parseVariables(StateSpace::SharedCta, isExtern);
     } else if (part == "global" || part == "const") {
-      parseVariables(Space::Global, isExtern);
+      parseVariables(StateSpace::Global, isExtern);
     } else if (part == "file") {
       skipLine();
     } else if (part == "section") {

@@ -1,4 +1,4 @@
-//===- PtxTest.cpp - The parser of PTX text -------------------------------===//
+//===- PtxParserTest.cpp - The parser of PTX text -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kVariables = 0x10000;
 
-/// Variables lie behind each other from kVariables on.
+/// Variables are allocated one after another from kVariables on.
 ParsedModule parse(const std::string &text,
                    std::vector<std::vector<uint8_t>> *variables = nullptr) {
   uint64_t next = kVariables;
@@ -33,7 +33,7 @@ ParsedKernel parseBody(const std::string &body) {
   return parse(".visible .entry k()\n{\n" + body + "}\n").kernels.at("k");
 }
 
-/// What is wrong with it; the body begins with line 6.
+/// The error of the parser. The body begins at line 6.
 std::string parseError(const std::string &body) {
   try {
     (void)parseBody(body);
@@ -43,7 +43,7 @@ std::string parseError(const std::string &body) {
   return "";
 }
 
-TEST(PtxTest, ReadsHeaderAndParameters) {
+TEST(PtxParserTest, ReadsHeaderAndParameters) {
   ParsedModule module = parse(R"(
 .visible .entry k(
   .param .u64 .ptr .global .align 16 a,
@@ -71,7 +71,7 @@ TEST(PtxTest, ReadsHeaderAndParameters) {
   EXPECT_EQ(1u, kernel.minBlocks);
 }
 
-TEST(PtxTest, ReadsOperands) {
+TEST(PtxParserTest, ReadsOperands) {
   ParsedKernel kernel = parseBody(R"(
 .reg .pred %p<3>; .reg .b32 %r<20>, %r1<4>, x; .reg .b64 %rd<2>;
 @!%p1 setp.lt.s32 %p0|%p2, %r13, !%p1;
@@ -89,7 +89,7 @@ mov.u32 %r0, %tid.y;
   EXPECT_EQ(0u, first.operands[0].index);
   EXPECT_EQ(1u, first.operands[0].value);
   EXPECT_EQ(2u, first.operands[1].index);
-  // A range whose name ends with digits is told from a longer number.
+  // A range whose name ends with digits is distinguished from a longer number.
   EXPECT_EQ(3u + 20 + 3, first.operands[2].index);
   EXPECT_TRUE(first.operands[3].isNegated);
   const ParsedInstruction &load = kernel.instructions[1];
@@ -107,13 +107,13 @@ mov.u32 %r0, %tid.y;
   EXPECT_EQ("ret", kernel.instructions[4].opcode[0]);
 }
 
-TEST(PtxTest, RejectsWhatIsNotDeclared) {
+TEST(PtxParserTest, RefusesUndeclaredNames) {
   EXPECT_EQ("line 6: there is no register '%r2'",
             parseError(".reg .b32 %r<2>; mov.b32 %r0, %r2;\n"));
   EXPECT_EQ("line 6: there is no 'there'", parseError("bra there;\n"));
   EXPECT_EQ("line 6: there is no 'x'",
             parseError(".reg .b32 r; ld.shared.b32 r, [x+4];\n"));
-  EXPECT_EQ("line 6: 'r' is no predicate",
+  EXPECT_EQ("line 6: 'r' is not a predicate",
             parseError(".reg .b32 r; @r ret;\n"));
   EXPECT_EQ("line 6: 'r' is declared twice",
             parseError(".reg .b32 r; .reg .b64 r;\n"));
@@ -121,7 +121,7 @@ TEST(PtxTest, RejectsWhatIsNotDeclared) {
             parseError("call f;\n"));
 }
 
-TEST(PtxTest, SeesNamesInTheirBlocks) {
+TEST(PtxParserTest, SeesNamesInTheirBlocks) {
   ParsedKernel kernel = parseBody(R"(
 .reg .pred p;
 { .reg .pred p; wait: @p bra wait; }
@@ -137,11 +137,11 @@ end: ret;
   EXPECT_EQ(4u, kernel.instructions[2].operands[0].index);
   EXPECT_EQ(0u, kernel.instructions[3].guard.index);
   EXPECT_EQ(4u, kernel.instructions[3].operands[0].index);
-  // Not from outside.
+  // The label is not visible outside.
   EXPECT_EQ("line 6: there is no 'in'", parseError("{ in: } bra in;\n"));
 }
 
-TEST(PtxTest, ReadsTargetsOfTables) {
+TEST(PtxParserTest, ReadsTargetsOfTables) {
   ParsedKernel kernel = parseBody(R"(
 .reg .b32 r;
 t: .branchtargets a, b;
@@ -155,7 +155,7 @@ a: b: ret;
             parseError("t: .branchtargets b;\n.reg .b32 r; brx.idx r, t;\n"));
 }
 
-TEST(PtxTest, ReadsNumbers) {
+TEST(PtxParserTest, ReadsNumbers) {
   ParsedKernel kernel = parseBody(R"(
 .reg .b32 r; .reg .b64 d;
 mov.b32 r, -1; mov.b32 r, 0x1F; mov.b32 r, 0b101; mov.b32 r, 017;
@@ -182,7 +182,7 @@ mov.b32 r, (1 + 2) * 4 - 8 / 2; mov.b64 d, 1 << 40 | 1; mov.b32 r, ~0;
         << wrong;
 }
 
-TEST(PtxTest, PlacesSharedMemory) {
+TEST(PtxParserTest, PlacesSharedMemory) {
   ParsedModule module = parse(R"(
 .extern .shared .align 1024 .b8 ring[];
 .shared .align 8 .b8 unused[512];
@@ -192,7 +192,7 @@ TEST(PtxTest, PlacesSharedMemory) {
 }
 .visible .entry two() { .reg .b64 r; mov.b64 r, ring; })");
   const ParsedKernel &one = module.kernels.at("one");
-  // Static variables, then the dynamic ones.
+  // Dynamic memory follows the static variables.
   EXPECT_EQ(2048u, one.dynamicShared);
   EXPECT_EQ(2048u, one.instructions[0].operands[1].value);
   EXPECT_EQ(kSharedBase + 16, one.instructions[1].operands[1].value);
@@ -204,7 +204,7 @@ TEST(PtxTest, PlacesSharedMemory) {
             parseError(".shared .b8 x[2097152];\n"));
 }
 
-TEST(PtxTest, FillsVariables) {
+TEST(PtxParserTest, FillsVariables) {
   std::vector<std::vector<uint8_t>> bytes;
   ParsedModule module = parse(R"(
 .global .align 4 .b8 text[6] = {72, 0x69};
@@ -220,7 +220,7 @@ TEST(PtxTest, FillsVariables) {
   EXPECT_THROW(parse(".global .b8 x[1] = {1, 2};"), std::runtime_error);
 }
 
-TEST(PtxTest, SkipsWhatDoesNothing) {
+TEST(PtxParserTest, SkipsDirectivesWithoutEffect) {
   ParsedKernel kernel = parseBody(R"(
 // .reg .b32
 /* {
@@ -235,8 +235,8 @@ here: .loc 1 2 3
   EXPECT_EQ("line 6: the comment does not end", parseError("/* ret; "));
 }
 
-/// Text that ends anywhere is an error with its line, or what is whole.
-TEST(PtxTest, EndsAnywhere) {
+/// Text that ends at any position gives an error with its line, or is complete.
+TEST(PtxParserTest, EndsAnywhere) {
   const std::string text = R"(.version 8.6
 .target sm_90a
 .address_size 64
@@ -259,7 +259,7 @@ TEST(PtxTest, EndsAnywhere) {
       EXPECT_EQ(0u, std::string(error.what()).find("line ")) << error.what();
     }
   }
-  // Without an end of the recursion, the stack would have one.
+  // Limited recursion protects the stack.
   EXPECT_NE("", parseError(std::string(100000, '{')));
   EXPECT_NE("",
             parseError(".reg .b32 r; mov.b32 r, " + std::string(100000, '(')));

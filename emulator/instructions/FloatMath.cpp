@@ -1,11 +1,11 @@
-//===- FloatMath.cpp - Arithmetic of floats -------------------------------===//
+//===- FloatMath.cpp - Floating-point arithmetic --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PTX ISA 9.0, sections 9.7.3 to 9.7.5. What PTX calls approximate is computed
-// in double precision and rounded, which is nearer than a GPU gets.
+// PTX ISA 9.0, sections 9.7.3 to 9.7.5. Approximate instructions are computed
+// in double and rounded, which is more accurate than on a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace fuse::emulator;
 
 namespace {
 
-/// Details: a rounding in the lowest bits, then these.
+/// Flags in Instruction::detail, above a Rounding in the lowest bits.
 enum Flag : uint64_t {
   Flush = 8,      ///< .ftz
   Saturate = 16,  ///< .sat
@@ -29,7 +29,7 @@ enum Flag : uint64_t {
 constexpr uint64_t kRoundingMask = 7;
 
 //===----------------------------------------------------------------------===//
-// What is computed, in double and rounded to odd
+// Operations, in double and rounded to odd
 //===----------------------------------------------------------------------===//
 
 struct Add {
@@ -38,7 +38,7 @@ struct Add {
 struct Sub {
   static double apply(double a, double b, double) { return addToOdd(a, -b); }
 };
-/// Products of 24 bits each have 48.
+/// The product of two 24-bit mantissas has 48 bits, so it is exact.
 struct Mul {
   static double apply(double a, double b, double) { return a * b; }
 };
@@ -76,10 +76,10 @@ struct HyperbolicTangent {
 };
 
 //===----------------------------------------------------------------------===//
-// How it is computed
+// Evaluation
 //===----------------------------------------------------------------------===//
 
-/// Subnormals become zeros of their sign.
+/// Replaces a subnormal by zero with its sign.
 uint32_t flush(uint32_t bits, Format format) {
   uint32_t magnitude = bits & (format.getSign() - 1);
   return magnitude >> format.mantissaBits ? bits : bits & format.getSign();
@@ -123,7 +123,7 @@ Outcome compute(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// What most instructions are: to nearest, without flags.
+/// The fast path for most instructions: round to nearest, without flags.
 template <typename F>
 struct Native;
 template <>
@@ -195,7 +195,7 @@ Outcome computeNative(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// A float of N bits as min, max and the like see it.
+/// Properties of a format for min, max and similar instructions.
 template <const Format &format>
 struct Ordered {
   static constexpr uint64_t kSign = format.getSign();
@@ -213,7 +213,8 @@ struct OrderedDouble {
   static uint64_t prepare(uint64_t bits, uint64_t) { return bits; }
 };
 
-/// One of both as it is; -0 is less than 0, and a number is more than NaN.
+/// Returns one operand unchanged. -0 is less than +0, and a number is preferred
+/// to NaN.
 template <typename T, bool isMax>
 uint64_t choose(uint64_t a, uint64_t b, uint64_t flags) {
   a = T::prepare(a, flags);
@@ -228,7 +229,7 @@ uint64_t choose(uint64_t a, uint64_t b, uint64_t flags) {
     a &= mask;
     b &= mask;
   }
-  // As integers that are ordered like the numbers.
+  // Maps floats to integers with the same order.
   auto order = [&](uint64_t bits) {
     return bits & T::kSign ? ~bits & mask : bits | T::kSign;
   };
@@ -260,7 +261,7 @@ Outcome changeSign(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// The sign of the first with the magnitude of the second.
+/// The sign of the first operand with the magnitude of the second.
 template <typename T>
 Outcome copysign(Thread &thread, const Instruction &in) {
   thread.set(in.operands[0], (thread.get(in.operands[1]) & T::kSign) |
@@ -268,7 +269,7 @@ Outcome copysign(Thread &thread, const Instruction &in) {
   return Outcome::Next;
 }
 
-/// Detail: which property.
+/// Instruction::detail: the tested property.
 template <typename T>
 Outcome testp(Thread &thread, const Instruction &in) {
   auto value = get<T>(thread, in, 1);
@@ -314,7 +315,7 @@ static uint64_t takeFlags(Parts &parts, Rounding rounding) {
   return flags;
 }
 
-/// Sets what computes F in a type; returns whether it can.
+/// Sets the function that computes F in a type. Returns false if there is none.
 template <typename F, unsigned inputs>
 static bool setCompute(Instruction &result, Type type) {
   switch (type) {
@@ -338,7 +339,7 @@ static bool setCompute(Instruction &result, Type type) {
   }
 }
 
-/// What is rounded exactly.
+/// Decodes an instruction whose result is correctly rounded.
 template <typename F, unsigned inputs>
 static void decodeRounded(const ParsedInstruction &parsed,
                           Instruction &result) {
@@ -366,7 +367,7 @@ static void decodeRounded(const ParsedInstruction &parsed,
   checkOperands(parsed, result, expectSame(type, inputs));
 }
 
-/// `.approx` and `.full`; those of halves are for some functions only.
+/// Decodes `.approx` and `.full`. Only some functions have forms for halves.
 template <typename F, unsigned inputs, bool hasHalves = false>
 static void decodeApproximate(const ParsedInstruction &parsed,
                               Instruction &result) {
@@ -389,12 +390,13 @@ static bool isApproximate(const ParsedInstruction &parsed) {
                      });
 }
 
-/// rcp, sqrt, div: both.
+/// rcp, sqrt and div have exact and approximate forms.
 template <typename F, unsigned inputs>
 static void decodeEither(const ParsedInstruction &parsed, Instruction &result) {
   if (isApproximate(parsed) && parsed.opcode.back() == "f32")
     return decodeApproximate<F, inputs>(parsed, result);
-  // `rcp.approx.ftz.f64` knows only the upper half of its operand.
+  // `rcp.approx.ftz.f64` uses only the upper half of its operand, and is not
+  // supported.
   decodeRounded<F, inputs>(parsed, result);
 }
 
@@ -411,7 +413,8 @@ static void decodeInverseRoot(const ParsedInstruction &parsed,
   checkOperands(parsed, result, expectSame(type, 1));
 }
 
-/// Calls `function` with the type as an ordered one, and whether it is packed.
+/// Calls `function` with the Ordered properties of a type, and whether the type
+/// is packed.
 template <typename Function>
 static bool withOrdered(Type type, Function &&function) {
   switch (type) {
@@ -514,7 +517,7 @@ void emulator::decodeFloatArithmetic(const ParsedInstruction &parsed,
   found->second(parsed, result);
 }
 
-const Opcode emulator::kFloats[] = {
+const Opcode emulator::kFloatMath[] = {
     {"fma", decodeRounded<Fma, 3>},
     {"rcp", decodeEither<Reciprocal, 1>},
     {"sqrt", decodeEither<SquareRoot, 1>},

@@ -1,4 +1,4 @@
-//===- FloatsTest.cpp - Arithmetic of floats ------------------------------===//
+//===- FloatMathTest.cpp - Floating-point arithmetic ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,9 +7,7 @@
 #include "Compute.h"
 #include "machine/Formats.h"
 
-#include <cfenv>
 #include <cmath>
-#include <random>
 
 using namespace fuse::emulator;
 
@@ -17,86 +15,7 @@ namespace {
 
 constexpr uint32_t kSubnormal = 1, kNanBits = 0x7fffffff;
 
-//===----------------------------------------------------------------------===//
-// Formats
-//===----------------------------------------------------------------------===//
-
-TEST(FloatsTest, DecodesWhatItEncodes) {
-  for (Format format : {kHalf, kBFloat, kE4M3, kE5M2})
-    for (uint32_t bits = 0; bits < uint32_t(1) << format.getBits(); ++bits) {
-      double value = decodeFloat(bits, format);
-      uint32_t expected = std::isnan(value) ? format.getNan() : bits;
-      ASSERT_EQ(expected, encodeFloat(value, format)) << value;
-    }
-  EXPECT_EQ(448, decodeFloat(0x7e, kE4M3));
-  EXPECT_TRUE(std::isnan(decodeFloat(0xff, kE4M3)));
-  EXPECT_EQ(-57344, decodeFloat(0xfb, kE5M2));
-  EXPECT_TRUE(std::isinf(decodeFloat(0x7c, kE5M2)));
-}
-
-TEST(FloatsTest, RoundsInTheMiddle) {
-  // Between 1 and the next of 8 bits; and the one after that.
-  double middle = 1 + 1.0 / 256, next = 1 + 3.0 / 256;
-  EXPECT_EQ(0x3f80u, encodeFloat(middle, kBFloat));
-  EXPECT_EQ(0x3f82u, encodeFloat(next, kBFloat));
-  EXPECT_EQ(0x3f81u, encodeFloat(middle, kBFloat, Rounding::Away));
-  EXPECT_EQ(0x3f80u, encodeFloat(next - 1.0 / 128, kBFloat, Rounding::Zero));
-  EXPECT_EQ(0x3f81u, encodeFloat(middle, kBFloat, Rounding::Up));
-  EXPECT_EQ(0xbf81u, encodeFloat(-middle, kBFloat, Rounding::Down));
-  EXPECT_EQ(0xbf80u, encodeFloat(-middle, kBFloat, Rounding::Up));
-}
-
-TEST(FloatsTest, EndsWhereFormatsEnd) {
-  EXPECT_EQ(0x7c00u, encodeFloat(65520, kHalf));
-  EXPECT_EQ(0x7bffu, encodeFloat(65519, kHalf));
-  EXPECT_EQ(0x7bffu, encodeFloat(1e300, kHalf, Rounding::Zero));
-  EXPECT_EQ(0x7bffu, encodeFloat(1e300, kHalf, Rounding::Nearest, true));
-  EXPECT_EQ(0x7eu, encodeFloat(1e300, kE4M3, Rounding::Nearest, true));
-  EXPECT_EQ(0x7fu, encodeFloat(1e300, kE4M3));
-  EXPECT_EQ(0xfbu, encodeFloat(-INFINITY, kE5M2, Rounding::Nearest, true));
-  EXPECT_EQ(0x0001u, encodeFloat(std::ldexp(1, -24), kHalf));
-  EXPECT_EQ(0x0000u, encodeFloat(std::ldexp(1, -25), kHalf));
-  EXPECT_EQ(0x0001u, encodeFloat(1e-300, kHalf, Rounding::Up));
-  EXPECT_EQ(0x8000u, encodeFloat(-1e-300, kHalf, Rounding::Up));
-}
-
-/// What the host computes in each of its roundings.
-TEST(FloatsTest, RoundsLikeTheHost) {
-  const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-  std::mt19937 random(1);
-  for (unsigned i = 0; i < 40000; ++i) {
-    auto a = bitCast<float>(static_cast<uint32_t>(random()));
-    auto b = bitCast<float>(static_cast<uint32_t>(random()));
-    // Near enough that something is left.
-    auto c = bitCast<float>(static_cast<uint32_t>(
-        (bitCast<uint32_t>(a) & 0xff800000) + (random() & 0x3ffffff)));
-    auto rounding = static_cast<Rounding>(i % 4);
-    std::fesetround(modes[i % 4]);
-    volatile float x = a, y = b, z = c;
-    volatile float sum = x + z, product = x * y, quotient = x / y;
-    volatile float fused = std::fma(x, y, z), root = std::sqrt(x);
-    std::fesetround(FE_TONEAREST);
-    auto check = [&](float native, double odd) {
-      if (std::isnan(native))
-        ASSERT_TRUE(std::isnan(odd));
-      else
-        ASSERT_EQ(bitCast<uint32_t>(native),
-                  encodeFloat(odd, kSingle, rounding))
-            << a << " " << b << " " << c;
-    };
-    check(sum, addToOdd(a, c));
-    check(product, double(a) * b);
-    check(quotient, divideToOdd(a, b));
-    check(fused, addToOdd(double(a) * b, c));
-    check(root, squareRootToOdd(a));
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Instructions
-//===----------------------------------------------------------------------===//
-
-TEST(FloatsTest, ComputesSingles) {
+TEST(FloatMathTest, ComputesSingles) {
   std::vector<uint64_t> inputs = {bits(3.0f), bits(0.1f), bits(-0.5f)};
   EXPECT_EQ(bits(3.0f + 0.1f), compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(bits(3.0f - 0.1f), compute32("sub.f32", "%r1, %r2", inputs));
@@ -112,7 +31,7 @@ TEST(FloatsTest, ComputesSingles) {
   EXPECT_EQ(kNanBits, compute32("sub.rn.f32", "%r1, %r1", {bits(INFINITY)}));
 }
 
-TEST(FloatsTest, RoundsWhereItIsTold) {
+TEST(FloatMathTest, RoundsInAllModes) {
   std::vector<uint64_t> inputs = {bits(1.0f), bits(std::ldexp(1.0f, -30))};
   EXPECT_EQ(0x3f800000u, compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0x3f800001u, compute32("add.rp.f32", "%r1, %r2", inputs));
@@ -123,7 +42,7 @@ TEST(FloatsTest, RoundsWhereItIsTold) {
             refuse("add.rz.f64 %rd0, %rd1, %rd2;"));
 }
 
-TEST(FloatsTest, FlushesAndClamps) {
+TEST(FloatMathTest, FlushesAndClamps) {
   std::vector<uint64_t> inputs = {kSubnormal, bits(0.0f)};
   EXPECT_EQ(kSubnormal, compute32("add.rn.f32", "%r1, %r2", inputs));
   EXPECT_EQ(0u, compute32("add.rn.ftz.f32", "%r1, %r2", inputs));
@@ -135,7 +54,7 @@ TEST(FloatsTest, FlushesAndClamps) {
   EXPECT_EQ(0u, compute32("add.sat.f32", "%r1, %r1", {bits(NAN)}));
 }
 
-TEST(FloatsTest, ComputesHalves) {
+TEST(FloatMathTest, ComputesHalves) {
   EXPECT_EQ(0x4200u, compute16("add.rn.f16", "%h1, %h2", {0x3c00, 0x4000}));
   EXPECT_EQ(0x4040u, compute16("add.rn.bf16", "%h1, %h2", {0x3f80, 0x4000}));
   // 3 * 5 + 1 and 2 * 2 - 4.
@@ -148,14 +67,14 @@ TEST(FloatsTest, ComputesHalves) {
   EXPECT_EQ(0xc200u,
             compute16("fma.rn.f16", "%h1, %h1, %h2", {0x3c00, 0xc400}));
   EXPECT_EQ(0x3c00bc00u, compute32("neg.f16x2", "%r1", {0xbc003c00}));
-  // Rounded once: in double the sum would lose the bit that decides.
+  // Rounded once. Rounding to double first would lose the deciding bit.
   EXPECT_EQ(0x3f81u, compute16("fma.rn.bf16", "%h1, %h2, %h3",
                                {0x1f80, 0x1f80, 0x3f81}));
   EXPECT_EQ("line 7: the emulator does not know add of .f16",
             refuse("add.rz.f16 %h0, %h1, %h2;"));
 }
 
-TEST(FloatsTest, ComputesDoubles) {
+TEST(FloatMathTest, ComputesDoubles) {
   std::vector<uint64_t> inputs = {bits(3.0), bits(0.1)};
   EXPECT_EQ(bits(3.0 * 0.1), compute64("mul.rn.f64", "%rd1, %rd2", inputs));
   EXPECT_EQ(bits(3.0 / 0.1), compute64("div.rn.f64", "%rd1, %rd2", inputs));
@@ -163,7 +82,7 @@ TEST(FloatsTest, ComputesDoubles) {
   EXPECT_EQ(bits(-3.0), compute64("neg.f64", "%rd1", inputs));
 }
 
-TEST(FloatsTest, ChoosesNumbers) {
+TEST(FloatMathTest, ChoosesNumbers) {
   std::vector<uint64_t> inputs = {bits(2.0f), bits(NAN)};
   EXPECT_EQ(bits(2.0f), compute32("max.f32", "%r1, %r2", inputs));
   EXPECT_EQ(bits(2.0f), compute32("min.f32", "%r2, %r1", inputs));
@@ -180,8 +99,8 @@ TEST(FloatsTest, ChoosesNumbers) {
                                    {bits(-1.0f), bits(2.0f)}));
 }
 
-/// They are as near as a float is.
-TEST(FloatsTest, Approximates) {
+/// Approximate functions are as accurate as a float allows.
+TEST(FloatMathTest, Approximates) {
   struct Case {
     const char *opcode;
     float input, expected;
@@ -208,7 +127,7 @@ TEST(FloatsTest, Approximates) {
             refuse("sin.approx.f16 %h0, %h1;"));
 }
 
-TEST(FloatsTest, TestsProperties) {
+TEST(FloatMathTest, TestsProperties) {
   EXPECT_TRUE(test("testp.subnormal.f32", "%r1", {kSubnormal}));
   EXPECT_FALSE(test("testp.normal.f32", "%r1", {kSubnormal}));
   EXPECT_TRUE(test("testp.notanumber.f64", "%rd1", {bits(double(NAN))}));
