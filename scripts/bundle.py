@@ -17,7 +17,7 @@ to 280 MB in about ten seconds. The target needs Linux on the same architecture,
 tar, and xz or Python.
 
     bin/     the programs
-    lib/     libfuse, libfuse-rt, MLIR, LLVM and their libraries: a program on
+    lib/     libfuse, libfuse-rt, the extension of Python, MLIR, LLVM and their libraries: a program on
              the target with a C library as new as that of the build may load
              these, with LD_LIBRARY_PATH=/opt/fuse/lib
     libc/    loader, C library and C++ library of the build
@@ -303,7 +303,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     ]
     options.own = [
         options.build / "lib" / name
-        for name in ("libfuse.so.0", "libfuse-rt.so.0")
+        for name in ("libfuse.so.0", "libfuse-rt.so.0", "fuse_call.abi3.so")
     ]
     for path in (*options.programs, *options.own):
         if not path.exists():

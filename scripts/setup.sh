@@ -36,6 +36,7 @@ packages=(
   ninja-build
   nlohmann-json3-dev
   python3
+  python3-dev
   python3-venv
 )
 

@@ -12,6 +12,7 @@ package = pathlib.Path(fuse_mlir.__file__).parent
 assert "site-packages" in package.parts, package
 found = pathlib.Path(native.library()._name)
 assert found == package / "lib" / "libfuse.so", found
+assert native.extension() is not None, native.extension_problem()
 # Type checkers read the types of packages that say that they have them.
 assert (package / "py.typed").exists()
 
@@ -32,3 +33,9 @@ block, x = Block().eval(), torch.randn(3, 8)
 expected = block(x)
 print(fuse_mlir.fuse_modules(block, inputs=x, only_faster=False))
 torch.testing.assert_close(block(x), expected)
+
+# The second call is the extension's.
+with torch.no_grad():
+    torch.testing.assert_close(block(x), expected)
+    block(x)
+assert block.norm._fast.count > 0

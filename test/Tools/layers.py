@@ -41,7 +41,7 @@ ORDER = (
     ("IO", "Measure"),
     ("Interpreter",),
     ("Execution",),
-    ("CAPI",),
+    ("CAPI", "Python"),
     ("tools",),
 )
 RANK = {layer: i for i, layers in enumerate(ORDER) for layer in layers}

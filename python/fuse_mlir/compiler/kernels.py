@@ -14,7 +14,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -121,7 +121,8 @@ class Kernel:
             if self._flat and compiled.given is None
             else compiled
         )
-        self._lock = threading.Lock()
+        # Held while weights are bound, and while a launch is made again.
+        self._lock = threading.RLock()
         self._instance: native.Instance | None = None
         #: Most rows whose kernels are loaded.
         self._limit = sys.maxsize
@@ -174,6 +175,43 @@ class Kernel:
     def all(cls) -> list[Kernel]:
         """Kernels of this process."""
         return list(cls._all.values())
+
+    @property
+    def instance(self) -> native.Instance | None:
+        """The code with the weights; None before the first call."""
+        return self._instance
+
+    @property
+    def most_loaded(self) -> int:
+        """Most rows whose kernels are loaded."""
+        return self._limit
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether inputs are rows of one dimension for the code."""
+        return self._flat
+
+    def bound_tensors(self) -> Iterator[tuple[nn.Module, str, int, int]]:
+        """The modules and attributes that weights are from, with the addresses
+        and versions that the next launch expects; -1 for a version that does
+        not count."""
+        for source, (address, version) in zip(self._sources, self._bound):
+            # Constants belong to the kernel.
+            if not isinstance(source, torch.Tensor):
+                owner, name, part = source
+                whole = getattr(owner, name)
+                offset = rows(whole, part).data_ptr() - whole.data_ptr()
+                yield owner, name, address - offset, version
+        for (owner, name, values), (address, version) in zip(
+            self._copies.watched, self._copied or []
+        ):
+            yield owner, name, address, version if values else -1
+        # Weights that were one tensor have to stay one.
+        for tie in self._ties:
+            for source in tie:
+                if not isinstance(source, torch.Tensor):
+                    owner, name, _ = source
+                    yield owner, name, getattr(owner, name).data_ptr(), -1
 
     def originals(self) -> list[torch.Tensor]:
         """Tensors of the model that the weights are, or were made from."""
@@ -333,7 +371,6 @@ class Kernel:
         if getattr(_ASKED, "kernel", None) != self.id:
             self._ask(inputs)
         _ASKED.kernel = None
-        instance = self._check(weights)
         inputs = [
             native.aligned(t) if self._flat else t.contiguous() for t in inputs
         ]
@@ -342,11 +379,27 @@ class Kernel:
             dtype=self.compiled.dtype,
             device=self.device,
         )
+        try:
+            self._launch(self._check(weights), inputs, out)
+        except native.NativeError as error:
+            if error.status != "FUSE_ERROR_STATE":
+                raise
+            # Another thread bound other weights after this one had looked.
+            with self._lock:
+                self._launch(self._check(weights), inputs, out)
+        return out
+
+    def _launch(
+        self,
+        instance: native.Instance,
+        inputs: Sequence[torch.Tensor],
+        out: torch.Tensor,
+    ) -> None:
         if out.numel() == 0:
-            return out
+            return
         if not self._flat:
             instance.launch(inputs, [out])
-            return out
+            return
         rows = [t.view(-1, t.shape[-1]) for t in inputs]
         result = out.view(-1, out.shape[-1])
         # The launch picks the kernels for its number of rows.
@@ -356,7 +409,6 @@ class Kernel:
         for start in range(0, len(result), most):
             part = slice(start, start + most)
             instance.launch([t[part] for t in rows], [result[part]])
-        return out
 
     def load(self, rows: int) -> None:
         """Loads what a call with `rows` rows needs, for a graph that is

@@ -12,13 +12,16 @@ from typing import Any, NoReturn
 import torch
 from torch import nn
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
 
 from fuse_mlir import native
 from fuse_mlir.compiler import chains, kernels
 from fuse_mlir.compiler.adapters import WHOLE, lost
 from fuse_mlir.compiler.chains import Chain, Compiled, run_chain
 from fuse_mlir.compiler.copies import Copies, stored_members
+from fuse_mlir.compiler.fast_calls import Arguments, Site, make_call
 from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.compiler.watch import Watch
 from fuse_mlir.errors import (
     FuseError,
     FusionWarning,
@@ -45,7 +48,7 @@ from fuse_mlir.matching.sites import Plan, distributed, hook_on, hook_on_all
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.native.refusals import compiler_refusal, refusal
 from fuse_mlir.support.arguments import no_tensor
-from fuse_mlir.support.module_snapshot import Watch, is_exporting, is_tracing
+from fuse_mlir.support.module_snapshot import is_exporting, is_tracing
 
 
 class FusedModule(FusedPlace):
@@ -101,6 +104,8 @@ class FusedModule(FusedPlace):
             _verdict=None,
             _eager_rows=None,
             _traced_rows=None,
+            _fast=None,
+            _fast_of=None,
             lost="",
             _counts=None if rows is None else tuple(rows),
         )
@@ -133,6 +138,7 @@ class FusedModule(FusedPlace):
         # Assigning to a key keeps the order of children, and one call is not
         # interrupted.
         parent._modules.update(zip(self.names, places))
+        self._forget_fast()
 
     def take_out_of(self, parent: nn.Module) -> None:
         """Puts the members back."""
@@ -148,6 +154,8 @@ class FusedModule(FusedPlace):
             "_file": None,
             "_watch": None,
             "_built": None,
+            "_fast": None,
+            "_fast_of": None,
             "_parent": self._parent and self._parent(),
         }
 
@@ -174,7 +182,22 @@ class FusedModule(FusedPlace):
         # Type or device may change; the next call makes a kernel for them.
         super()._apply(*args, **kwargs)
         self.__dict__["_kernel"] = None
+        self._forget_fast()
         return self
+
+    def train(self, mode: bool = True) -> FusedModule:
+        super().train(mode)
+        self._forget_fast()
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "training":
+            self._forget_fast()
+
+    def _forget_fast(self) -> None:
+        """Lets Python run the next call, and decide again."""
+        self.__dict__.update(_fast=None, _fast_of=None)
 
     def build(self, inputs: Sequence[torch.Tensor]) -> Kernel:
         """Makes the kernel for the types of `inputs`, and their device.
@@ -256,7 +279,9 @@ class FusedModule(FusedPlace):
             slow: as for `timing.measured`.
         """
         chain = Chain(self.names, copies.members, self.plan)
+        native.tell_missing()
         kernel = Kernel(self.site, chain, compiled, inputs[0].device, copies)
+        self._forget_fast()
         kernel.owner = weakref.WeakMethod(self.still_has)
         self.__dict__.update(
             _kernel=kernel, _built=self._structure(), _watch=Watch(self.members)
@@ -378,6 +403,7 @@ class FusedModule(FusedPlace):
 
     def _use(self, verdict: Verdict | None) -> None:
         """Runs the members where that is faster."""
+        self._forget_fast()
         self.__dict__["_verdict"] = verdict
         if verdict is None:
             self.__dict__.update(_eager_rows=None, _traced_rows=None)
@@ -441,6 +467,16 @@ class FusedModule(FusedPlace):
         return tuple(chains.structure(m, [], types=False) for m in self.members)
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if not is_dynamo_compiling():
+            fast = self._fast
+            if fast is not None:
+                result = fast(args, kwargs)
+                if result is not None:
+                    return result
+        return self._run(args, kwargs)
+
+    def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        """A call that asks everything in Python."""
         first = self._first_input(args, kwargs)
         if self.training and self._mode_matters:
             raise FuseError(
@@ -494,7 +530,46 @@ class FusedModule(FusedPlace):
             ):
                 return run_chain(self.members, self.plan.steps, inputs)
             return kernels.call(kernel, inputs)
-        return self._tag(kernels.call_asked(kernel, inputs), inputs)
+        result = self._tag(kernels.call_asked(kernel, inputs), inputs)
+        self._prepare_fast(kernel)
+        return result
+
+    def _prepare_fast(self, kernel: Kernel) -> None:
+        """Lets the extension run calls like the one that has just run."""
+        fast, of = self._fast, (kernel.id, kernel.most_loaded)
+        if of == self._fast_of and (fast is None or not fast.stale):
+            return
+        step, parent = self.plan.steps[0], self._parent
+        site = None
+        if len(self.names) > 1:
+            children = parent()._modules
+            site = Site(
+                self.site,
+                Pending,
+                parent,
+                [(name, children[name]) for name in self.names[1:]],
+                self._has_sides,
+            )
+        rows = self._eager_rows
+        self.__dict__.update(
+            _fast=make_call(
+                kernel,
+                self._watch,
+                Arguments(
+                    len(step.args),
+                    len(step.kwargs),
+                    self.plan.inputs,
+                    [
+                        (slot, source.value)
+                        for slot, source in step.slots()
+                        if source.kind == "constant"
+                    ],
+                ),
+                ((1, None),) if rows is None else rows.ranges,
+                site,
+            ),
+            _fast_of=of,
+        )
 
     def _first_input(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """The first of `inputs`, without a look at the others."""
@@ -695,6 +770,8 @@ Proxy.reserved = frozenset(
         "lost",
         "_eager_rows",
         "_traced_rows",
+        "_fast",
+        "_fast_of",
     }.difference(dir(nn.Module()))
     if not name.startswith("__")
 )

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fuse_mlir.compiler.watch import Watch
 from fuse_mlir.errors import EndpointError, FuseError
 from fuse_mlir.fusion.fused_module import check_autocast, check_members
 from fuse_mlir.fusion.proxies import FusedPlace
@@ -19,7 +20,7 @@ from fuse_mlir.matching.path_glob import PathGlob
 from fuse_mlir.matching.patterns import Member, Pattern, class_name
 from fuse_mlir.matching.sites import Site, escape, find_sites
 from fuse_mlir.native.refusals import IDS
-from fuse_mlir.support.module_snapshot import Watch, is_tracing
+from fuse_mlir.support.module_snapshot import is_tracing
 
 #: Linears of a kind of MLP, in the order of its computation, and the family of
 #: kernels that it is.

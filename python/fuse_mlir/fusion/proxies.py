@@ -17,9 +17,11 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.compiler import is_dynamo_compiling
 from torch.nn.utils import parametrize
 from torch.utils._pytree import tree_leaves
 
+from fuse_mlir import native
 from fuse_mlir.errors import FuseError
 from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.matching.sites import Source, Step
@@ -451,13 +453,36 @@ class FusedIdentity(FusedPlace):
         super().__init__(site, member)
         self.step = step
         self.last = last
+        self.__dict__["_fast"] = None
         #: Where the result of the member before comes in, if it reads nothing
         #: else.
         self.alone = (
             step.flow_slot() if len(step.args) + len(step.kwargs) == 1 else None
         )
 
+    # The object of the extension belongs to one process.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fast": None}
+
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if not is_dynamo_compiling():
+            fast = self._fast
+            if fast is not None:
+                result = fast(args, kwargs)
+                if result is not None:
+                    return result
+        return self._run(args, kwargs)
+
+    def _prepare_fast(self) -> None:
+        """Lets the extension pass on results in calls like this one."""
+        module = native.extension()
+        if module is not None and self._fast is None:
+            self.__dict__["_fast"] = module.Identity(
+                self.site, Pending, self.last
+            )
+
+    def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        """A call that asks everything in Python."""
         if not is_tracing() and _is_unfused(self.site, args, kwargs):
             result = self._member.forward(*args, **kwargs)
             if not self.last:
@@ -473,6 +498,8 @@ class FusedIdentity(FusedPlace):
                 args[slot] if isinstance(slot, int) else kwargs.get(slot)
             )
             self._check_result(value)
+            if slot == 0 and not kwargs and not is_tracing():
+                self._prepare_fast()
             return self._arrive(value)
         for name, source, value in arguments_of(
             self._member, self.step, args, kwargs

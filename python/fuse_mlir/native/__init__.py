@@ -16,7 +16,19 @@ from fuse_mlir.native.bindings import (
     library,
     source_line,
 )
-from fuse_mlir.native.compiler import Artifact, Module, compile_module
+from fuse_mlir.native.call_extension import (
+    Call,
+    Guard,
+    ambient,
+    extension,
+    extension_problem,
+    tell_missing,
+)
+from fuse_mlir.native.compiler import (
+    Artifact,
+    Module,
+    compile_module,
+)
 from fuse_mlir.native.instance import (
     Instance,
     Program,
@@ -29,7 +41,9 @@ from fuse_mlir.native.instance import (
 
 __all__ = [
     "Artifact",
+    "Call",
     "Diagnostics",
+    "Guard",
     "Handle",
     "Instance",
     "LIBRARY_VARIABLE",
@@ -43,12 +57,16 @@ __all__ = [
     "VECTOR_BYTES",
     "Workspaces",
     "aligned",
+    "ambient",
     "available",
     "check",
     "compile_module",
+    "extension",
+    "extension_problem",
     "library",
     "num_threads",
     "set_exclusive",
     "set_num_threads",
     "source_line",
+    "tell_missing",
 ]

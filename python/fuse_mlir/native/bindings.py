@@ -288,6 +288,12 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
+@functools.cache
+def library_with_lock() -> ctypes.PyDLL:
+    """The same library, whose functions keep Python's lock."""
+    return ctypes.PyDLL(library()._name)
+
+
 def available() -> bool:
     """Whether the library is there."""
     try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Sequence
 from ctypes import byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, sizeof
@@ -12,6 +13,8 @@ import torch
 
 from fuse_mlir.errors import NativeError
 from fuse_mlir.native.bindings import (
+    DLPACK_CPU,
+    DLPACK_CUDA,
     CSignature,
     DLTensor,
     Handle,
@@ -19,10 +22,12 @@ from fuse_mlir.native.bindings import (
     Signature,
     check,
     library,
+    library_with_lock,
     tensor_type_of,
     tensor_view,
     tensor_views,
 )
+from fuse_mlir.native.call_extension import Launcher, extension
 from fuse_mlir.support.arguments import require, require_device
 
 # Key of the workspace of captured graphs; streams are addresses.
@@ -161,6 +166,15 @@ class Workspaces:
         return Handle("workspace", made)
 
 
+def _take_workspace(
+    workspaces: Workspaces, instance: Handle, size: int, stream: int
+) -> tuple[int, Handle]:
+    """The address of a workspace, and what keeps it alive."""
+    with workspaces.lock:
+        found = workspaces.take(instance.pointer, size, stream, False)
+    return found.pointer.value, found
+
+
 class Program:
     """Code on a device."""
 
@@ -220,6 +234,7 @@ class Instance:
         self.ranks = tuple(ranks)
         self.max_tokens = max_tokens
         self._handle = Handle("instance", pointer)
+        self._launcher: Launcher | None = None
         self._weights: dict[str, tuple[torch.Tensor, DLTensor]] = {}
         self._workspaces = workspaces
 
@@ -272,6 +287,21 @@ class Instance:
         )
         return list(shape[:rank])
 
+    def launcher(self, device: torch.device) -> Launcher | None:
+        """What launches without ctypes; None where there is no extension."""
+        module = extension()
+        if self._launcher is None and module is not None:
+            self._launcher = module.Launcher(
+                self._handle.pointer.value,
+                self._handle,
+                DLPACK_CUDA if device.type == "cuda" else DLPACK_CPU,
+                device.index or 0,
+                functools.partial(
+                    _take_workspace, self._workspaces, self._handle
+                ),
+            )
+        return self._launcher
+
     def launch(
         self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
     ) -> None:
@@ -280,6 +310,19 @@ class Instance:
         Raises:
             NativeError: a tensor does not fit the signature.
         """
+        if outputs and not (
+            outputs[0].is_cuda and torch.cuda.is_current_stream_capturing()
+        ):
+            launcher = self.launcher(outputs[0].device)
+            status = launcher.launch(inputs, outputs) if launcher else -1
+            if status >= 0:
+                check(status)
+                return
+        self._launch_by_ctypes(inputs, outputs)
+
+    def _launch_by_ctypes(
+        self, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
+    ) -> None:
         lib = library()
         ins, outs = tensor_views(inputs), tensor_views(outputs)
         args = LaunchArgs(
@@ -314,4 +357,9 @@ class Instance:
                     args.stream or 0,
                     capturing,
                 ).pointer
-            check(lib.fuse_launch(self._handle.pointer, byref(args)))
+            # Launches of the extension hold Python's lock, and not this one.
+            check(
+                library_with_lock().fuse_launch(
+                    self._handle.pointer, byref(args)
+                )
+            )

@@ -9,9 +9,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fuse_mlir import native
+
+#: Shapes of inputs that a program knows the shapes of results for: more than a
+#: model has, and a bound on memory for one whose lengths never repeat.
+SHAPES = 1024
+
+
+def run(program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Runs a program as an op of PyTorch, or without one where nothing would
+    see it: no gradient, mode or transform."""
+    ambient = native.ambient(inputs[0].device.type)
+    if (
+        ambient is not None
+        and all(type(tensor) in (Tensor, nn.Parameter) for tensor in inputs)
+        and ambient.holds()
+        and not (
+            torch.is_grad_enabled()
+            and any(tensor.requires_grad for tensor in inputs)
+        )
+    ):
+        return program.run(inputs)
+    return call_slot(list(inputs), program.id)
 
 
 class Program:
@@ -44,20 +65,29 @@ class CompiledProgram(Program):
         super().__init__(eager)
         self.instance = instance
         self.dtypes = tuple(dtypes)
+        self._shapes: dict[tuple[torch.Size, ...], list[list[int]]] = {}
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         inputs = [tensor.detach().contiguous() for tensor in inputs]
         outputs = [
-            torch.empty(
-                self.instance.result_shape(inputs, i),
-                dtype=dtype,
-                device=inputs[0].device,
-            )
-            for i, dtype in enumerate(self.dtypes)
+            torch.empty(shape, dtype=dtype, device=inputs[0].device)
+            for shape, dtype in zip(self._result_shapes(inputs), self.dtypes)
         ]
         if any(tensor.numel() for tensor in outputs):
             self.instance.launch(inputs, outputs)
         return outputs
+
+    def _result_shapes(self, inputs: Sequence[Tensor]) -> list[list[int]]:
+        key = tuple(tensor.shape for tensor in inputs)
+        found = self._shapes.get(key)
+        if found is None:
+            if len(self._shapes) >= SHAPES:
+                self._shapes.clear()
+            found = self._shapes[key] = [
+                self.instance.result_shape(inputs, i)
+                for i in range(len(self.dtypes))
+            ]
+        return found
 
 
 @torch.library.custom_op("fuse_mlir::call_slot", mutates_args=())

@@ -10,13 +10,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fuse_mlir import errors
 from fuse_mlir.errors import SlotError
 from fuse_mlir.ir.builder import float_literal, quote
 from fuse_mlir.native.device import gpu_chip
-from fuse_mlir.slots.call import CompiledProgram, Program, call_slot, results_of
+from fuse_mlir.slots.call import (
+    CompiledProgram,
+    Program,
+    call_slot,
+    results_of,
+    run,
+)
 from fuse_mlir.slots.context import Context, Module
 from fuse_mlir.slots.function_kernels import FunctionKernel, FunctionProgram
 from fuse_mlir.support.arguments import require
@@ -196,7 +203,12 @@ class OpSlot:
         if self._kernel == "eager":
             return self.eager(*inputs)
         self._check(inputs)
-        outputs = call_slot(list(inputs), self._program(inputs).id)
+        program = self._program(inputs)
+        outputs = (
+            call_slot(list(inputs), program.id)
+            if is_dynamo_compiling()
+            else run(program, inputs)
+        )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _unbound(self) -> SlotError:

@@ -15,8 +15,9 @@ from torch.autograd import forward_ad
 
 import fuse_mlir
 from fuse_mlir import FuseError, KernelError
+from fuse_mlir.compiler.watch import Watch
 from fuse_mlir.fusion.modules import fused_sites
-from fuse_mlir.support.module_snapshot import Watch, plain
+from fuse_mlir.support.module_snapshot import plain
 from tests.models import CHAIN, MLP, Block, Net, Norm, needs_library, net
 
 torch.set_num_threads(1)
