@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fuse_mlir.quantized.value_range import Range
+from fuse_mlir.support.cache_folder import cache_folder
 
 # Part of every key: what an entry holds and how ranges are counted.
 FORMAT = "fuse-ranges-1"
@@ -28,8 +29,7 @@ FORMAT = "fuse-ranges-1"
 
 def default_directory() -> Path:
     """`$XDG_CACHE_HOME/fuse-mlir/ranges`, below `~/.cache` by default."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "fuse-mlir" / "ranges"
+    return cache_folder("ranges")
 
 
 def hash_file(path: Path) -> str:

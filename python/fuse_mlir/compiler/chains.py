@@ -177,7 +177,7 @@ class Compiled:
             if chip not in self._artifacts:
                 try:
                     self._artifacts[chip] = native.Module(self.formed).compile(
-                        chip=chip, portable=self.portable
+                        chip=chip, portable=self.portable, cached=True
                     )
                 except errors.NativeError as error:
                     raise KernelError(

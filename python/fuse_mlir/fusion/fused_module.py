@@ -29,7 +29,7 @@ from fuse_mlir.errors import (
     Refused,
     UnknownExperts,
 )
-from fuse_mlir.fusion import timing
+from fuse_mlir.fusion import stored_timings, timing
 from fuse_mlir.fusion.proxies import (
     OWN,
     FusedIdentity,
@@ -298,10 +298,36 @@ class FusedModule(FusedPlace):
         self, compiled: Compiled, device: torch.device
     ) -> Verdict | None:
         """What was measured before of a site of this structure."""
-        return (
-            None
-            if self._counts is None
-            else timing.known(self._key(compiled, device))
+        return None if self._counts is None else self._known(compiled, device)
+
+    def _known(
+        self, compiled: Compiled, device: torch.device
+    ) -> Verdict | None:
+        """What this process, or another one, measured of such a site."""
+        key = self._key(compiled, device)
+        found = timing.known(key)
+        if found is None:
+            found = stored_timings.load(self._stored_key(compiled, device))
+            if found is not None:
+                timing.remember(key, found)
+        return found
+
+    def _stored_key(self, compiled: Compiled, device: torch.device) -> str:
+        """The same as `_key` for other processes."""
+        return stored_timings.key_of(
+            device,
+            (
+                compiled.formed,
+                self.plan.structure(),
+                [
+                    f"{type(m).__module__}.{type(m).__qualname__}"
+                    for member in self.members
+                    for m in member.modules()
+                ],
+                self._counts,
+                torch.get_num_threads(),
+                native.num_threads(),
+            ),
         )
 
     def _key(self, compiled: Compiled, device: torch.device) -> object:
@@ -330,8 +356,7 @@ class FusedModule(FusedPlace):
         if self.training and self._mode_matters:
             return None
         device = kernel.device
-        key = self._key(kernel.compiled, device)
-        verdict = timing.known(key)
+        verdict = self._known(kernel.compiled, device)
         if verdict is not None:
             return verdict
         members = Chain(self.names, self.members, self.plan)
@@ -365,9 +390,9 @@ class FusedModule(FusedPlace):
         # Those of FP8Linear have no code for a CPU, for one.
         except Exception:
             return None
-        return timing.remember(
-            key, timing.measured(self._counts, eager, overhead, device, slow)
-        )
+        verdict = timing.measured(self._counts, eager, overhead, device, slow)
+        stored_timings.store(self._stored_key(kernel.compiled, device), verdict)
+        return timing.remember(self._key(kernel.compiled, device), verdict)
 
     def _trial(
         self,

@@ -12,6 +12,7 @@ from fuse_mlir.native.bindings import (
     Remark,
     aligned,
     available,
+    build_id,
     check,
     library,
     source_line,
@@ -27,6 +28,7 @@ from fuse_mlir.native.call_extension import (
 from fuse_mlir.native.compiler import (
     Artifact,
     Module,
+    cache_problem,
     compile_module,
 )
 from fuse_mlir.native.instance import (
@@ -59,6 +61,8 @@ __all__ = [
     "aligned",
     "ambient",
     "available",
+    "build_id",
+    "cache_problem",
     "check",
     "compile_module",
     "extension",

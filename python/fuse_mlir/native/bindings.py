@@ -278,7 +278,7 @@ def library() -> ctypes.CDLL:
     ]
     # libfuse-rt has no compiler, and is enough for artifacts.
     if hasattr(loaded, "fuse_module_parse"):
-        kinds += ["context", "module"]
+        kinds += ["context", "module", "cache"]
         loaded.fuse_compile_options_init.restype = None
         loaded.fuse_string_free.restype = None
         loaded.fuse_string_free.argtypes = [c_void_p]
@@ -292,6 +292,14 @@ def library() -> ctypes.CDLL:
 def library_with_lock() -> ctypes.PyDLL:
     """The same library, whose functions keep Python's lock."""
     return ctypes.PyDLL(library()._name)
+
+
+@functools.cache
+def build_id() -> str:
+    """Tells builds of the library apart: its path, size and time."""
+    path = os.path.realpath(library()._name)
+    found = os.stat(path)
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
 def available() -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from ctypes import byref, c_size_t, c_void_p
 from pathlib import Path
@@ -105,6 +106,7 @@ class Module:
         tokens: int = 0,
         portable: bool = False,
         cpu: str = "native",
+        cached: bool = False,
     ) -> Artifact:
         """Code for the CPU of this machine, or for a GPU.
 
@@ -114,6 +116,7 @@ class Module:
             tokens: most rows that scheduled kernels take, if not the default.
             portable: without scheduled kernels.
             cpu: `native`, or a level such as `x86-64-v3`, for other machines.
+            cached: look for the code in the cache on disk, and keep it there.
 
         Raises:
             NativeError: there is no code for this IR and target.
@@ -126,7 +129,24 @@ class Module:
             tokens,
             portable,
             cpu,
+            cached,
         )
+
+
+@functools.cache
+def _open_cache() -> tuple[Handle | None, str]:
+    """The cache of artifacts, or why there is none."""
+    found = c_void_p()
+    try:
+        check(library().fuse_cache_open(None, byref(found)))
+    except NativeError as error:
+        return None, str(error)
+    return Handle("cache", found), ""
+
+
+def cache_problem() -> str:
+    """Why code is not kept on disk; empty where it is."""
+    return _open_cache()[1]
 
 
 def compile_module(
@@ -137,6 +157,7 @@ def compile_module(
     tokens: int = 0,
     portable: bool = False,
     cpu: str = "native",
+    cached: bool = False,
 ) -> Artifact:
     """`Module.compile` for a handle of the library, and its context's
     errors."""
@@ -152,9 +173,23 @@ def compile_module(
     if tokens:
         options.tokens = tokens
     artifact = c_void_p()
-    diagnostics.check(
-        library().fuse_module_compile, module, byref(options), byref(artifact)
-    )
+    cache = _open_cache()[0] if cached else None
+    if cache is None:
+        diagnostics.check(
+            library().fuse_module_compile,
+            module,
+            byref(options),
+            byref(artifact),
+        )
+    else:
+        diagnostics.check(
+            library().fuse_module_compile_cached,
+            module,
+            byref(options),
+            cache.pointer,
+            byref(artifact),
+            None,
+        )
     return Artifact(artifact)
 
 

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 import fuse_mlir
 from fuse_mlir.compiler import kernels
 from fuse_mlir.compiler.kernels import Kernel
-from fuse_mlir.fusion import fused_module, timing
+from fuse_mlir.fusion import fused_module, stored_timings, timing
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.fusion.timing import RowRanges, Times, decide
@@ -254,6 +254,8 @@ class Priced:
         self.patches: list[Any] = [
             mock.patch.object(Kernel, "run", timed_run),
             mock.patch.object(timing, "CLOCK", self.clock),
+            mock.patch.object(stored_timings, "load", return_value=None),
+            mock.patch.object(stored_timings, "store"),
             # The extension would launch without `run`.
             mock.patch.object(fused_module, "make_call", return_value=None),
             mock.patch.object(TimedMLP, "forward", timed_forward),
