@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first byte selects the order of threads, and whether the text is a module
-// or the body of a kernel with some registers. The emulator has to refuse the
-// text or run it. An invalid access by the kernel must be reported as a fault.
+// The first byte selects the interleaving seed, and whether the text is a
+// module or the body of a kernel that has some registers. The emulator must
+// refuse the text or run it. It must report an invalid access as a fault.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,18 +18,21 @@
 
 using namespace fuse::emulator;
 
-static constexpr const char *kHeader = R"(.version 8.6
+/// The beginning of a module, up to the body of its kernel. fuzzers/ptx.dict
+/// uses its registers and variables.
+static constexpr const char *kBodyPrefix = R"(.version 8.6
 .target sm_90a
 .address_size 64
-.extern .shared .align 1024 .b8 ring[];
+.extern .shared .align 1024 .b8 smem[];
 .visible .entry k(.param .u64 a, .param .u64 b) {
 .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
 .shared .align 8 .b64 bars[4]; .local .align 8 .b8 stack[64];
-ld.param.u64 %rd1, [a]; mov.b64 %rd2, ring; mov.b64 %rd3, bars;
+ld.param.u64 %rd1, [a]; mov.b64 %rd2, smem; mov.b64 %rd3, bars;
 mov.u32 %r1, %tid.x; mov.u32 %r2, 1; setp.eq.u32 %p1, %r1, 0;
 )";
 
-/// Runs all kernels in turn, on two blocks of two warps with little memory.
+/// Runs each kernel of the module on two blocks of two warps, unless it
+/// requires another number of threads. All pointers are to one small buffer.
 static void run(std::string_view text, uint64_t seed) {
   constexpr uint64_t maxGlobalBytes = 1 << 20, bufferBytes = 4096;
   Limits limits;
@@ -38,7 +41,7 @@ static void run(std::string_view text, uint64_t seed) {
   Machine machine(limits, seed);
   auto allocate = [&](const std::vector<uint8_t> &bytes, unsigned alignment) {
     if (bytes.size() > maxGlobalBytes)
-      throw std::runtime_error("line 0: too much for a fuzzer");
+      throw std::runtime_error("line 0: the variable is too large");
     uint64_t address =
         machine.allocate(bytes.size(), alignment < 8 ? 8 : alignment);
     if (address)
@@ -73,10 +76,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0)
     return 0;
   std::string text(reinterpret_cast<const char *>(data) + 1, size - 1);
-  if (data[0] & 4)
-    text = kHeader + text + "\n}\n";
+  // Bits 0 and 1 are the seed, bit 2 the kind of text.
+  constexpr uint8_t seedMask = 3, bodyBit = 4;
+  if (data[0] & bodyBit)
+    text = kBodyPrefix + text + "\n}\n";
   try {
-    run(text, data[0] % 4);
+    run(text, data[0] & seedMask);
   } catch (const std::runtime_error &) {
   }
   return 0;

@@ -72,11 +72,6 @@ if config.llvm_assertions.upper() in ("ON", "TRUE", "YES", "1"):
 venv = os.path.join(config.fuse_src_root, ".venv", "bin", "python")
 python = os.environ.get("FUSE_PYTHON", venv)
 config.substitutions.append(("%python", python))
-# Checks the errors of a command with options from a table in the test.
-option_errors = os.path.join(
-    config.test_source_root, "Inputs", "option_errors.py"
-)
-config.substitutions.append(("%option_errors", f"{python} {option_errors}"))
 config.environment["PYTHONPATH"] = os.path.join(config.fuse_src_root, "python")
 if os.path.exists(python) and not subprocess.call(
     [

@@ -180,7 +180,7 @@ class Steps(unittest.TestCase):
         (mistake,) = (
             item
             for item in cases.read_mistakes()
-            if item.name == "half the bytes expected"
+            if item.name == "half the expected transaction bytes"
         )
         rows = cases.prepare_broken(tools, folder / "broken", [mistake])
         right = folder / "right"
@@ -254,7 +254,7 @@ func.func @linear(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                 for name in emulator.SANITIZERS
                 for kernel in (
                     ("none", "ok"),
-                    ("half the bytes expected", "failed"),
+                    ("half the expected transaction bytes", "failed"),
                 )
             ],
         )

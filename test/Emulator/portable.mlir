@@ -3,9 +3,9 @@
 // RUN: %{verify} --chip=sm_90a --dim=tokens=17 | FileCheck %s
 // RUN: %{verify} --chip=sm_80 --dim=tokens=0,1,33 | FileCheck %s
 
-// Every family and type on the portable path, with other instructions for
-// chips that have no arithmetic of bfloats. The last three functions have
-// nothing to fuse, which V0 does not like.
+// Every family and type on the portable path. Chips without bf16 arithmetic use
+// other instructions. The runs fail at V0, because the last three functions
+// have nothing to fuse.
 
 // CHECK-NOT: V2 {{.*}} FAILED
 // CHECK-COUNT-14: V2 portable on fuse emulator ok {{.*}} values checked by contract, the same bits 2 times

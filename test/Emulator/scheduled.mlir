@@ -1,5 +1,6 @@
-// Kernels of the scheduled path, decode and prefill, in three orders of their
-// threads and copies: at once, as late as possible, and at random.
+// Decode and prefill kernels of the scheduled path, with three interleaving
+// seeds: asynchronous operations complete at once, as late as possible, and at
+// random times.
 
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=gated_bf16 \
 // RUN:   --dim=1,9,33,65,129,200 | FileCheck %s -DVALUES=55936
@@ -24,7 +25,7 @@
 
 // CHECK: V2 scheduled on fuse emulator ok [[VALUES]] of [[VALUES]] values checked by contract, the same bits 3 times
 
-// As in imported modules, the weight of the norm is a parameter, which is not
+// The weight of the norm is a parameter, as in imported modules. It is not
 // packed.
 func.func @gated_bf16(%x: tensor<?x128xbf16>,
                       %w: tensor<128xbf16> {fuse.parameter = "norm.weight"},
@@ -74,7 +75,7 @@ func.func @norm_linear(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
   return %y#0, %y#1 : tensor<?x128xbf16>, tensor<?x64xbf16>
 }
 
-// Each row has a token, whatever the sizes before the last are.
+// Each row is a token, for any number of leading dimensions.
 func.func @batched(%x: tensor<2x?x64xbf16>, %q: tensor<32x64xbf16>)
     -> tensor<2x?x32xbf16> {
   %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
@@ -110,7 +111,7 @@ func.func @batched_rows(%x: tensor<2x?x48xbf16>) -> tensor<2x?x48xf8E4M3FN> {
   return %y : tensor<2x?x48xf8E4M3FN>
 }
 
-// From 33 tokens on, parts of the last sums are rounded to bf16.
+// From 33 tokens on, partial sums of GEMM2 are rounded to bf16.
 func.func @relaxed(%x: tensor<?x256xbf16>, %up: tensor<256x256xbf16>,
                    %down: tensor<256x256xbf16>) -> tensor<?x256xbf16> {
   %y = fuse.mlp %x up(%up) down(%down) act(relu) rounding(relaxed)

@@ -1,22 +1,34 @@
 """Runs commands that must fail, and compares their messages.
 
-usage: check-errors.py FILE
+usage: check-errors.py FILE [COMMAND...]
 
-The file is a table, whose commands run in its folder:
+The file has a table of commands, which run in its folder:
 
-    # A comment.
     $ fuse-run some.mlir --entry=h
     error: no public function 'h'; there are {{.*}}
+
+A row ends at an empty line. Other text of the file is not part of the table.
+The table may be in comments beside IR, and then a row ends with its comment. If
+COMMAND is given, a row has only the text that replaces `{}` in it:
+
+    // RUN: %check_errors %s fuse-opt %s --fuse-vectorize-reductions='{}'
+
+    // $ lanes=12
+    // error: expected 'lanes' to be a power of two up to 64, got 12
 
 A command must end with a status from 1 to 127: a crash is not a refusal. Below
 it is everything that it prints to both streams. As in FileCheck, a regular
 expression is in `{{}}`, and more spaces in a line do not matter. A line `...`
-is any number of lines. Each row that fails is printed with its line number and
-the output of its command.
+is any number of lines.
+
+Two things are left out of the output: the source line that a message quotes,
+and a location in FILE, which each new row would move. Each row that fails is
+printed with its line number and the output of its command.
 """
 
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -26,16 +38,32 @@ TIMEOUT_SECONDS = 300
 def read_rows(text):
     """Line number, command and printed lines of each row."""
     rows = []
+    prefix = None  # of the lines of the row, if inside one
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("$ "):
-            rows.append((number, line[2:], []))
-        elif line.startswith("#") or not line.strip():
+        start = re.fullmatch(r"(// )?\$(?: (.*))?", line.rstrip())
+        if start:
+            prefix = start[1] or ""
+            rows.append((number, start[2] or "", []))
             continue
-        elif not rows:
-            sys.exit(f"line {number}: expected a command, got '{line}'")
-        else:
-            rows[-1][2].append(line)
+        if prefix is not None and line.startswith(prefix):
+            printed = line.removeprefix(prefix).strip()
+            if printed:
+                rows[-1][2].append(printed)
+                continue
+        prefix = None
+        if re.match(r"(// )?error: ", line):
+            sys.exit(f"line {number}: '{line}' belongs to no command")
     return rows
+
+
+def make_command(words, row):
+    """The command of a row; a word `{}` becomes all words of the row."""
+    if not words:
+        return row
+    return " ".join(
+        row if word == "{}" else shlex.quote(word.replace("{}", row))
+        for word in words
+    )
 
 
 def make_pattern(lines):
@@ -52,13 +80,23 @@ def make_pattern(lines):
     return pattern
 
 
-def run(command, folder):
+def clean(output, path):
+    """The lines of an output, without quoted lines and locations in a file."""
+    quote = r"^(.+:\d+:\d+: \w+: .*\n).*\n[ \t]*\^[ ~]*\n"
+    output = re.sub(quote, r"\1", output, flags=re.MULTILINE)
+    location = rf"^{re.escape(str(path))}:\d+:\d+: "
+    output = re.sub(location, "", output, flags=re.MULTILINE)
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    return [line for line in lines if line]
+
+
+def run(command, path):
     """The status of a command and the lines of both of its streams."""
     try:
         done = subprocess.run(
             command,
             shell=True,
-            cwd=folder,
+            cwd=path.parent,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -68,16 +106,16 @@ def run(command, folder):
         )
     except subprocess.TimeoutExpired:
         return None, []
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    return done.returncode, [line for line in lines if line]
+    return done.returncode, clean(done.stdout, path)
 
 
-def main(name):
+def main(name, *words):
     path = pathlib.Path(name)
     rows = read_rows(path.read_text())
     failed = 0
-    for number, command, expected in rows:
-        status, lines = run(command, path.parent)
+    for number, row, expected in rows:
+        command = make_command(words, row)
+        status, lines = run(command, path)
         if status is None:
             problem = f"did not end in {TIMEOUT_SECONDS} s"
         elif not 0 < status < 128:

@@ -2,9 +2,9 @@
 
 usage: check-mistakes.py MISTAKES.toml GATED.mlir FOLDER
 
-Without a mistake, the kernels must have the results of their layers. With one,
-the emulator must report it. Each mistake that is not reported is printed with
-the output of its run.
+Kernels without a mistake must have the results of their layers. The emulator
+must report each mistake. A mistake that it does not report is printed with the
+output of its run.
 """
 
 import pathlib

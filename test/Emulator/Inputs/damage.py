@@ -2,8 +2,8 @@
 
 usage: damage.py in.fuse out.fuse pattern replacement [number]
 
-The pattern is a regular expression. Without a number, all places that it
-matches are replaced; otherwise the place with this number, from 1 on.
+The pattern is a regular expression. The number selects one of its matches,
+counted from 1. Without it, all matches are replaced.
 """
 
 import hashlib
@@ -44,14 +44,14 @@ def write(version, sections):
 
 def main(source, target, pattern, replacement, number=None):
     data = Path(source).read_bytes()
-    seen = 0
+    matches = 0
 
     def replace(match):
-        nonlocal seen
-        seen += 1
+        nonlocal matches
+        matches += 1
         return (
             match.expand(replacement)
-            if number is None or seen == int(number)
+            if number is None or matches == int(number)
             else match[0]
         )
 
@@ -61,8 +61,10 @@ def main(source, target, pattern, replacement, number=None):
             content = re.sub(pattern, replace, content.decode()).encode()
         sections.append((kind, content))
     least = int(number or 1)
-    if seen < least:
-        sys.exit(f"'{pattern}' is at {seen} places, expected at least {least}")
+    if matches < least:
+        sys.exit(
+            f"'{pattern}' has {matches} matches, expected at least {least}"
+        )
     Path(target).write_bytes(write(data[8:12], sections))
 
 

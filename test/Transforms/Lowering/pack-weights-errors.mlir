@@ -1,42 +1,42 @@
-// RUN: %option_errors %s fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' \
+// RUN: %check_errors %s fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' \
 // RUN:   --fuse-pack-weights='layouts={}'
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' \
 // RUN:   --fuse-pack-weights='layouts=w=concat(0:p,0:t,keep)' -o /dev/null
 
 // Layouts that are not recipes, or that do not fit the parameters of a site.
 
-// OPTIONS: w=concat
-// ERROR: layout 'w=concat': expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
+// $ w=concat
+// error: layout 'w=concat': expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
 
-// OPTIONS: w=fold(0:p,0:v)
-// ERROR: layout 'w=fold(0:p,0:v)': unknown permutation 'fold'
+// $ w=fold(0:p,0:v)
+// error: layout 'w=fold(0:p,0:v)': unknown permutation 'fold'; expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
 
-// OPTIONS: w=interleave(0:p,0:q,block=x)
-// ERROR: layout 'w=interleave(0:p,0:q,block=x)': block of 'x' rows
+// $ w=interleave(0:p,0:q,block=x)
+// error: layout 'w=interleave(0:p,0:q,block=x)': block of 'x' rows
 
-// OPTIONS: w=concat(0:p)
-// ERROR: layout 'w=concat(0:p)': recipe 'w' needs at least two parameters, got 1
+// $ w=concat(0:p)
+// error: layout 'w=concat(0:p)': recipe 'w' needs at least two parameters, got 1
 
-// OPTIONS: w=concat(0:p,0:z)
-// ERROR: layout 'w=concat(0:p,0:z)' fits no site of a generated kernel; recipe 'w' reads 'z', which 'a' does not have
+// $ w=concat(0:p,0:z)
+// error: layout 'w=concat(0:p,0:z)' fits no site of a generated kernel; recipe 'w' reads 'z', which 'a' does not have
 
-// OPTIONS: w=concat(0:p,3:q)
-// ERROR: layout 'w=concat(0:p,3:q)' fits no site of a generated kernel; recipe 'w' reads a parameter of member 3, there are 1
+// $ w=concat(0:p,3:q)
+// error: layout 'w=concat(0:p,3:q)' fits no site of a generated kernel; recipe 'w' reads a parameter of member 3, there are 1
 
-// OPTIONS: w=concat(0:p,0:v)
-// ERROR: {{.*}}recipe 'a.w' combines 'a.p' of type 'tensor<4x8xf32>' with 'a.v' of type 'tensor<8xf32>'
+// $ w=concat(0:p,0:v)
+// error: layout 'w=concat(0:p,0:v)' fits no site of a generated kernel; recipe 'a.w' combines 'a.p' of type 'tensor<4x8xf32>' with 'a.v' of type 'tensor<8xf32>'
 
-// OPTIONS: w=interleave(0:p,0:q,block=3)
-// ERROR: {{.*}}recipe 'a.w' reads blocks of 3 rows, 'tensor<4x8xf32>' has 4
+// $ w=interleave(0:p,0:q,block=3)
+// error: layout 'w=interleave(0:p,0:q,block=3)' fits no site of a generated kernel; recipe 'a.w' reads blocks of 3 rows, 'tensor<4x8xf32>' has 4
 
-// OPTIONS: w=concat(0:p,0:q),u=concat(0:q,0:p)
-// ERROR: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
+// $ w=concat(0:p,0:q),u=concat(0:q,0:p)
+// error: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
 
 // Another module reads the parameter by another name. `keep` stores the
 // original too.
 
-// OPTIONS: w=concat(0:p,0:t)
-// ERROR: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads the original; write 'keep' to store it as well
+// $ w=concat(0:p,0:t)
+// error: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads the original; write 'keep' to store it as well
 
 fuse.model @m class "M" {
   fuse.module @a class "A" {

@@ -3,7 +3,7 @@
 // RUN:   --remarks-filter=fuse --remark-format=emitRemark 2>&1 | FileCheck %s
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel disable=outer.a+b#0' \
 // RUN:   | FileCheck %s --check-prefix=OFF
-// RUN: %option_errors %s fuse-opt %s --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel {}'
+// RUN: %check_errors %s fuse-opt %s --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel {}'
 
 // A call belongs to one site. The first pattern gets it, and the site of a
 // later pattern is refused. So is a module that contains a fused site.
@@ -28,8 +28,8 @@
 // OFF:       site("other.a+b#0")
 // OFF-NOT:   fuse.fused_call
 
-// OPTIONS: disable=outer.a+b#7
-// ERROR: no site 'outer.a+b#7' to disable; expected one of other.a+b#0, outer.a+b#0
+// $ disable=outer.a+b#7
+// error: no site 'outer.a+b#7' to disable; expected one of other.a+b#0, outer.a+b#0
 
 fuse.model @first class "M" {
   fuse.kernel @Kernel targets(["cpu"])

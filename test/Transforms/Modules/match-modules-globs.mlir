@@ -1,4 +1,4 @@
-// RUN: %option_errors %s fuse-opt %s --fuse-match-modules='{}'
+// RUN: %check_errors %s fuse-opt %s --fuse-match-modules='{}'
 
 // The modules that paths of a pattern select, one case for each rule. Layer 30
 // has no MLP.
@@ -14,8 +14,8 @@
 
 // A path is not a regular expression: `.` matches only a dot.
 
-// OPTIONS: patterns=((*,blocks.a.b.norm))->Kernel
-// ERROR: {{.*}}FUSE-N201 no-module-matches: no module matches path 'blocks.a.b.norm'
+// $ patterns=((*,blocks.a.b.norm))->Kernel
+// error: pattern '((*,blocks.a.b.norm))->Kernel': FUSE-N201 no-module-matches: no module matches path 'blocks.a.b.norm' of member 0; modules of this class: layers, layers.3, layers.3.mlp, layers.3.norm
 
 // A literal index is only this layer: 3, not 30.
 
@@ -32,13 +32,13 @@
 // A path that matches nothing is an error, which lists the modules of the
 // class.
 
-// OPTIONS: patterns=((RMSNorm,layer.*.norm),(MLP,layer.*.mlp))->Kernel
-// ERROR: {{.*}}FUSE-N201 no-module-matches: no module matches path 'layer.*.norm' of member 0; modules of this class: layers.3.norm, layers.30.norm
+// $ patterns=((RMSNorm,layer.*.norm),(MLP,layer.*.mlp))->Kernel
+// error: pattern '((RMSNorm,layer.*.norm),(MLP,layer.*.mlp))->Kernel': FUSE-N201 no-module-matches: no module matches path 'layer.*.norm' of member 0; modules of this class: layers.3.norm, layers.30.norm
 
 // So are members that never have the same parent.
 
-// OPTIONS: patterns=((*,layers.3.norm),(*,blocks.conv1.mlp))->Kernel
-// ERROR: {{.*}}FUSE-N202 different-parents: no module is the parent of all members; 'layers.3.norm' has parent 'layers.3', 'blocks.conv1.mlp' has parent 'blocks.conv1'
+// $ patterns=((*,layers.3.norm),(*,blocks.conv1.mlp))->Kernel
+// error: pattern '((*,layers.3.norm),(*,blocks.conv1.mlp))->Kernel': FUSE-N202 different-parents: no module is the parent of all members; 'layers.3.norm' has parent 'layers.3', 'blocks.conv1.mlp' has parent 'blocks.conv1'
 
 fuse.model @m class "M" {
   fuse.kernel @Kernel targets(["cpu"])

@@ -1,17 +1,17 @@
 // RUN: fuse-opt %s --fuse-match-modules='patterns=@just_norm->FastNorm target=tpu' \
 // RUN:   | FileCheck %s
-// RUN: %option_errors %s fuse-opt %s --fuse-match-modules='{}'
+// RUN: %check_errors %s fuse-opt %s --fuse-match-modules='{}'
 
 // A declared kernel is for the targets that it lists. They need not be chips
 // that fuse generates code for.
 
 // CHECK: fuse.fused_call "FastNorm" [@norm]
 
-// OPTIONS: patterns=@just_norm->FastNorm target=sm_80
-// ERROR: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, tpu
+// $ patterns=@just_norm->FastNorm target=sm_80
+// error: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, tpu
 
-// OPTIONS: patterns=@just_norm->FastNorm target=tpv
-// ERROR: unknown target 'tpv'; expected one of cpu, sm_80, {{.*}}sm_121a, tpu{{$}}
+// $ patterns=@just_norm->FastNorm target=tpv
+// error: unknown target 'tpv'; expected one of cpu, sm_80, {{.*}}sm_121a, tpu
 
 fuse.model @m class "M" {
   fuse.fusion_pattern @just_norm [("RMSNorm", "norm")]

@@ -1,18 +1,17 @@
-// RUN: %option_errors %s fuse-opt %s \
+// RUN: %check_errors %s fuse-opt %s \
 // RUN:   --fuse-match-modules='patterns=((*,a),(*,b))->Kernel,((*,c))->Kernel' \
 // RUN:   --fuse-unfuse='{}'
 
 // A site or path that is not fused is an error that lists the fused sites.
 
-// OPTIONS: sites=b#0
-// ERROR: no fused op has site 'b#0'; expected one of a+b#0, c#0
+// $ sites=b#0
+// error: no fused op has site 'b#0'; expected one of a+b#0, c#0
 
-// OPTIONS: paths=**.e
-// ERROR: no member of a fused site matches path glob '**.e'; expected one of a+b#0, c#0
-// NOT: see current operation
+// $ paths=**.e
+// error: no member of a fused site matches path glob '**.e'; expected one of a+b#0, c#0
 
-// OPTIONS: paths=a.**b
-// ERROR: path glob 'a.**b': '**' must be a whole segment, got '**b'
+// $ paths=a.**b
+// error: path glob 'a.**b': '**' must be a whole segment, got '**b'
 
 fuse.model @m class "M" {
   fuse.kernel @Kernel targets(["cpu"])

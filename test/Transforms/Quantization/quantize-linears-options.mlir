@@ -1,7 +1,7 @@
 // RUN: rm -rf %t && split-file %s %t && cd %t
 // RUN: fuse-opt f.mlir --fuse-quantize-linears="scales=up.json allow-missing" | FileCheck %s --check-prefix=ALLOWED
 // RUN: fuse-opt f.mlir --fuse-quantize-linears="scales=weight.json allow-missing activations=none" | FileCheck %s --check-prefix=WEIGHT
-// RUN: %option_errors %s fuse-opt f.mlir --fuse-quantize-linears='scales={}'
+// RUN: %check_errors %t/errors.txt fuse-opt f.mlir --fuse-quantize-linears='scales={}'
 
 // Linears without scales are skipped.
 
@@ -12,25 +12,25 @@
 
 // WEIGHT: fuse.dequantize %{{.*}} scale 0.25
 
-// OPTIONS: weight.json allow-missing
-// ERROR: {{.*}}weight.json': 'up' has no 'input_scale'
+//--- errors.txt
+$ weight.json allow-missing
+f.mlir:1:1: error: scale table 'weight.json': 'up' has no 'input_scale'
 
-// Every error lists the valid values.
+# Every error lists the valid values.
+$ none.json
+f.mlir:1:1: error: scale table 'none.json': No such file or directory
 
-// OPTIONS: none.json
-// ERROR: scale table '{{.*}}none.json': No such file or directory
+$ up.json type=f4
+f.mlir:1:1: error: unknown type 'f4'; expected one of f8E4M3FN, f8E5M2, i8
 
-// OPTIONS: up.json type=f4
-// ERROR: unknown type 'f4'; expected one of f8E4M3FN, f8E5M2, i8
+$ up.json order=floor
+f.mlir:1:1: error: unknown order 'floor'; expected one of reciprocal, divide
 
-// OPTIONS: up.json order=floor
-// ERROR: unknown order 'floor'; expected one of reciprocal, divide
+$ up.json activations=all
+f.mlir:1:1: error: unknown activations 'all'; expected one of static, per_token, per_tensor, none
 
-// OPTIONS: up.json activations=all
-// ERROR: unknown activations 'all'; expected one of static, per_token, per_tensor, none
-
-// OPTIONS: up.json weights=packed
-// ERROR: unknown weights 'packed'; expected one of quantize, stored
+$ up.json weights=packed
+f.mlir:1:1: error: unknown weights 'packed'; expected one of quantize, stored
 
 //--- up.json
 {"up": {"input_scale": 0.5, "weight_scale": 0.25}}
