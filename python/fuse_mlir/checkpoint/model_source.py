@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -26,6 +26,9 @@ from fuse_mlir.checkpoint.loader import (
 )
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend import extract
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 #: Types that kernels compute in, by their names on the command line.
 DTYPES = {
@@ -221,8 +224,9 @@ def load_model(
             missing or not supported, or memory does not suffice.
 
     Example:
-        >>> model = fuse_mlir.load_model("path/to/model-FP8")  # doctest: +SKIP
-        >>> fuse_mlir.fuse_modules(model)                      # doctest: +SKIP
+        >>> model = fuse_mlir.load_model(checkpoint, dtype=torch.float32)
+        >>> type(model).__name__
+        'Qwen3ForCausalLM'
     """
     names = {kind: name for name, kind in DTYPES.items()}
     if dtype is not None and dtype not in names:
@@ -243,7 +247,9 @@ def _has_weights(directory: Path) -> bool:
     )
 
 
-def _with_settings(config: Any, settings: Mapping[str, Any]) -> Any:
+def _with_settings(
+    config: PretrainedConfig, settings: Mapping[str, Any]
+) -> PretrainedConfig:
     """A config with other settings, made anew because some follow from
     others."""
     blocks.check_settings(config, settings)
@@ -268,8 +274,10 @@ def _with_settings(config: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _typed(
-    config: Any, dtype: str | None, directory: Path | None = None
-) -> tuple[Any, torch.dtype]:
+    config: PretrainedConfig,
+    dtype: str | None,
+    directory: Path | None = None,
+) -> tuple[PretrainedConfig, torch.dtype]:
     if dtype is not None:
         return config, DTYPES[dtype]
     found = getattr(config, "dtype", None)

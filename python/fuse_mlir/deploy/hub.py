@@ -23,7 +23,6 @@ from typing import Any
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.deploy.hub_template import _driver, _host
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion.fused_module import FusedModule
@@ -140,6 +139,12 @@ def export_hub_kernel(
             kind is expected, a variant that exists, or weights that the
             members do not have, as those of `calibrate`.
         NativeError: there is no code for the chip.
+
+    Example:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> made = fuse_mlir.export_hub_kernel(model, folder, name="norm-mlp")
+        >>> (made / "layers.py").is_file()
+        True
     """
     check_name(name)
     layer = layer or "".join(part.title() for part in name.split("-"))
@@ -161,6 +166,7 @@ def export_hub_kernel(
     if variant.exists():
         raise FuseError(f"'{variant}' exists; expected a new directory")
     module = one_kernel(model, site)
+    assert module._kernel is not None
     if any(
         name == "weight" and values
         for _, name, values in module._kernel._copies.watched
@@ -201,7 +207,8 @@ def _arch(chip: str) -> str:
 
 def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
     """PTX, and the plan of its launches on each chip."""
-    kernel: Kernel = module._kernel
+    kernel = module._kernel
+    assert kernel is not None
     compiled = kernel.compiled
     rows = compiled.by_rows
     code = compiled.for_rows(kernel.chain) if rows else compiled

@@ -96,20 +96,37 @@ def fusion_at_load() -> Iterator[None]:
 
     Raises:
         ImportError: transformers is not installed.
+
+    Example:
+        >>> import transformers
+        >>> chain = (
+        ...     ("Qwen3RMSNorm", "model.layers.*.post_attention_layernorm"),
+        ...     ("Qwen3MLP", "model.layers.*.mlp"),
+        ... )
+        >>> with fuse_mlir.fusion_at_load():
+        ...     loaded = transformers.AutoModelForCausalLM.from_pretrained(
+        ...         checkpoint,
+        ...         use_kernels=True,
+        ...         kernel_config=fuse_mlir.KernelConfig({chain: "fuse"}),
+        ...     )
+        >>> len(fuse_mlir.fusion_result(loaded).fused)
+        1
     """
     from transformers import PreTrainedModel
 
     own = PreTrainedModel.__dict__["from_pretrained"]
 
-    def from_pretrained(cls: type, *args: Any, **options: Any) -> Any:
+    def from_pretrained(cls: type, *args: object, **options: object) -> object:
         config = options.get("kernel_config")
         alone = (
-            isinstance(config, KernelMapping)
+            config
+            if isinstance(config, KernelMapping)
             and config.fusions
             and not config.layers
             and not kernels_available()
+            else None
         )
-        if alone:
+        if alone is not None:
             options = {
                 name: value
                 for name, value in options.items()
@@ -117,8 +134,8 @@ def fusion_at_load() -> Iterator[None]:
             }
         loaded = own.__func__(cls, *args, **options)
         model = loaded[0] if isinstance(loaded, tuple) else loaded
-        if alone:
-            fuse_loaded(model, config)
+        if alone is not None:
+            fuse_loaded(model, alone)
         elif fusion_result(model) is None and static_mlp.asks_for_fusion(model):
             fuse_loaded(model, None)
         return loaded

@@ -7,7 +7,7 @@ import inspect
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
@@ -102,7 +102,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
     def getstate(self: nn.Module) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_fuse_kernels"}
 
-    def replicate(self: nn.Module) -> Any:
+    def replicate(self: nn.Module) -> NoReturn:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to other "
             f"devices, and kernels of the compiled {kind.__name__} read the "
@@ -110,7 +110,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
             "the module"
         )
 
-    def prepare_scriptable(self: nn.Module) -> Any:
+    def prepare_scriptable(self: nn.Module) -> NoReturn:
         raise FuseError(
             f"torch.jit.script sees no kernel, and {kind.__name__} "
             "is compiled to one; decompile it before, or use "
@@ -210,10 +210,12 @@ class _Built:
         """A kernel for inputs of some types.
 
         Args:
-            before: the one that there was, which is kept if it is right.
+            inputs: rank, features and dtype of each input.
+            device: of the inputs and the weights.
+            before: the previous kernel, which is returned if it still fits.
 
         Raises:
-            KernelError: there is none.
+            KernelError: the module cannot be compiled.
         """
         name = self._kind.__name__
         plan = Plan(
@@ -334,6 +336,7 @@ def export(
         'mlp.fuse'
     """
     kernel = one_kernel(model, site)._kernel
+    assert kernel is not None
     compiled = kernel.compiled
     if chip is None:
         chip = (
@@ -374,11 +377,29 @@ def export_all(
 
 
 def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
-    """Loads what `export` wrote.
+    """Loads a kernel that `export` wrote.
+
+    Args:
+        path: of the file.
+        device: where the kernel runs, such as `cuda:0`.
+
+    Returns:
+        The kernel without weights; `LoadedKernel.bind` binds them by name.
 
     Raises:
         NativeError: the file is damaged, of another version, or for another
             machine.
+
+    Example:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> path = fuse_mlir.export(model, folder / "mlp.fuse")
+        >>> kernel = fuse_mlir.load(path)
+        >>> kernel.parameters
+        ['norm.weight', 'mlp.gate.weight', 'mlp.up.weight', 'mlp.down.weight']
+        >>> layer = model.layers[0]
+        >>> y = kernel.bind(layer.state_dict())(x)
+        >>> torch.allclose(y, layer.mlp(layer.norm(x)), atol=1e-5)
+        True
     """
     return LoadedKernel(native.Artifact.load(path), device)
 

@@ -59,13 +59,18 @@ class ModuleSpec:
             )
 
 
-def _check_texts(values: Any, what: str, kind: str) -> None:
-    """Refuses what is not a list of texts; one text too, which would be a list of
-    its letters.
+def _check_texts(values: object, what: str, kind: str) -> None:
+    """Refuses values that are not a list of texts.
+
+    A text by itself is refused too: it would be a list of its letters.
 
     Args:
-        what: they are, for the message.
-        kind: of texts, for the message.
+        values: the value to check.
+        what: names the values in the message.
+        kind: what the texts stand for, for the message.
+
+    Raises:
+        PatternError: the value is not a list of texts.
     """
     if (
         not isinstance(values, Sequence)
@@ -147,6 +152,16 @@ def register_fusion_patterns(
         PatternError: names and globs differ in number, or `target` has such a
             declaration with other globs already.
         GlobError: a glob breaks a rule.
+
+    Example:
+        >>> fuse_mlir.register_fusion_patterns(
+        ...     model, {"NormMLP": ["layers.*.norm", "layers.*.mlp"]}
+        ... )
+        >>> sites = fuse_mlir.explain(
+        ...     model, "NormMLP", inputs=x, only_faster=False
+        ... )
+        >>> [site.id for site in sites]
+        ['norm+mlp#0']
     """
     if not isinstance(target, (nn.Module, type)):
         raise PatternError(
@@ -196,7 +211,7 @@ def register_fusion_patterns(
     own.update(checked)
 
 
-def _key(names: Any) -> Key:
+def _key(names: str | Sequence[str]) -> Key:
     return names if isinstance(names, str) else tuple(names)
 
 
@@ -252,7 +267,7 @@ def resolve(model: nn.Module, patterns: Patterns) -> list[Pattern]:
     return [_pattern(model, patterns, ANY_FAMILY)]
 
 
-def is_inline(key: Any) -> bool:
+def is_inline(key: object) -> bool:
     return (
         isinstance(key, tuple)
         and bool(key)
@@ -260,14 +275,14 @@ def is_inline(key: Any) -> bool:
     )
 
 
-def _of_globs(globs: Sequence[str], kernel: Any) -> Pattern:
+def _of_globs(globs: Sequence[str], kernel: object) -> Pattern:
     """A chain of members of any class."""
     return Pattern(
         tuple(Member("*", PathGlob(g)) for g in globs), kernel_of(kernel)
     )
 
 
-def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
+def _pattern(model: nn.Module, key: object, kernel: object) -> Pattern:
     if isinstance(key, str):
         declared = declared_patterns(model)
         if key not in declared:
@@ -296,10 +311,10 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
 
 
 def _declared(
-    model: nn.Module, names: tuple[str, ...], kernel: Any
-) -> tuple[tuple[str, ...], Any]:
+    model: nn.Module, names: tuple[str, ...], kernel: object
+) -> tuple[tuple[str, ...], object]:
     """Globs that a model declares for members of these names, and the kernel
-    without the name of a declaration, `fuse:RMSNormMLP` for one."""
+    without the name of a declaration, such as `fuse:RMSNormMLP`."""
     declared = declared_patterns(model)
     wanted = declaration(kernel)
     if wanted in declared:
@@ -323,7 +338,7 @@ def _declared(
     return declared[fitting[0]], kernel
 
 
-def _undeclared(model: nn.Module, key: Any) -> PatternError:
+def _undeclared(model: nn.Module, key: object) -> PatternError:
     known = ", ".join(map(repr, declared_patterns(model))) or "none"
     return PatternError(
         f"{type(model).__name__} declares no pattern {key!r}; there is "
@@ -333,7 +348,7 @@ def _undeclared(model: nn.Module, key: Any) -> PatternError:
     )
 
 
-def declaration(kernel: Any) -> str | None:
+def declaration(kernel: object) -> str | None:
     """The name of a declared pattern that a kernel is spelled with."""
     if not isinstance(kernel, str) or not kernel.startswith("fuse:"):
         return None
@@ -341,7 +356,7 @@ def declaration(kernel: Any) -> str | None:
     return name if name.isidentifier() and name not in FAMILIES else None
 
 
-def kernel_of(kernel: Any) -> str | PtxKernel:
+def kernel_of(kernel: object) -> str | PtxKernel:
     """`fuse`, a family, the path of an artifact, or PTX."""
     if isinstance(kernel, PtxKernel):
         if not Path(kernel.path).is_file():
