@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 PASSED = ("PASS", "XFAIL", "FLAKYPASS")
 QUIET = ("UNSUPPORTED", "SKIPPED", "EXCLUDED")
 
 
-def count(report: Any) -> tuple[int, int]:
+def count(report: object) -> tuple[int, int]:
     """Tests that passed and failed, of lit's or GoogleTest's JSON."""
     if not isinstance(report, dict) or "tests" not in report:
         raise ValueError("has no tests: expected JSON of lit or GoogleTest")

@@ -10,7 +10,7 @@ this package imports neither PyTorch nor the compiler; the first use does.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # What `__getattr__` finds, for type checkers and editors.
@@ -117,7 +117,7 @@ __all__ = [
 ]
 
 
-def _find(name: str) -> Any:
+def _find(name: str) -> object:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'fuse_mlir' has no attribute '{name}'")
     return getattr(importlib.import_module(f"fuse_mlir.{_EXPORTS[name]}"), name)

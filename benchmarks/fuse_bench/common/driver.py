@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,6 +20,11 @@ from torch import Tensor
 from . import hub_files
 from .packing import STEP_BYTES, pack, unpack_tokens
 from .plan import Plan, PlanError
+
+#: An argument of a kernel, as ctypes passes it.
+CArgument: TypeAlias = (
+    ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float | ctypes.Structure
+)
 
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
 _MAX_DYNAMIC_SHARED, _PREFERRED_CARVEOUT = 8, 9
@@ -46,7 +51,7 @@ def _driver() -> ctypes.CDLL:
     return _library
 
 
-def call(name: str, *arguments: Any, note: str = "") -> None:
+def call(name: str, *arguments: object, note: str = "") -> None:
     """Calls a function of the driver and checks what it returns."""
     library = _driver()
     code = getattr(library, name)(*arguments)
@@ -170,7 +175,7 @@ def tensor_map(
     box_columns: int,
     element: str,
     swizzle: int,
-) -> Any:
+) -> ctypes.Structure:
     """A tensor map of a row-major matrix; rows past its end read as zero."""
     if element not in _HUB.MAP_TYPES or swizzle not in _HUB.MAP_SWIZZLES:
         raise PlanError(
@@ -295,7 +300,7 @@ class Runner:
             )
         return packed
 
-    def _argument(self, argument: Mapping[str, Any], base: int) -> Any:
+    def _argument(self, argument: Mapping[str, Any], base: int) -> CArgument:
         kind = argument["kind"]
         if kind == "operand":
             return self._pointer(self._tensors[self._roles[argument["index"]]])

@@ -13,9 +13,12 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from .problem import Problem
+
+#: A number, a symbol such as `s0`, or an operation and its two operands.
+Expression: TypeAlias = "int | str | list[Expression]"
 
 COMPILED_VERSION = 1
 ARGUMENT_KINDS = (
@@ -36,20 +39,21 @@ class PlanError(ValueError):
     """A plan that cannot be read or used."""
 
 
-def evaluate(expr: Any, symbols: list[int]) -> int:
-    """A size in a launch plan of the portable path."""
+def evaluate(expr: Expression, symbols: list[int]) -> int:
+    """The value of a size in a launch plan of the portable path."""
     if isinstance(expr, int):
         return expr
     if isinstance(expr, str):
         return symbols[int(expr[1:])]
-    lhs, rhs = (evaluate(part, symbols) for part in expr[1:])
+    operation, *operands = expr
+    lhs, rhs = (evaluate(part, symbols) for part in operands)
     return {
         "add": lambda: lhs + rhs,
         "mul": lambda: lhs * rhs,
         "mod": lambda: lhs % rhs,
         "floordiv": lambda: lhs // rhs,
         "ceildiv": lambda: -(-lhs // rhs),
-    }[expr[0]]()
+    }[str(operation)]()
 
 
 @dataclass

@@ -30,7 +30,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
 from ..common.cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
@@ -43,6 +43,12 @@ from ..common.environment import (
 from ..common.prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from ..common.problem import Problem
 from .systems import AUTOTUNED_TOKENS, MODES, peer_modes
+
+if TYPE_CHECKING:
+    from torch._inductor.ir import ChoiceCaller
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CACHE, CHOICES = "TORCHINDUCTOR_CACHE_DIR", "choices.jsonl"
 #: Number of candidates of a product that are kept for later runs.
@@ -73,8 +79,8 @@ class Turn:
     def close(self) -> None:
         self._file.close()
 
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*arguments: Any, **options: Any) -> Any:
+    def wrap(self, function: Callable[P, T]) -> Callable[P, T]:
+        def timed(*arguments: P.args, **options: P.kwargs) -> T:
             with self.take():
                 return function(*arguments, **options)
 
@@ -89,7 +95,9 @@ def make_timer() -> Callable[..., float]:
 
     timer = functools.cache(Timer)
 
-    def milliseconds(function: Callable[[], Any], *_: Any, **__: Any) -> float:
+    def milliseconds(
+        function: Callable[[], object], *_: object, **__: object
+    ) -> float:
         return timer().behind_delay(function) / 1e3
 
     return milliseconds
@@ -147,7 +155,7 @@ def keep_choices(turn: Turn, path: Path) -> None:
     from torch._inductor.select_algorithm import add_feedback_saver
 
     def save(
-        times: dict[Any, float], name: str, inputs: Sequence[Any], *_: Any
+        times: dict[Any, float], name: str, inputs: Sequence[Any], *_: object
     ) -> None:
         if not times:
             return
@@ -169,7 +177,7 @@ def keep_choices(turn: Turn, path: Path) -> None:
     add_feedback_saver(save)
 
 
-def is_written(choice: Any) -> bool:
+def is_written(choice: ChoiceCaller) -> bool:
     """Whether PyTorch writes this kernel, not a library."""
     return bool(choice.name.startswith("triton"))
 
@@ -232,9 +240,9 @@ def only_tuned() -> Iterator[list[str]]:
         choices: list[Any],
         name: str,
         inputs: str,
-        *more: Any,
-        **options: Any,
-    ) -> Any:
+        *more: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> object:
         if len(self.lookup(choices, name, inputs, None)) < len(choices):
             refused.append(f"{name} of {inputs}")
             raise UntunedError(f"{refused[-1]} is not tuned")
@@ -316,11 +324,19 @@ def tune(
     return time.monotonic() - begin
 
 
-def tune_apart(*task: Any) -> float:
-    """The same in a separate process. PyTorch's errors hold what cannot be
-    sent to another one, which would see only that."""
+def tune_apart(
+    problem: Problem,
+    tokens: int,
+    modes: Sequence[str],
+    scales: str,
+    device: str = "cuda",
+) -> float:
+    """`tune` in another process.
+
+    Errors become texts: PyTorch's hold objects that cannot be pickled.
+    """
     try:
-        return tune(*task)
+        return tune(problem, tokens, modes, scales, device)
     except Exception as error:
         raise RuntimeError(f"{type(error).__name__}: {error}") from None
 

@@ -26,16 +26,20 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeAlias
 
 import torch
 import transformers
+from torch import nn
 
 import fuse_mlir
 
 from ..common.device import read_device
 from ..common.environment import read_commit, run_models, write_json
 from ..common.timing import capture
+
+Model: TypeAlias = transformers.PreTrainedModel
+P = ParamSpec("P")
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = {
@@ -56,7 +60,7 @@ VISION = {
     "patch_size": 8,
 }
 #: Model type, settings and sites.
-NAMED = {
+NAMED: dict[str, tuple[dict[str, Any], int]] = {
     "qwen3": (LLAMA, 4),
     "llama": (LLAMA, 4),
     "gemma3_text": ({**LLAMA, **FULL}, 4),
@@ -74,7 +78,7 @@ NAMED = {
         4,
     ),
 }
-OTHERS = {
+OTHERS: dict[str, tuple[dict[str, Any], int]] = {
     "mistral": (LLAMA, 4),
     "qwen2": ({**GROUPED, **FULL}, 4),
     "gemma2": ({**LLAMA, **FULL}, 4),
@@ -96,7 +100,7 @@ OTHERS = {
     "vit": (VISION, 4),
 }
 #: One layer in the width of a published model.
-FULL_WIDTH = {
+FULL_WIDTH: dict[str, tuple[dict[str, Any], int]] = {
     "qwen3": (
         {
             **LLAMA,
@@ -133,7 +137,7 @@ PROMPT, COUNT = 9, 32
 AHEAD = 1 / 64
 
 
-def build(kind: str, settings: dict[str, Any]) -> Any:
+def build(kind: str, settings: dict[str, Any]) -> Model:
     """A model in bf16 as its class initializes it."""
     config = transformers.AutoConfig.for_model(kind, **settings)
     auto = (
@@ -152,7 +156,7 @@ def build(kind: str, settings: dict[str, Any]) -> Any:
     return model.eval().requires_grad_(False)
 
 
-def draw(model: Any) -> Any:
+def draw(model: Model) -> Model:
     """Weights whose logits have a peak, as those of trained models do.
 
     Otherwise the largest two of a few hundred logits are often one number in
@@ -165,7 +169,7 @@ def draw(model: Any) -> Any:
     return model
 
 
-def draw_head(model: Any, seed: int) -> None:
+def draw_head(model: Model, seed: int) -> None:
     """Gives the rows of the head other sizes."""
     head = (
         model.get_output_embeddings()
@@ -201,7 +205,7 @@ class Replay:
             self.graph.replay()
 
 
-def greedy(model: Any) -> tuple[list[int], list[float]]:
+def greedy(model: Model) -> tuple[list[int], list[float]]:
     """Greedy tokens with a static cache, each but the first one a replay.
 
     Returns:
@@ -251,12 +255,16 @@ def greedy(model: Any) -> tuple[list[int], list[float]]:
     return tokens, margins
 
 
-def forced(model: Any, tokens: list[int]) -> list[list[torch.Tensor]]:
+def forced(model: Model, tokens: list[int]) -> list[list[torch.Tensor]]:
     """Logits of the routers for the last token, by step and layer, when the
     model reads the prompt and then `tokens`."""
     found: list[list[torch.Tensor]] = []
 
-    def remember(_module: Any, _args: Any, output: Any) -> None:
+    def remember(
+        _module: nn.Module,
+        _args: object,
+        output: torch.Tensor | tuple[torch.Tensor, ...],
+    ) -> None:
         logits = output[0] if isinstance(output, tuple) else output
         found[-1].append(logits[-1].float())
 
@@ -322,7 +330,7 @@ def routed(
     )
 
 
-def clear(model: Any) -> tuple[list[int], list[float]]:
+def clear(model: Model) -> tuple[list[int], list[float]]:
     """Greedy tokens, with that head of a few that leaves least doubt."""
     best = 0.0, 1
     for seed in range(1, 6 if DEVICE == "cuda" else 2):
@@ -485,7 +493,8 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     def tokens() -> list[int]:
         torch._dynamo.reset()
-        return model.generate(
+        generate: Callable[..., torch.Tensor] = getattr(model, "generate")
+        return generate(
             prompt,
             max_new_tokens=COUNT,
             do_sample=False,
@@ -509,8 +518,13 @@ def steps() -> list[tuple[str, Callable[[], dict[str, Any]]]]:
     """What runs, the most important first."""
     made: list[tuple[str, Callable[[], dict[str, Any]]]] = []
 
-    def add(name: str, step: Callable[..., dict[str, Any]], *args: Any) -> None:
-        made.append((name, lambda: step(*args)))
+    def add(
+        name: str,
+        step: Callable[P, dict[str, Any]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> None:
+        made.append((name, lambda: step(*args, **options)))
 
     for kind, (settings, sites) in NAMED.items():
         add(kind, fused, kind, settings, sites)

@@ -132,7 +132,7 @@ class Worker:
         )
         self._read(max(hang, _START))
 
-    def _read(self, seconds: float) -> Any:
+    def _read(self, seconds: float) -> dict[str, Any] | None:
         assert self._process.stdout is not None
         watch = threading.Timer(seconds, self._give_up)
         watch.start()
@@ -204,7 +204,7 @@ def work() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def answer(value: Any) -> None:
+    def answer(value: Mapping[str, object] | None) -> None:
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 

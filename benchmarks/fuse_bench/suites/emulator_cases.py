@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -51,7 +52,7 @@ MISTAKES = (
 )
 
 
-def _load_damage() -> Any:
+def _load_damage() -> ModuleType:
     path = TESTS / "Inputs/damage.py"
     spec = importlib.util.spec_from_file_location("damage", path)
     assert spec and spec.loader

@@ -59,7 +59,8 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
 
 def measure(case: str, device: torch.device, rounds: int) -> dict[str, Any]:
     """Milliseconds of a case, unfused and fused."""
-    model = build(case).to(device)
+    model: Any = build(case)
+    model.to(device)
     options = {} if model.config.model_type == "bert" else {"use_cache": False}
     row: dict[str, Any] = {"case": case}
     begin = time.perf_counter()

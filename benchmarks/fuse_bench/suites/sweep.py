@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.cases import DTYPES, TIMED_SHAPES, timed_problem
 from ..common.environment import (
@@ -39,6 +39,11 @@ from ..common.environment import (
     write_json,
 )
 from ..common.problem import NORMS, ROW_OPERANDS, Problem
+
+if TYPE_CHECKING:
+    import torch
+
+    from fuse_mlir import native
 
 ARTIFACTS = ROOT / "out/sweep"
 RESULTS = RAW / "sweep-h200.json"
@@ -257,13 +262,13 @@ class Sweep:
     def save(self) -> None:
         write_json(self.arguments.output, self.data)
 
-    def input(self, problem: Problem, tokens: int) -> Any:
+    def input(self, problem: Problem, tokens: int) -> torch.Tensor:
         generator = self.torch.Generator("cuda").manual_seed(tokens)
         return self.torch.randn(
             tokens, problem.width, generator=generator, device="cuda"
         ).bfloat16()
 
-    def output(self, problem: Problem, tokens: int) -> Any:
+    def output(self, problem: Problem, tokens: int) -> torch.Tensor:
         return self.torch.full(
             (tokens, problem.width),
             float("nan"),
@@ -271,7 +276,7 @@ class Sweep:
             device="cuda",
         )
 
-    def check(self, block: Block, instance: Any) -> None:
+    def check(self, block: Block, instance: native.Instance) -> None:
         """All numbers of tokens in one workspace, up and down and once more:
         what one launch leaves there is what another finds."""
         from ..reference.decomposition import Chain, relative_error

@@ -219,11 +219,20 @@ def measure(
     """Calibrates, runs every variant and compares.
 
     Args:
+        tools: the command line tools to run.
         source: fuse IR with one function, before quantization.
         weights: safetensors file with its parameters.
-        data: .npy files, each the input of one call, that are compared on.
+        data: .npy files, each the input of one call; results are compared on
+            these.
         calibration_data: files that the scales come from; `data` when empty.
-        cache: directory with ranges that were observed before.
+        storage: f8E4M3FN, f8E5M2 or i8.
+        method: amax, percentile or mse.
+        percentile: percentage of values that must not saturate, for the method
+            of that name.
+        per_channel: whether weights have one scale per output channel.
+        order: how values are divided by a scale, `reciprocal` or `divide`.
+        cache: directory with ranges of earlier runs.
+        progress: called with a line per step.
 
     Raises:
         CalibrationError: no data, or a tool failed.
@@ -405,6 +414,7 @@ def accuracy_html(report: Accuracy, about: About | None = None) -> str:
     """One self-contained page; it holds no weights.
 
     Args:
+        report: the comparison to show.
         about: model, command, date and versions.
     """
     return page(

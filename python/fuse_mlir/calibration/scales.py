@@ -139,6 +139,7 @@ def observe(
     run again.
 
     Args:
+        tools: the command line tools to run.
         source: fuse IR with one function, before quantization.
         weights: safetensors file with its parameters.
         data: .npy files, each the input of one call.
@@ -389,6 +390,7 @@ def report_html(calibration: Calibration, about: About | None = None) -> str:
     """One self-contained page with a histogram per tensor.
 
     Args:
+        calibration: the scales to show.
         about: model, command, date and versions.
     """
     return page(

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import safe_open
@@ -31,6 +31,9 @@ from fuse_mlir.quantized.stored import (
     make_linear,
 )
 from fuse_mlir.support.fusion_registry import known_to_transformers
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 #: Types of codes as safetensors files name them.
 _CODES = {"F8_E4M3", "F8_E5M2", "I8", "U8"}
@@ -120,8 +123,14 @@ def load_chain(
     """The modules `members` below `parent` with the weights of a checkpoint.
 
     Args:
-        original: directory with the weights before quantization, with which
-            stored ones are compared.
+        directory: of the checkpoint.
+        parent: path of the module that owns the members.
+        members: their names below `parent`, in the order of calls.
+        residual: whether the input of the chain is added to its result.
+        dtype: of parameters in floating point.
+        policy: how stored linears are handled.
+        original: directory with the weights before quantization, to compare
+            the stored ones with.
 
     Returns:
         The chain, and the linears that stay in floating point.
@@ -215,7 +224,7 @@ def check_format(directory: str | Path) -> None:
         raise BlockError(f"'{directory}': {reason}")
 
 
-def _float_config(directory: str | Path) -> Any:
+def _float_config(directory: str | Path) -> PretrainedConfig:
     """The config of a directory, for a model in floating point."""
     import transformers
 
@@ -298,12 +307,17 @@ def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
 
 
 def from_pretrained(
-    kind: Any, directory: str | Path, dtype: torch.dtype, config: Any = None
+    kind: type,
+    directory: str | Path,
+    dtype: torch.dtype,
+    config: PretrainedConfig | None = None,
 ) -> nn.Module:
     """A model as transformers loads it, with all of its weights.
 
     Args:
         kind: class of transformers.
+        directory: with config.json and weights.
+        dtype: of parameters in floating point.
         config: instead of that of the directory.
 
     Raises:
@@ -311,10 +325,11 @@ def from_pretrained(
             weights of the model are not in the directory; transformers would
             draw those.
     """
+    load = getattr(kind, "from_pretrained")
     more = {} if config is None else {"config": config}
     try:
         with known_to_transformers():
-            model, info = kind.from_pretrained(
+            model, info = load(
                 directory,
                 dtype=dtype,
                 output_loading_info=True,
@@ -357,7 +372,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def load_model(
-    path: str | Path, dtype: torch.dtype, config: Any = None
+    path: str | Path,
+    dtype: torch.dtype,
+    config: PretrainedConfig | None = None,
 ) -> nn.Module:
     """A model with its weights from a local directory.
 

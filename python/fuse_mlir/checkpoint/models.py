@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Takes a chain of modules out of a model and exports it."""
+"""Models of transformers from their configs, and drawn weights."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
 
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend.extract import reason_of
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+Seeded = TypeVar("Seeded", bound=nn.Module)
 
 
 def build_model(
@@ -29,7 +34,9 @@ def build_model(
     return build_from_config(config_of(architecture, settings), dtype, device)
 
 
-def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
+def config_of(
+    architecture: str, settings: Mapping[str, Any]
+) -> PretrainedConfig:
     """The config of a model type with some settings.
 
     Raises:
@@ -56,7 +63,9 @@ def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
     return config
 
 
-def check_settings(config: Any, settings: Mapping[str, Any]) -> None:
+def check_settings(
+    config: PretrainedConfig, settings: Mapping[str, Any]
+) -> None:
     """Whether a config knows all settings that a user gave.
 
     Raises:
@@ -79,7 +88,7 @@ def _similar(name: str, known: Iterable[str]) -> str:
 
 
 def build_from_config(
-    config: Any, dtype: torch.dtype, device: str = "meta"
+    config: PretrainedConfig, dtype: torch.dtype, device: str = "meta"
 ) -> nn.Module:
     """The model of a config, by default with its parameters on the meta
     device."""
@@ -114,11 +123,11 @@ def settings_error(architecture: str, error: Exception) -> BlockError:
     )
 
 
-def _config_fields(config: Any) -> set[str]:
+def _config_fields(config: PretrainedConfig) -> set[str]:
     return set(type(config)().to_dict())
 
 
-def model_class(config: Any) -> Any:
+def model_class(config: PretrainedConfig) -> type:
     """The class of transformers that a config's `architectures` names.
 
     Without that, the class with a language-model head where there is one,
@@ -143,14 +152,16 @@ def model_class(config: Any) -> Any:
     return transformers.AutoModel
 
 
-def _make(config: Any) -> nn.Module:
+def _make(config: PretrainedConfig) -> nn.Module:
     kind = model_class(config)
-    make = getattr(kind, "from_config", None) or kind._from_config
+    make: Callable[[PretrainedConfig], nn.Module] = getattr(
+        kind, "from_config", None
+    ) or getattr(kind, "_from_config")
     return make(config)
 
 
 @contextlib.contextmanager
-def _default_dtype(dtype: torch.dtype) -> Any:
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -159,7 +170,7 @@ def _default_dtype(dtype: torch.dtype) -> Any:
         torch.set_default_dtype(before)
 
 
-def seed_weights(module: nn.Module, seed: int) -> nn.Module:
+def seed_weights(module: Seeded, seed: int) -> Seeded:
     """Gives every parameter storage and drawn values.
 
     Matrices get the scale that keeps activations near one. Vectors get noise

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from fuse_mlir.cli.model_arguments import (
     DTYPES,
@@ -20,8 +20,17 @@ from fuse_mlir.cli.model_arguments import (
 )
 
 if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from fuse_mlir.frontend.extract import Chain, DimSpec
+    from fuse_mlir.fusion.results import FusionResult
     from fuse_mlir.reports.report import Check, Timing, Verification
     from fuse_mlir.support.about import About
+    from fuse_mlir.support.types import Progress
+
+#: The commands that a parser knows.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_import(commands: Any) -> None:
+def _add_import(commands: Commands) -> None:
     command = commands.add_parser(
         "import",
         help="turn modules of a transformers model into fuse IR",
@@ -145,7 +154,10 @@ def _run_import(options: argparse.Namespace) -> int:
 
 
 def _check_scales(
-    options: argparse.Namespace, chain: Any, dtype: Any, shape: list[Any]
+    options: argparse.Namespace,
+    chain: Chain,
+    dtype: torch.dtype,
+    shape: list[DimSpec],
 ) -> None:
     """Runs the chain on data with its activations in floating point, and
     compares every static input scale with what its linear reads."""
@@ -196,7 +208,7 @@ def _check_scales(
     )
 
 
-def _write_sample(chain: Any, sample: Any, output: Path) -> None:
+def _write_sample(chain: Chain, sample: torch.Tensor, output: Path) -> None:
     """Files are f32, which holds every value of the 16-bit types."""
     import numpy as np
     import torch
@@ -214,7 +226,7 @@ def _write_sample(chain: Any, sample: Any, output: Path) -> None:
         print(f"{path}: {'x'.join(map(str, tensor.shape))}")
 
 
-def _add_compare(commands: Any) -> None:
+def _add_compare(commands: Commands) -> None:
     command = commands.add_parser(
         "compare",
         help="print how results differ from a reference",
@@ -299,7 +311,7 @@ def _run_compare(options: argparse.Namespace) -> int:
     return status
 
 
-def _add_calibrate(commands: Any) -> None:
+def _add_calibrate(commands: Commands) -> None:
     command = commands.add_parser(
         "calibrate",
         help="make static scales from sample inputs",
@@ -342,7 +354,7 @@ def _add_calibrate(commands: Any) -> None:
     command.set_defaults(run=_run_calibrate)
 
 
-def _add_scales(command: Any) -> None:
+def _add_scales(command: argparse.ArgumentParser) -> None:
     """How scales are chosen, where ranges are kept, what is reported."""
     command.add_argument(
         "--storage", default="f8E4M3FN", help="f8E4M3FN (default), f8E5M2 or i8"
@@ -450,7 +462,7 @@ def _run_calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_accuracy(commands: Any) -> None:
+def _add_accuracy(commands: Commands) -> None:
     command = commands.add_parser(
         "accuracy",
         help="report what static quantization costs",
@@ -594,7 +606,7 @@ def _import_to(
     return source, weights
 
 
-def _add_inputs(commands: Any) -> None:
+def _add_inputs(commands: Commands) -> None:
     command = commands.add_parser(
         "inputs",
         help="collect a module's inputs from text",
@@ -698,7 +710,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_model_commands(commands: Any) -> None:
+def _add_model_commands(commands: Commands) -> None:
     for name, run, summary in (
         (
             "explain",
@@ -820,7 +832,7 @@ def _check(options: argparse.Namespace) -> None:
         place.mkdir(parents=True, exist_ok=True)
 
 
-def _model(options: argparse.Namespace, weights: bool = True) -> Any:
+def _model(options: argparse.Namespace, weights: bool = True) -> nn.Module:
     import torch
     import transformers
 
@@ -849,7 +861,7 @@ def _about(options: argparse.Namespace) -> About:
     return about(options.model, options.line, options.device)
 
 
-def _progress(options: argparse.Namespace) -> Any:
+def _progress(options: argparse.Namespace) -> Progress | None:
     if options.quiet:
         return None
     bar = sys.stderr.isatty()
@@ -881,7 +893,7 @@ def _write(options: argparse.Namespace, text: str) -> None:
         print(f"report: {options.output}")
 
 
-def _sites(options: argparse.Namespace, results: Any) -> str:
+def _sites(options: argparse.Namespace, results: FusionResult) -> str:
     from fuse_mlir.reports import report
 
     if options.format == "html":
@@ -956,7 +968,7 @@ def _run_verify(options: argparse.Namespace) -> int:
     return 0 if checks else 1
 
 
-def _check_files(model: Any, path: Path) -> list[Check]:
+def _check_files(model: nn.Module, path: Path) -> list[Check]:
     """Whether the weights are those of the model's directory, where it has
     one with safetensors files."""
     from fuse_mlir.checkpoint.check import compare_with_files

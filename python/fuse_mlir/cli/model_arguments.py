@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuse_mlir.checkpoint.model_source import ModelSource
+    from fuse_mlir.frontend.extract import Chain
 
 DTYPES = ("bfloat16", "float16", "float32")
 
@@ -184,7 +185,7 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
 
 def _pretrained_chain(
     options: argparse.Namespace, members: Sequence[str], source: ModelSource
-) -> Any:
+) -> Chain:
     from fuse_mlir.checkpoint.loader import check_format, load_chain, policy_of
     from fuse_mlir.frontend import extract
     from fuse_mlir.quantized.stored import Policy

@@ -28,14 +28,17 @@ def lost(
     plan: Plan,
     compiled: Compiled,
 ) -> str:
-    """Why the kernel of members is none of a whole MLP, where it could be.
+    """Why a kernel does not cover a whole MLP, although it could.
 
     Args:
         names: of the members among the children of their parent.
-        compiled: what their kernel is.
+        members: the modules, in the order of `names`.
+        plan: how the model calls them.
+        compiled: their kernel.
 
     Returns:
-        A clause for the note of a site; empty where nothing is lost.
+        A clause for the note of a site; empty when the kernel is of a whole
+        MLP.
     """
     if any(family in WHOLE for family in compiled.families):
         return ""

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.export import Dim
+from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fuse_mlir import errors, native
@@ -99,7 +99,7 @@ def run_chain(
     """The result of members that are called as the model calls them."""
     results: list[torch.Tensor] = []
 
-    def value(source: Source) -> Any:
+    def value(source: Source) -> object:
         if source.kind == "input":
             return inputs[source.index]
         if source.kind == "step":
@@ -253,7 +253,10 @@ def from_artifact(
     """The same function with the code of an artifact.
 
     Args:
-        path: of its file, for messages.
+        compiled: the function as compiled here.
+        chain: its members.
+        path: of the file, for messages.
+        artifact: the code to use.
 
     Raises:
         KernelError: the file is of another function.
@@ -308,7 +311,9 @@ def with_code(
     """The same function with code that the user gave.
 
     Args:
-        rows: whether the code is for inputs of rank two.
+        compiled: the function as compiled here.
+        artifact: the code to use.
+        rows: whether the code is for inputs of rank two, [rows, features].
     """
     return replace(
         compiled,
@@ -330,11 +335,13 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
 
 
 def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
-    """Everything that an export can depend on, but for values of tensors.
+    """Everything that an export can depend on, except values of tensors.
 
     Args:
-        kept: gets what the result refers to by id.
-        types: whether types and shapes of tensors count.
+        module: with its children.
+        kept: receives the objects that the result names by id, so that they
+            stay alive.
+        types: whether dtypes and shapes of tensors count.
     """
     tensors = types and tuple(
         (
@@ -404,10 +411,11 @@ def require_dense(tensors: Sequence[torch.Tensor], what: str) -> None:
     """Refuses sparse and nested tensors.
 
     Args:
-        what: takes them, for the message.
+        tensors: of any shape and dtype.
+        what: names the function in the message.
 
     Raises:
-        KernelError: one is none of memory with strides.
+        KernelError: a tensor is not memory with strides.
     """
     for tensor in tensors:
         if not is_dense(tensor):
@@ -572,7 +580,7 @@ def _export_apart(
     return _export(chain, inputs), False
 
 
-def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
+def _export(chain: nn.Module, inputs: Sequence[InputType]) -> ExportedProgram:
     tensor = next(itertools.chain(chain.parameters(), chain.buffers()), None)
     device = torch.device("cpu") if tensor is None else tensor.device
     # Sizes 0 and 1 would be specialized, and equal ones identified.
@@ -612,7 +620,7 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
         ) from error
 
 
-def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
+def _result_type(program: ExportedProgram) -> tuple[tuple, torch.dtype]:
     spec = program.call_spec.out_spec
     if not spec.is_leaf():
         kind = "None" if spec.type is None else spec.type.__name__

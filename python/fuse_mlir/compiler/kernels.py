@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -41,12 +41,17 @@ from fuse_mlir.support.module_snapshot import is_exporting
 FEW_ROWS = 128
 
 
+T = TypeVar("T")
+
+#: A tensor, or a module, the name of its attribute and the rows that count.
+WeightSource: TypeAlias = "torch.Tensor | tuple[nn.Module, str, Any]"
+
 #: The kernel that this thread validated, so that its call need not again.
 _ASKED = threading.local()
 
 
-def _tensor_of(source: Any) -> torch.Tensor:
-    """A tensor, or what an attribute of a module holds now."""
+def _tensor_of(source: WeightSource) -> torch.Tensor:
+    """The tensor itself, or rows of the attribute of a module as it is now."""
     if isinstance(source, torch.Tensor):
         return source
     owner, attribute, part = source
@@ -299,10 +304,12 @@ class Kernel:
         )
 
     def computes(self, compiled: Compiled, same_modules: bool) -> bool:
-        """Whether it has that code, and reads what the members have now.
+        """Whether the kernel has that code and reads the current weights.
 
         Args:
-            same_modules: whether members consist of the same modules still.
+            compiled: the code that the members have now.
+            same_modules: whether the members still consist of the same
+                modules.
         """
         if self._copies.watched and (not same_modules or self._is_outdated()):
             return False
@@ -453,11 +460,13 @@ class Kernel:
         return torch.func.functional_call(chain, values, tuple(inputs))
 
 
-def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
-    """What `function` returns. It runs in a thread of its own, because
-    exporting fails inside of an op of PyTorch."""
+def outside_of_ops(device: torch.device, function: Callable[[], T]) -> T:
+    """The result of `function`, which runs in another thread.
 
-    def run() -> Any:
+    Exporting a module fails inside an op of PyTorch.
+    """
+
+    def run() -> T:
         if device.type != "cuda":
             return function()
         with torch.cuda.stream(stream):
@@ -530,7 +539,7 @@ def _flops(
     inputs: list[torch.Tensor],
     weights: list[torch.Tensor],
     kernel: int,
-    **_kwargs: Any,
+    **_kwargs: object,
 ) -> int:
     """What the members would count."""
     from torch.utils.flop_counter import FlopCounterMode
@@ -577,14 +586,24 @@ def _fake(
     )
 
 
-def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+class _Context(Protocol):
+    """The context of autograd, with what the forward pass leaves in it."""
+
+    kernel: Kernel
+    count: int
+    saved_tensors: tuple[torch.Tensor, ...]
+
+    def save_for_backward(self, *tensors: torch.Tensor) -> None: ...
+
+
+def _save(ctx: _Context, inputs: tuple, output: torch.Tensor) -> None:
     tensors, weights, kernel = inputs
     # A model may be unfused, or gone, before the backward pass.
     ctx.kernel, ctx.count = Kernel.by_id(kernel), len(tensors)
     ctx.save_for_backward(*tensors, *weights)
 
 
-def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+def _backward(ctx: _Context, gradient: torch.Tensor) -> tuple:
     kernel = ctx.kernel
     if kernel.stored:
         raise KernelError(
@@ -613,7 +632,7 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
 
 
 def count_step(
-    optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any
+    optimizer: torch.optim.Optimizer, _args: object, _kwargs: object
 ) -> None:
     """Counts what a step of an optimizer changed in weights of kernels."""
     # What torch.compile makes of other optimizers counts by itself.

@@ -94,11 +94,11 @@ class ResidualPass(CustomGraphPass):
         for old in (after, node, stream):
             graph.erase_node(old)
 
-    def uuid(self) -> Any:
+    def uuid(self) -> bytes:
         return get_hash_for_files((__file__,))
 
 
-def _summands(node: Any) -> tuple[torch.fx.Node, torch.fx.Node] | None:
+def _summands(node: object) -> tuple[torch.fx.Node, torch.fx.Node] | None:
     """The two tensors that a node adds, if it does that."""
     if (
         not isinstance(node, torch.fx.Node)

@@ -12,7 +12,8 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind, InputSpec, OutputKind
+from torch.fx.node import Argument
 
 from fuse_mlir.errors import ImportFailure, Unsupported
 from fuse_mlir.frontend.elements import (
@@ -145,7 +146,7 @@ class Walker:
             for user in node.users
         )
 
-    def _user_input(self, node: Node) -> Value | Any:
+    def _user_input(self, node: Node) -> object:
         fake = node.meta["val"]
         if not isinstance(fake, torch.Tensor):
             if node.users:
@@ -160,9 +161,13 @@ class Walker:
         return self.emitter.argument(_identifier(node.name), shape, element)
 
     def _parameter(
-        self, node: Node, spec: Any, owners: dict[tuple, tuple[str, Value]]
+        self,
+        node: Node,
+        spec: InputSpec,
+        owners: dict[tuple, tuple[str, Value]],
     ) -> None:
         tensor = self._state(spec)
+        assert spec.target is not None
         key = storage_key(tensor)
         if key in owners:
             self._values[node] = owners[key][1]
@@ -190,8 +195,9 @@ class Walker:
         self._weights[name] = tensor.detach().contiguous()
         owners[key] = (name, value)
 
-    def _state(self, spec: Any) -> torch.Tensor:
+    def _state(self, spec: InputSpec) -> torch.Tensor:
         name = spec.target
+        assert name is not None
         if name in self.program.state_dict:
             return self.program.state_dict[name]
         return self.program.constants[name]
@@ -221,9 +227,13 @@ class Walker:
         node: Node,
         position: int,
         name: str | None = None,
-        default: Any = None,
-    ) -> Any:
-        """An argument of the call, by position or name."""
+        default: Argument = None,
+    ) -> Any:  # noqa: ANN401
+        """An argument of the call, by position or name.
+
+        Its type depends on the op: a value, a number, a dtype, a list of these
+        or None. Each handler knows the schema of its op.
+        """
         if position < len(node.args):
             item = node.args[position]
         elif name is not None:
@@ -415,7 +425,7 @@ class Walker:
                 f"these arguments: {first_line(error)}"
             ) from error
 
-    def _resolve(self, item: Any) -> Any:
+    def _resolve(self, item: object) -> object:
         if isinstance(item, Node):
             if item in self._values:
                 return self._values[item]
@@ -481,7 +491,7 @@ class Walker:
         return f"{place} (module '{path}')" if path else place
 
 
-def _dim(size: Any) -> Any:
+def _dim(size: object) -> object:
     if isinstance(size, torch.SymInt):
         expr = size.node.expr
         return int(expr) if expr.is_number else expr

@@ -13,6 +13,7 @@ from fuse_mlir.calibration.scales import calibrate as choose_scales
 from fuse_mlir.errors import CalibrationError
 from fuse_mlir.fusion.results import FusionResult
 from fuse_mlir.matching.patterns import ANY_FAMILY, Patterns
+from fuse_mlir.matching.sites import Site
 from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
@@ -54,7 +55,8 @@ def calibrate(
         method: amax, percentile or mse; see docs/how-to/quantize.md.
         percentile: share of values that does not saturate, for that method.
         per_channel: one scale per output channel of a weight, by amax.
-        strict, rounding: as for `fuse_modules`.
+        strict: as for `fuse_modules`.
+        rounding: as for `fuse_modules`.
         progress: called after each of `data` and each site.
 
     Returns:
@@ -131,7 +133,7 @@ def calibrate(
     return result
 
 
-def _linears(site: Any) -> Iterable[tuple[str, nn.Linear]]:
+def _linears(site: Site) -> Iterable[tuple[str, nn.Linear]]:
     for path, member in zip(site.paths, site.members):
         for below, module in member.named_modules():
             if isinstance(module, nn.Linear):

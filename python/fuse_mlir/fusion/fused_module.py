@@ -69,6 +69,26 @@ class FusedModule(FusedPlace):
             those of `Kernel.most_rows`, which experts have.
     """
 
+    #: The modules that the kernel replaces, and how the model calls them.
+    members: list[nn.Module]
+    plan: Plan
+    #: The kernel of the last call; None before the first.
+    _kernel: Kernel | None
+    #: The artifact that the user named.
+    _file: native.Artifact | None
+    _watch: Watch | None
+    _built: Any
+    #: The parent of the members.
+    _parent: weakref.ref[nn.Module] | None
+    _verdict: Verdict | None
+    #: Rows that run the kernel, in eager and in compiled calls.
+    _eager_rows: RowRanges | None
+    _traced_rows: RowRanges | None
+    #: Why the kernel covers less than a whole MLP; empty if it covers all.
+    lost: str
+    #: Numbers of rows to measure.
+    _counts: tuple[int, ...] | None
+
     def __init__(
         self,
         site: str,
@@ -170,7 +190,7 @@ class FusedModule(FusedPlace):
         )
         return copied
 
-    def _apply(self, *args: Any, **kwargs: Any) -> FusedModule:
+    def _apply(self, *args: object, **kwargs: object) -> FusedModule:
         # Type or device may change; the next call makes a kernel for them.
         super()._apply(*args, **kwargs)
         self.__dict__["_kernel"] = None
@@ -237,6 +257,7 @@ class FusedModule(FusedPlace):
             # Kernels for other types come later, when the file may be gone.
             if self._file is None:
                 self.__dict__["_file"] = native.Artifact.load(self.kernel_name)
+            assert self._file is not None
             compiled = chains.from_artifact(
                 compiled, chain, self.kernel_name, self._file
             )
@@ -249,10 +270,12 @@ class FusedModule(FusedPlace):
         inputs: Sequence[torch.Tensor],
         slow: Callable[[str], None] | None = None,
     ) -> Kernel:
-        """The kernel with the weights of `copies`, for the calls to come.
+        """Makes the kernel of later calls, with the weights of `copies`.
 
         Args:
-            inputs: as in a call; their values do not matter.
+            copies: the weights that the kernel reads.
+            compiled: the code of the members.
+            inputs: as in a call, [..., features]; values do not matter.
             slow: as for `timing.measured`.
         """
         chain = Chain(self.names, copies.members, self.plan)
@@ -337,9 +360,10 @@ class FusedModule(FusedPlace):
         try:
             with torch.no_grad():
                 run(members, 1)()
-        # Those of FP8Linear have no code for a CPU, for one.
+        # Some members have no code for a CPU, such as those of FP8Linear.
         except Exception:
             return None
+        assert self._counts is not None
         return timing.remember(
             key, timing.measured(self._counts, eager, overhead, device, slow)
         )
@@ -350,10 +374,12 @@ class FusedModule(FusedPlace):
         members: Sequence[nn.Module],
         rows: RowRanges | None,
     ) -> nn.Module:
-        """A chain with places of its own, as calls of the model have it.
+        """A chain with separate proxies, called as the model calls it.
 
         Args:
-            rows: those that run the kernel; None for any.
+            kernel: that the chain runs.
+            members: that the proxies replace.
+            rows: numbers of rows that run the kernel; None for any.
         """
         place = FusedModule(
             self.site,
@@ -440,7 +466,7 @@ class FusedModule(FusedPlace):
         # at the types of parameters themselves.
         return tuple(chains.structure(m, [], types=False) for m in self.members)
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         first = self._first_input(args, kwargs)
         if self.training and self._mode_matters:
             raise FuseError(
@@ -518,7 +544,8 @@ class FusedModule(FusedPlace):
         """Whether the members are faster for a call.
 
         Args:
-            first: input of the call.
+            first: input of the call, [..., features].
+            kernel: with the measured numbers of rows.
             traced: whether the call is compiled.
         """
         ranges, other = self._eager_rows, self._traced_rows
@@ -549,7 +576,9 @@ class FusedModule(FusedPlace):
             )
         )
 
-    def _member_alone(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _member_alone(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> torch.Tensor:
         """The result of the first member, after which the others run in
         their places."""
         result = self._member.forward(*args, **kwargs)
@@ -616,14 +645,16 @@ class FusedModule(FusedPlace):
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
     def _check_places(self) -> None:
-        """Whether the result goes through the identities still.
+        """Checks that the result still passes through the identities.
 
         Raises:
-            FuseError: another module would read it as if it were the input of
-                a member.
+            FuseError: another module would read the result as if it were the
+                input of a member.
         """
-        parent = self._parent and self._parent()
-        if parent is None and len(self.names) > 1:
+        parent = self._parent() if self._parent is not None else None
+        if parent is None:
+            if len(self.names) == 1:
+                return
             raise FuseError(
                 f"FUSE-N206 not-a-chain: the fused module of site "
                 f"'{self.site}' was copied without its parent, or its parent "
@@ -707,15 +738,17 @@ def check_members(
     undo: str,
     own_hooks: bool = False,
 ) -> None:
-    """Whether members still are what a kernel may stand for.
+    """Checks that a kernel may still replace its members.
 
     Args:
-        what: they are part of, for messages.
-        undo: how to run them as they are, for messages.
+        what: names the site in messages.
+        names: of the members.
+        members: the modules, in the order of `names`.
+        undo: how to run the members unfused, for messages.
         own_hooks: whether all hooks of the first member run.
 
     Raises:
-        FuseError: a member got what would not run, or was distributed.
+        FuseError: a member has hooks that would not run, or is distributed.
     """
     hook = hook_on_all()
     if hook is not None:
@@ -742,10 +775,11 @@ def check_members(
 
 
 def check_autocast(what: str, x: torch.Tensor) -> None:
-    """Whether a kernel for `x` computes what the members would.
+    """Checks that autocast does not change the type of a computation.
 
     Args:
-        what: it is of, for messages.
+        what: names the site in the message.
+        x: first input of the call, [..., features].
 
     Raises:
         FuseError: autocast would compute in another type.

@@ -185,13 +185,21 @@ def _activation(module: nn.Module) -> str | None:
 class EndpointMlp(FusedPlace):
     """Computes an MLP with functions of kernels of the Hub.
 
+    Features are computed in bfloat16. There is no backward pass.
+
     Args:
-        site: a place that is not refused.
+        site: a site that is not refused.
         kind: of the MLP, as a `fusion_config` calls it.
         kernels: by their names there.
-
-    Features are computed in bfloat16. There is no backward pass.
     """
+
+    members: list[nn.Module]
+    _mlp: str
+    _kernels: dict[str, Endpoint]
+    #: The members as they were when their weights were packed.
+    _watch: Watch | None
+    #: The packed weights and scales; None before the first call.
+    _packed: Any
 
     def __init__(
         self, site: Site, kind: str, kernels: Mapping[str, Endpoint]
@@ -217,7 +225,7 @@ class EndpointMlp(FusedPlace):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The family that a kernel of fuse for this MLP is of."""
+        """Families of kernels of fuse that would fit this MLP."""
         return (FAMILIES[self._mlp],)
 
     @property
@@ -230,7 +238,7 @@ class EndpointMlp(FusedPlace):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_watch": None, "_packed": None}
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         given = [*args, *kwargs.values()]
         if len(given) != 1 or not isinstance(given[0], torch.Tensor):
             raise FuseError(

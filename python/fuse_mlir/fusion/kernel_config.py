@@ -14,7 +14,7 @@ import copy
 import importlib.util
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -29,8 +29,11 @@ from fuse_mlir.matching.patterns import (
 )
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 
+if TYPE_CHECKING:
+    from transformers import KernelConfig as HubConfig
 
-def _is_hub(value: Any) -> bool:
+
+def _is_hub(value: object) -> bool:
     """Whether a value is one that transformers takes for kernels of the Hub:
     `org/repo:Layer` or a local `/path:Layer`, that with options, or these by
     device."""
@@ -72,12 +75,12 @@ class KernelConfig(KernelMapping):
     #: The class that is written here, for what is saved.
     _kind: type[KernelConfig]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "_kind" not in vars(cls):
             cls._kind = cls
 
-    def __new__(cls, *_args: Any, **_options: Any) -> KernelConfig:
+    def __new__(cls, *_args: object, **_options: object) -> KernelConfig:
         return super().__new__(_for_transformers(cls))
 
     def __init__(
@@ -185,7 +188,7 @@ class KernelConfig(KernelMapping):
         if self.fusions:
             at_load.fuse_loaded(model, self)
 
-    def hub_config(self) -> Any:
+    def hub_config(self) -> HubConfig:
         """What is for transformers, as its own `KernelConfig`.
 
         Raises:

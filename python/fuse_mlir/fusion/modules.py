@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -276,7 +275,7 @@ def _tell_of_hub(model: nn.Module, config: KernelMapping) -> None:
         )
 
 
-def check_option(what: str, value: Any, known: Sequence[str]) -> None:
+def check_option(what: str, value: object, known: Sequence[str]) -> None:
     """Raises PatternError if `value` is not one of `known`."""
     if value not in known:
         raise PatternError(
@@ -550,11 +549,16 @@ def plan_site(
     rows: Sequence[int] | None = None,
     slow: Callable[[str], None] | None = None,
 ) -> tuple[SiteResult, FusedModule | None]:
-    """The fused module of a site, which is not put in place yet.
+    """The fused module of a site, which does not replace the members yet.
 
     Args:
-        rows: numbers of rows to measure, so that it is refused where the
-            members are faster.
+        site: to fuse.
+        gradients: how the backward pass computes, `recompute` or `error`.
+        static: storage and scales of quantized weights; None for weights as
+            the members have them.
+        rounding: `exact` or `relaxed`.
+        rows: numbers of rows to measure; the site is refused if the members
+            are faster. None measures nothing.
         slow: as for `timing.measured`.
     """
     result = SiteResult(
@@ -697,7 +701,7 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
     ]
     if not found:
         raise FuseError("nothing is fused; call fuse_modules before")
-    codes = {m._kernel.compiled.formed for m in chosen}
+    codes = {m._kernel.compiled.formed for m in chosen if m._kernel}
     if len(codes) != 1:
         what = (
             f"no fused site '{site}'"
@@ -710,10 +714,10 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
 
 @contextlib.contextmanager
 def members_back(model: nn.Module) -> Iterator[None]:
-    """The members in their places, for as long as a `with` lasts.
+    """Puts the members back for the duration of a `with`.
 
     Raises:
-        FuseError: a place was replaced by something else.
+        FuseError: another module has replaced a proxy.
     """
     sites = []
     for path, module in all_sites(model):
@@ -798,13 +802,16 @@ def _put_back_left(model: nn.Module) -> list[str]:
 def _check_places(
     model: nn.Module, path: str, module: Place, before: str
 ) -> None:
-    """Whether the children of the module at `path` are those of a site still.
+    """Checks that a site's proxies are still the children at `path`.
 
     Args:
-        before: what they should be put back, for the message.
+        model: that was fused.
+        path: of the parent of the site.
+        module: the fused module of the site.
+        before: what the user should do first, for the message.
 
     Raises:
-        FuseError: another module is in the place of one.
+        FuseError: another module has replaced a proxy.
     """
     held = model.get_submodule(path)._modules
     if held.get(module.names[0]) is not module:

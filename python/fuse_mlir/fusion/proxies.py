@@ -11,9 +11,9 @@ import inspect
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import nn
@@ -72,8 +72,10 @@ class FusedPlace(Proxy):
 
     #: The class that is written in Python.
     _kind: type[FusedPlace]
+    #: The member that this module replaces.
+    _member: nn.Module
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "_kind" not in vars(cls):
             cls._kind = cls
@@ -89,10 +91,10 @@ class FusedPlace(Proxy):
         object.__setattr__(self, "__class__", _kind_for(type(self), member))
 
     # Only the classes that are written in Python have a name to save.
-    def __reduce_ex__(self, _protocol: Any) -> tuple:
+    def __reduce_ex__(self, _protocol: object) -> tuple:
         return _new, (self._kind,), state_of(self)
 
-    def __prepare_scriptable__(self) -> Any:
+    def __prepare_scriptable__(self) -> NoReturn:
         raise FuseError(
             f"torch.jit.script sees no kernel, and {self._get_name()} is part "
             f"of site '{self.site}'; unfuse it before, or use torch.export"
@@ -104,7 +106,7 @@ class FusedPlace(Proxy):
             self, "__class__", _kind_for(self._kind, self._member)
         )
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> torch.Tensor | nn.Module:
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -113,12 +115,13 @@ class FusedPlace(Proxy):
                 raise
             return getattr(member, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         # A subclass of this class, as FSDP and parametrizations make one, is
         # none for the member.
         if (
             name in ("forward", "_hf_hook", "_old_forward")
             or name == "__class__"
+            and isinstance(value, type)
             and issubclass(value, FusedPlace)
         ):
             raise FuseError(
@@ -132,7 +135,7 @@ class FusedPlace(Proxy):
             or name in self._buffers
             or isinstance(value, (nn.Module, nn.Parameter))
         ):
-            super().__setattr__(name, value)
+            super().__setattr__(name, cast(nn.Module, value))
         else:
             setattr(self._member, name, value)
             if name == "__class__":
@@ -173,11 +176,11 @@ class FusedPlace(Proxy):
         self._member.apply(fn)
         return self
 
-    def _apply(self, *args: Any, **kwargs: Any) -> FusedPlace:
+    def _apply(self, *args: object, **kwargs: object) -> FusedPlace:
         self._member._apply(*args, **kwargs)
         return self
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: object, **kwargs: object) -> None:
         # A kernel is compiled; its members are when they are back.
         self._member.compile(*args, **kwargs)
 
@@ -185,22 +188,24 @@ class FusedPlace(Proxy):
     def _version(self) -> int:  # type: ignore[override]
         return self._member._version
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._member.state_dict(*args, **kwargs)
+    def state_dict(  # type: ignore[override]
+        self, *args: object, **kwargs: object
+    ) -> dict[str, object]:
+        return getattr(self._member, "state_dict")(*args, **kwargs)
 
-    def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
+    def _save_to_state_dict(self, *args: object, **kwargs: object) -> None:
         self._member._save_to_state_dict(*args, **kwargs)
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+    def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
         self._member._load_from_state_dict(*args, **kwargs)
 
     def _register_load_state_dict_pre_hook(
-        self, *args: Any, **kwargs: Any
-    ) -> Any:
+        self, *args: object, **kwargs: object
+    ) -> object:
         # The hook gets the module that outlives this one.
         return self._member._register_load_state_dict_pre_hook(*args, **kwargs)
 
-    def _replicate_for_data_parallel(self) -> Any:
+    def _replicate_for_data_parallel(self) -> NoReturn:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to "
             f"other devices, and the kernel of site '{self.site}' reads the "
@@ -258,7 +263,7 @@ def _kind_for(kind: type[FusedPlace], member: nn.Module) -> type[FusedPlace]:
 
 
 def _on_member(function: Callable) -> Callable:
-    def method(self: FusedPlace, *args: Any) -> Any:
+    def method(self: FusedPlace, *args: object) -> object:
         return function(self._member, *args)
 
     return method
@@ -282,15 +287,18 @@ for _name, _function in _IN_CLASSES.items():
 def arguments_of(
     member: nn.Module, step: Step, args: tuple, kwargs: dict[str, Any]
 ) -> Iterator[tuple[int | str, Source, Any]]:
-    """Arguments of a call: name or position, where each came from when the
-    model was fused, and the value.
+    """Arguments of a call: name or position, source, and value.
+
+    The source is where the argument came from when the model was fused.
 
     Args:
         member: that is called.
         step: how it was called when the model was fused.
+        args: positional arguments of the call.
+        kwargs: keyword arguments of the call.
 
     Raises:
-        TypeError: the forward of the member does not take such arguments.
+        TypeError: the forward of the member has no such parameters.
     """
     if len(args) == len(step.args) and kwargs.keys() == step.kwargs.keys():
         for slot, source in step.slots():
@@ -302,7 +310,7 @@ def arguments_of(
         return
     signature = inspect.signature(type(member).forward)
 
-    def bound(args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bound(args: Iterable[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         call = signature.bind(None, *args, **kwargs)
         call.apply_defaults()
         found = dict(list(call.arguments.items())[1:])
@@ -331,7 +339,7 @@ def arguments_of(
 
 
 def check_constant(
-    site: str, name: int | str, source: Source, value: Any
+    site: str, name: int | str, source: Source, value: object
 ) -> None:
     """Whether an argument that is not a tensor is what it was.
 
@@ -419,7 +427,7 @@ class Pending(torch.Tensor):
         )
 
 
-def mark_unfused(result: Any, site: str) -> None:
+def mark_unfused(result: object, site: str) -> None:
     """Says of the result of a member that the next one has to run."""
     if isinstance(result, torch.Tensor):
         marked: Any = result
@@ -457,7 +465,7 @@ class FusedIdentity(FusedPlace):
             step.flow_slot() if len(step.args) + len(step.kwargs) == 1 else None
         )
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         if not is_tracing() and _is_unfused(self.site, args, kwargs):
             result = self._member.forward(*args, **kwargs)
             if not self.last:
@@ -498,7 +506,7 @@ class FusedIdentity(FusedPlace):
         with torch._C.DisableTorchFunctionSubclass():
             return result.view_as(result)
 
-    def _check_result(self, value: Any) -> None:
+    def _check_result(self, value: object) -> None:
         if not is_tracing() and getattr(value, "_fuse_site", None) != self.site:
             raise FuseError(
                 f"FUSE-N206 not-a-chain: in this call the input of "
@@ -508,9 +516,16 @@ class FusedIdentity(FusedPlace):
             )
 
     def _check_input(
-        self, name: int | str, source: Source, value: Any, result: Any
+        self,
+        name: int | str,
+        source: Source,
+        value: object,
+        result: torch.Tensor,
     ) -> None:
-        if not is_tracing() and id(value) != result._fuse_inputs[source.index]:
+        if (
+            not is_tracing()
+            and id(value) != getattr(result, "_fuse_inputs")[source.index]
+        ):
             raise FuseError(
                 f"FUSE-N206 not-a-chain: in this call {named(name)} of "
                 f"{self._get_name()} is not what the first member of site "

@@ -453,6 +453,8 @@ def example_inputs(
     Args:
         examples: [..., feature] each, of which shapes and types count. Leading
             dimensions like those of the first one become [1, ..., `rows`].
+        rows: number of rows of the result.
+        device: of the result.
         largest: how many numbers integers are drawn from, which are then all
             different in a row, as choices of experts are.
     """
@@ -488,13 +490,14 @@ def measured(
     device: torch.device,
     slow: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """What a site takes, eager and, on a GPU, in captured graphs.
+    """Times of a site, eager and, on a GPU, in captured graphs.
 
     Args:
-        rows: numbers of them to measure.
-        eager: times for a number of rows by a stopwatch.
+        rows: numbers of rows to measure.
+        eager: measures calls with a number of rows by a stopwatch.
         overhead: as for `decide`.
-        slow: gets a line before what follows a second of measuring.
+        device: of the site.
+        slow: called with a line before each step, after the first second.
     """
     start = CLOCK()
 

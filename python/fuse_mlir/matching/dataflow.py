@@ -168,7 +168,7 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
     )
 
 
-def _pixels(model: Any) -> torch.Tensor:
+def _pixels(model: nn.Module) -> torch.Tensor:
     vision = getattr(model.config, "vision_config", model.config)
     size = getattr(vision, "image_size", None)
     if isinstance(size, int):
@@ -309,7 +309,7 @@ def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     return flow
 
 
-def _plain(output: Any) -> Any:
+def _plain(output: object) -> object:
     """Containers that pytree does not know, as dicts."""
     if isinstance(output, Mapping):
         return dict(output)

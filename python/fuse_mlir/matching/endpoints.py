@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -91,7 +91,7 @@ class Endpoint:
             )
         return package
 
-    def function(self, option: str) -> Any:
+    def function(self, option: str) -> Callable[..., Any]:
         """The function that an option names.
 
         Raises:
@@ -100,7 +100,7 @@ class Endpoint:
         return getattr(self.load(), dict(self.functions)[option])
 
 
-def endpoint(name: str, value: Any) -> Endpoint | None:
+def endpoint(name: str, value: object) -> Endpoint | None:
     """What a kernel of a `fusion_config` is: None for one that is compiled
     here.
 

@@ -188,7 +188,9 @@ def stand_in(module: nn.Module, path: str) -> nn.Module:
 
 
 def _methods(act: str, kind: Kind) -> dict[str, Any]:
-    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(
+        self: nn.Module, *args: object, **kwargs: object
+    ) -> torch.Tensor:
         x, index, weights = (
             inspect.signature(kind.forward).bind(self, *args, **kwargs).args[1:]
         )

@@ -384,7 +384,7 @@ def _source(
     site: Site,
     path: str,
     slot: Slot,
-    value: Any,
+    value: object,
     inputs: dict[int, int],
     made: dict[int, int],
 ) -> Source | None:
@@ -841,10 +841,14 @@ def _written_between(
     flow: Flow,
     read: Mapping[int, Sequence[torch.Tensor]],
 ) -> Iterator[Site]:
-    """Linears between which their parent computes by itself, as an MLP does
-    that is not a module.
+    """Linears whose parent computes the values between them itself.
+
+    The parent is then an MLP whose activation is not a module.
 
     Args:
+        parent: path of the module that owns the linears.
+        owner: that module.
+        flow: the calls of the observed run.
         read: tensors that ops read, by the ids of their uses.
     """
     calls = {

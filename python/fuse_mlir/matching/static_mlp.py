@@ -187,11 +187,12 @@ def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
     """The type that scales were made for.
 
     Args:
+        scales: the entries of each linear, by its path.
         storage: that of the `fusion_config`, if it names one.
-        source: the file that the scales are from, if they are from one.
+        source: the file of the scales; empty for a mapping.
 
     Raises:
-        PatternError: scales are for another type, or a file does not say.
+        PatternError: scales are for another type, or a file lacks the type.
     """
     for path, entry in scales.items():
         made = entry.get("storage")
@@ -211,7 +212,7 @@ def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
     return storage or "f8E4M3FN"
 
 
-def _read_scales(path: str | Path) -> Any:
+def _read_scales(path: str | Path) -> object:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -224,7 +225,7 @@ def _read_scales(path: str | Path) -> Any:
         ) from error
 
 
-def _check_scales(scales: Any) -> None:
+def _check_scales(scales: object) -> None:
     if not isinstance(scales, Mapping):
         raise PatternError(
             f"scales are a {type(scales).__name__}; expected a "

@@ -25,7 +25,6 @@ from ctypes import (
 )
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -307,7 +306,11 @@ def check(status: int, text: str = "") -> None:
     """Raises the error of a call.
 
     Args:
-        text: instead of the library's sentence.
+        status: the code that the call returned; 0 is success.
+        text: message that replaces the library's own.
+
+    Raises:
+        NativeError: the call failed.
     """
     if status:
         error = NativeError(text or last_error())
@@ -390,7 +393,7 @@ class Diagnostics:
         errors, warnings = self._errors, self.warnings
 
         def collect(
-            severity: int, location: bytes, message: bytes, _user_data: Any
+            severity: int, location: bytes, message: bytes, _user_data: object
         ) -> None:
             if severity == _SEVERITY_ERROR:
                 errors.append(
@@ -406,7 +409,7 @@ class Diagnostics:
             )
         )
 
-    def check(self, call: Callable[..., int], *arguments: Any) -> None:
+    def check(self, call: Callable[..., int], *arguments: object) -> None:
         """Calls a function of the library.
 
         Raises:

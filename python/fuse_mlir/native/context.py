@@ -17,8 +17,10 @@ from fuse_mlir import native
 from fuse_mlir.support.arguments import require
 
 
-def _call(name: str, *arguments: Any, context: Context | None = None) -> None:
-    """Calls the library; `context` is whose errors a failure is told by."""
+def _call(
+    name: str, *arguments: object, context: Context | None = None
+) -> None:
+    """Calls the library; errors are those that `context` collected."""
     function = getattr(native.library(), name)
     if context is None:
         native.check(function(*arguments))
@@ -26,8 +28,8 @@ def _call(name: str, *arguments: Any, context: Context | None = None) -> None:
         context._diagnostics.check(function, *arguments)
 
 
-def _take_text(name: str, *arguments: Any, context: Context) -> str:
-    """A string that the last parameter of a function gives."""
+def _take_text(name: str, *arguments: object, context: Context) -> str:
+    """The string that a function returns through its last parameter."""
     text = c_void_p()
     _call(name, *arguments, byref(text), context=context)
     try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from ctypes import byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, sizeof
-from typing import Any
 
 import torch
 
@@ -117,12 +116,12 @@ class Workspaces:
     def __init__(self) -> None:
         #: Held while the kernels of a launch are put on a stream.
         self.lock = threading.Lock()
-        self._held: dict[int, tuple[int, Any]] = {}
-        self._kept: list[Any] = []
+        self._held: dict[int, tuple[int, Handle | None]] = {}
+        self._kept: list[Handle | None] = []
 
     def take(
         self, instance: c_void_p, size: int, stream: int, capturing: bool
-    ) -> Any:
+    ) -> Handle | None:
         """A workspace of at least `size` bytes for a launch.
 
         Raises:
@@ -140,7 +139,9 @@ class Workspaces:
             )
         return workspace
 
-    def _reserve(self, instance: c_void_p, key: int, size: int) -> Any:
+    def _reserve(
+        self, instance: c_void_p, key: int, size: int
+    ) -> Handle | None:
         most, workspace = self._held.get(key, (0, None))
         if most < size:
             if key == _GRAPHS:
@@ -308,10 +309,12 @@ class Instance:
         # Kernels of two launches must not mix in one workspace.
         with self._workspaces.lock:
             if size.value:
-                args.workspace = self._workspaces.take(
+                workspace = self._workspaces.take(
                     self._handle.pointer,
                     size.value,
                     args.stream or 0,
                     capturing,
-                ).pointer
+                )
+                assert workspace is not None
+                args.workspace = workspace.pointer
             check(lib.fuse_launch(self._handle.pointer, byref(args)))

@@ -75,6 +75,7 @@ def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
     """`emulate` for as long as a `with` lasts.
 
     Args:
+        model: changed in place, and restored after the `with`.
         always: also where kernels are installed, for a run without data.
     """
     changed = [

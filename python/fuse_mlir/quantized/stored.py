@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -523,8 +523,12 @@ class Shown(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+        cls,
+        func: object,
+        types: object,
+        args: object = (),
+        kwargs: object = None,
+    ) -> NoReturn:
         raise RuntimeError(
             f"'{func}' reads a weight that is stored in 8 bits "
             "outside of its linear"
@@ -587,7 +591,11 @@ class StoredLinear(nn.Module):
             device=self.stored.device,
         )
 
-    def _apply(self, fn: Any, recurse: bool = True) -> StoredLinear:
+    def _apply(
+        self,
+        fn: Callable[[torch.Tensor], torch.Tensor],
+        recurse: bool = True,
+    ) -> StoredLinear:
         # A stored weight is not a number that another type could hold.
         def kept(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.element_size() > 1:
@@ -631,6 +639,12 @@ def make_linear(
     """The module for the entries of one linear.
 
     Args:
+        path: of the linear in the model.
+        entries: tensors of the checkpoint by their names below `path`, such
+            as `weight` and `weight_scale`.
+        policy: how activations and layouts are handled.
+        dtype: of values in floating point.
+        original: weight before quantization, [out, in], to compare with.
         shown: as for `StoredLinear`.
 
     Raises:

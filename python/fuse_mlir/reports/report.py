@@ -7,7 +7,7 @@ import copy
 import json
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any
@@ -71,7 +71,9 @@ def explain(
             MLP and form no chain are listed as well, with the reason.
         inputs: as for `fuse_modules`.
         progress: as for `fuse_modules`.
-        fusion_config, rounding, only_faster: as for `fuse_modules`.
+        fusion_config: as for `fuse_modules`.
+        rounding: as for `fuse_modules`.
+        only_faster: as for `fuse_modules`.
 
     Returns:
         Sites that are fused, could be fused, or are refused.
@@ -145,9 +147,10 @@ def sites_json(
     """The same as a list of objects.
 
     Args:
-        about: makes it an object with the entries `about`, model, command,
-            date and versions, `sites`, the list, and `note`, what was not
-            measured.
+        results: the sites.
+        about: model, command, date and versions. With it, the result is an
+            object with the entries `about`, `sites` (the list) and `note`
+            (the sites that were not measured).
     """
     note = results.note if isinstance(results, FusionResult) else ""
     return _json(
@@ -320,9 +323,9 @@ def verify(
         model: fused or not; when not, it is fused for the check only, with
             all sites whether they are faster or not.
         inputs: example inputs with data; those of the config when None.
-        patterns, rounding: as for `fuse_modules`, when the model is not
-            fused.
+        patterns: as for `fuse_modules`, if the model is not fused.
         progress: as for `fuse_modules`, called after each site.
+        rounding: as for `fuse_modules`, if the model is not fused.
 
     Raises:
         As `fuse_modules`; FuseError also when the inputs reach no site.
@@ -411,14 +414,16 @@ def verify(
 
 def _remember(
     seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
-) -> Any:
+) -> Callable[..., None]:
     def hook(_module, args, kwargs):
         seen[name] = module.inputs(args, kwargs)
 
     return hook
 
 
-def _remember_call(seen: dict[str, tuple[Any, Any]], name: str) -> Any:
+def _remember_call(
+    seen: dict[str, tuple[Any, Any]], name: str
+) -> Callable[..., None]:
     def hook(_module, args, kwargs):
         seen[name] = args, kwargs
 
@@ -438,10 +443,12 @@ def _run(
         return _tensors(model(*args, **kwargs))
 
 
-def _tensors(output: Any) -> list[torch.Tensor]:
+def _tensors(output: object) -> list[torch.Tensor]:
     from torch.utils._pytree import tree_leaves
 
-    values = dict(output) if hasattr(output, "keys") else output
+    values: Any = output
+    if hasattr(output, "keys"):
+        values = dict(values)
     return [t for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
 
 
@@ -449,6 +456,7 @@ def _check_site(
     name: str, module: FusedModule, inputs: list[torch.Tensor]
 ) -> list[Check]:
     # The members may have changed since they were fused.
+    assert module._kernel is not None
     module.still_has(module._kernel, inputs)
     kernel = module._kernel
     compiled = kernel.compiled
@@ -546,7 +554,8 @@ def _not_finite(count: int) -> str:
 def _with_weights_of_now(
     module: FusedModule, inputs: list[torch.Tensor]
 ) -> torch.Tensor:
-    """The result of a new kernel, which packs the weights anew."""
+    """The result of a new kernel, which packs the weights again."""
+    assert module._kernel is not None
     copies, compiled = module.compile_for(inputs)
     kernel = Kernel(
         module.site,

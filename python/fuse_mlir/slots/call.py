@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -77,14 +77,23 @@ def _fake_slot(inputs, program):
     ]
 
 
-def _save(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
+class _Context(Protocol):
+    """The context of autograd, with what the forward pass leaves in it."""
+
+    eager: Callable[..., Any]
+    saved_tensors: tuple[Tensor, ...]
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
+def _save(ctx: _Context, inputs: tuple, output: list[Tensor]) -> None:
     tensors, program = inputs
     # A slot may be bound again before the backward pass.
     ctx.eager = Program._all[program].eager
     ctx.save_for_backward(*tensors)
 
 
-def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
+def _backward(ctx: _Context, gradients: list[Tensor]) -> tuple:
     """Gradients of the eager function, which is computed again."""
     # With create_graph, gradients have gradients themselves, through views
     # that tell apart what is read twice.
@@ -117,6 +126,8 @@ def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
 call_slot.register_autograd(_backward, setup_context=_save)
 
 
-def results_of(value: Any) -> list[Tensor]:
+def results_of(value: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """One result, or a tuple or list of them, as a list."""
-    return list(value) if isinstance(value, (tuple, list)) else [value]
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    return [cast(Tensor, value)]

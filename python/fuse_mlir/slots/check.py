@@ -246,7 +246,9 @@ def check(
     Neither the state of random numbers nor gradients are touched.
 
     Args:
-        op, variant, params: of the slot.
+        op: name of the slot's op, such as `rms_norm`.
+        variant: of the slot, such as `standard`.
+        params: constants of the slot, such as eps.
         eager: takes and gives tensors, here in f32.
         device: where it is called.
         what: the function is, for messages.

@@ -87,7 +87,9 @@ def _eager(
 
 
 def _methods(kind: Kind) -> dict[str, Any]:
-    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(
+        self: nn.Module, *args: object, **kwargs: object
+    ) -> torch.Tensor:
         slot = getattr(self, ATTRIBUTE)
         if slot.kernel == "eager":
             return kind.forward(self, *args, **kwargs)

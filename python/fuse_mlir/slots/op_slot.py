@@ -188,7 +188,7 @@ class OpSlot:
         # None for types that need a program per shape.
         self._programs: dict[Any, Program | None] = {}
 
-    def __call__(self, *inputs: Tensor) -> Any:
+    def __call__(self, *inputs: Tensor) -> Any:  # noqa: ANN401
         if self._recorder is not None:
             return self._recorder(*inputs)
         if self._kernel is None:

@@ -104,7 +104,7 @@ def _inputs_of(
     seen: dict[int, tuple[Tensor, ...]] = {}
     slots = [place.slot for place in places]
 
-    def record(slot: OpSlot, *args: Tensor) -> Any:
+    def record(slot: OpSlot, *args: Tensor) -> object:
         seen.setdefault(id(slot), tuple(t.detach().clone() for t in args))
         return slot.eager(*args)
 

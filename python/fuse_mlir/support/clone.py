@@ -9,7 +9,6 @@ threads that call it meanwhile read them.
 from __future__ import annotations
 
 from types import MethodType
-from typing import Any
 
 from torch import nn
 
@@ -27,14 +26,17 @@ def clone(module: nn.Module) -> nn.Module:
         id(m): object.__new__(type(m)) for m in modules
     }
 
-    def of(value: Any) -> Any:
+    def of(value: object) -> object:
         if isinstance(value, nn.Module):
             return made.get(id(value), value)
         if isinstance(value, MethodType):
             return MethodType(value.__func__, of(value.__self__))
-        if type(value) in (list, tuple, set):
-            return type(value)(map(of, value))
-        if type(value) is dict:
+        if isinstance(value, (list, tuple, set)):
+            # Subclasses may have other constructors.
+            if type(value) in (list, tuple, set):
+                return type(value)(map(of, value))
+            return value
+        if isinstance(value, dict) and type(value) is dict:
             return {key: of(v) for key, v in value.items()}
         return value
 

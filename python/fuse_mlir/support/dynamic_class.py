@@ -43,7 +43,7 @@ class Derived:
             return kind
         if kind not in self._made:
 
-            def reduce(module: nn.Module, _protocol: Any) -> tuple:
+            def reduce(module: nn.Module, _protocol: object) -> tuple:
                 return self._restore, (kind,), state_of(module)
 
             made = type(
@@ -76,8 +76,8 @@ class Derived:
         return made.__new__(made)
 
 
-def state_of(module: nn.Module) -> Any:
-    """What is saved of a module."""
+def state_of(module: nn.Module) -> object:
+    """The state that pickle saves of a module."""
     # Objects have the method since Python 3.11.
     own = getattr(module, "__getstate__", None)
     return own() if own is not None else module.__dict__

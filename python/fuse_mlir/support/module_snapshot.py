@@ -9,7 +9,7 @@ without a loop in Python; only when something differs is it compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import is_
 from typing import Any
@@ -67,9 +67,12 @@ def has_own_forward(module: nn.Module) -> bool:
     )
 
 
-def plain(value: Any) -> Any:
-    """A value that can be compared, for numbers, texts, and lists and mappings
-    of them; None for anything else, and as the value of None."""
+def plain(value: object) -> tuple[str, object] | None:
+    """A comparable form of numbers, texts, and lists and mappings of them.
+
+    Returns:
+        The name of the type and the value. None for anything else.
+    """
     if isinstance(value, SCALARS):
         return type(value).__name__, value
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -81,15 +84,17 @@ def plain(value: Any) -> Any:
                 else found
             )
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        found = [(k, plain(v)) for k, v in value.items()]
-        if all(v is not None for _, v in found):
-            return type(value).__name__, tuple(found)
+        items = [(k, plain(v)) for k, v in value.items()]
+        if all(v is not None for _, v in items):
+            return type(value).__name__, tuple(items)
     return None
 
 
-def leaves(value: Any) -> list[Any]:
-    """What lists and mappings hold that cannot be compared, tensors for
-    one: objects that are the same as long as nothing is replaced."""
+def leaves(value: object) -> list[object]:
+    """Objects in lists and mappings that cannot be compared, such as tensors.
+
+    They are identical as long as none is replaced.
+    """
     if isinstance(value, dict):
         return [v for item in value.items() for v in leaves(item)]
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -136,7 +141,7 @@ class Watch:
             (value, leaves(value)) for value in held if plain(value) is None
         ]
 
-    def _held(self) -> Any:
+    def _held(self) -> Iterator[object]:
         return chain.from_iterable(map(dict.values, self._dicts))
 
     def same(self) -> bool:

@@ -8,7 +8,7 @@ Operands are promoted to the common type, the computation runs in f32 for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -97,18 +97,24 @@ def _sigmoid(b: Body, x: str) -> str:
     return b.op("arith.divf", one, b.op("arith.addf", one, exp))
 
 
+#: What an op reads: a tensor, or a number.
+Operand: TypeAlias = "Value | float"
+
+
 def _rounded(walker: Walker, number: float, element: str) -> float:
     return float(
         torch.tensor(number, dtype=walker.dtype(element), device="cpu")
     )
 
 
-def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:
+def _sum(
+    walker: Walker, node: Node, lhs: Operand, rhs: Operand, name: str
+) -> Value:
     """`lhs` plus or minus alpha times `rhs`.
 
     PyTorch rounds numbers to the common type in sums, though not in products.
     """
-    operands = [lhs, rhs]
+    operands: list[Operand] = [lhs, rhs]
     common = walker.common_element(operands)
     operands = [
         v if isinstance(v, Value) else _rounded(walker, v, common)

@@ -167,6 +167,11 @@ def _quantized(
     members of one kernel.
 
     Args:
+        walker: of the program.
+        x: input of the linear, [..., features].
+        storage: f8E4M3FN, f8E5M2 or i8.
+        activations: static, per_token or per_tensor.
+        order: division order of the quantize op.
         scale: None where it is measured.
     """
     key = (x.name, storage, activations, order, scale)
@@ -457,7 +462,7 @@ def _layer_norm(walker: Walker, node: Node) -> Value:
     )
 
 
-def _native_layer_norm(walker: Walker, node: Node) -> Any:
+def _native_layer_norm(walker: Walker, node: Node) -> tuple[Value, None, None]:
     return (_layer_norm(walker, node), None, None)
 
 

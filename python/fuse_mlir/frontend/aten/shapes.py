@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fuse_mlir.errors import Unsupported
 from fuse_mlir.frontend.aten.types import Handler
@@ -146,7 +146,7 @@ def _select(walker: Walker, node: Node) -> Value:
     return walker.reshape(node.name, piece, shape)
 
 
-def _getitem(walker: Walker, node: Node) -> Any:
+def _getitem(walker: Walker, node: Node) -> Value:
     item = walker.arg(node, 0)[walker.arg(node, 1)]
     if item is None:
         raise Unsupported("a result of a norm other than the first")
