@@ -99,7 +99,6 @@ def site() -> Path:
             "mkdocs",
             "build",
             "--strict",
-            "--quiet",
             "-d",
             folder.name,
         ],

@@ -223,7 +223,7 @@ def load_model(
         BlockError: the directory, its format, a package or a weight is
             missing or not supported, or memory does not suffice.
 
-    Example:
+    Examples:
         >>> model = fuse_mlir.load_model(checkpoint, dtype=torch.float32)
         >>> type(model).__name__
         'Qwen3ForCausalLM'

@@ -329,7 +329,7 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     """Code for a chain whose forward is not that of `Chain`.
 
     Raises:
-        As `compile_chain`.
+        KernelError: as `compile_chain`.
     """
     return _compile(chain, inputs)
 

@@ -32,7 +32,7 @@ def refresh(model: nn.Module) -> int:
     Returns:
         How many kernels read weights of `model`.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> y = model(x)
         >>> model.layers[0].mlp.up.weight.data.mul_(2)  # doctest: +ELLIPSIS

@@ -140,7 +140,7 @@ def export_hub_kernel(
             members do not have, as those of `calibrate`.
         NativeError: there is no code for the chip.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> made = fuse_mlir.export_hub_kernel(model, folder, name="norm-mlp")
         >>> (made / "layers.py").is_file()

@@ -119,7 +119,7 @@ def inductor_options(model: nn.Module) -> dict[str, Any]:
     fused modules alone. Sites whose kernels are made after this, because the
     model was changed, keep their adds.
 
-    Example:
+    Examples:
         >>> compiled = torch.compile(
         ...     model, options=fuse_mlir.inductor_options(model))
     """

@@ -77,7 +77,7 @@ def fusion_result(model: nn.Module) -> FusionResult | None:
     Returns:
         What `fuse_modules` returned then. None for other models.
 
-    Example:
+    Examples:
         >>> print(fuse_mlir.fusion_result(model))
         None
     """
@@ -97,7 +97,7 @@ def fusion_at_load() -> Iterator[None]:
     Raises:
         ImportError: transformers is not installed.
 
-    Example:
+    Examples:
         >>> import transformers
         >>> chain = (
         ...     ("Qwen3RMSNorm", "model.layers.*.post_attention_layernorm"),

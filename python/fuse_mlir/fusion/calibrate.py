@@ -66,10 +66,11 @@ def calibrate(
 
     Raises:
         CalibrationError: no data, training mode, or a linear without a site.
-        RangeError: a value that is not finite, or nothing but zeros.
-        As `fuse_modules`.
+        RangeError: a value is not finite, or all values are zero.
+        FuseError: as `fuse_modules`.
+        PatternError: as `fuse_modules`.
 
-    Example:
+    Examples:
         >>> sites = fuse_mlir.calibrate(model, [x])
         >>> sorted(sites.calibration.scales)[0]
         'layers.0.mlp.down'

@@ -58,7 +58,7 @@ def compile_module(target: Target) -> Target:
             target is part of a fused site.
         TypeError: `target` is something else.
 
-    Example:
+    Examples:
         >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
         >>> y = mlp(x)
     """
@@ -137,7 +137,7 @@ _COMPILED = Derived("_fuse_compiled_from", _restore, _methods)
 def decompile_module(module: nn.Module) -> nn.Module:
     """Undoes `compile_module` of a module.
 
-    Example:
+    Examples:
         >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
         >>> fuse_mlir.decompile_module(mlp) is mlp
         True
@@ -330,7 +330,7 @@ def export(
         FuseError: no such site, or kernels that differ.
         NativeError: there is no code for the chip.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> fuse_mlir.export(model, folder / "mlp.fuse").name
         'mlp.fuse'
@@ -390,7 +390,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
         NativeError: the file is damaged, of another version, or for another
             machine.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> path = fuse_mlir.export(model, folder / "mlp.fuse")
         >>> kernel = fuse_mlir.load(path)

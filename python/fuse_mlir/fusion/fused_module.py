@@ -452,7 +452,8 @@ class FusedModule(FusedPlace):
         """Whether calls on `inputs` would take `kernel` now.
 
         Raises:
-            As `_look_again`.
+            FuseError: as `_look_again`.
+            KernelError: as `_look_again`.
         """
         self._check_places()
         if self._watch is None or not self._watch.same():

@@ -126,7 +126,7 @@ def fuse_modules(
         FuseError: a site was refused and `strict` is set, no site is there to
             fuse, or libfuse is missing. The model is as it was.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> print(result[0].status, *result[0].families)
         fused gated_mlp
@@ -751,7 +751,7 @@ def unfuse_modules(
         FuseError: an id or glob names no fused site, or a place was replaced
             by something else since.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> fuse_mlir.unfuse_modules(model)
         ['layers.0']
@@ -858,7 +858,7 @@ def fused(
 
     Args and errors are those of `fuse_modules`.
 
-    Example:
+    Examples:
         >>> with fuse_mlir.fused(model, inputs=x, only_faster=False) as result:
         ...     y = model(x)
         >>> len(result.fused)

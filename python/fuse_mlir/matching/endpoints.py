@@ -95,7 +95,7 @@ class Endpoint:
         """The function that an option names.
 
         Raises:
-            As `load`.
+            EndpointError: as `load`.
         """
         return getattr(self.load(), dict(self.functions)[option])
 

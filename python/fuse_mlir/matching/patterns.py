@@ -153,7 +153,7 @@ def register_fusion_patterns(
             declaration with other globs already.
         GlobError: a glob breaks a rule.
 
-    Example:
+    Examples:
         >>> fuse_mlir.register_fusion_patterns(
         ...     model, {"NormMLP": ["layers.*.norm", "layers.*.mlp"]}
         ... )

@@ -104,7 +104,7 @@ def explain_ir(
         ExplainError: the program or a pattern cannot be used, or
             `fuse-explain` is not there.
 
-    Example:
+    Examples:
         >>> found = fuse_mlir.explain_ir("func.func @f() { return }", tools=tools)
         >>> found.sites
         ()

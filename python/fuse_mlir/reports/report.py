@@ -79,9 +79,10 @@ def explain(
         Sites that are fused, could be fused, or are refused.
 
     Raises:
-        PatternError, FlowError: as `fuse_modules`.
+        PatternError: as `fuse_modules`.
+        FlowError: as `fuse_modules`.
 
-    Example:
+    Examples:
         >>> sites = fuse_mlir.explain(model, inputs=x, only_faster=False)
         >>> [site.status for site in sites]
         ['could fuse']
@@ -328,9 +329,10 @@ def verify(
         rounding: as for `fuse_modules`, if the model is not fused.
 
     Raises:
-        As `fuse_modules`; FuseError also when the inputs reach no site.
+        FuseError: the inputs reach no site, or as `fuse_modules`.
+        PatternError: as `fuse_modules`.
 
-    Example:
+    Examples:
         >>> bool(fuse_mlir.verify(model, x))
         True
     """
@@ -696,7 +698,7 @@ def bench(
     Raises:
         ValueError: there are no `repeats`.
 
-    Example:
+    Examples:
         >>> timing = fuse_mlir.bench(model, x, repeats=1)
         >>> timing.fused > 0
         True
