@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One module as a kernel by itself, and kernels in files."""
+"""Single modules that run as one kernel, and kernels in files."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ Target = TypeVar("Target", nn.Module, type)
 def compile_module(target: Target) -> Target:
     """Lets a module, or every instance of a class, run as one kernel.
 
-    The forward takes tensors and returns one. It is compiled when
-    it is first called with inputs of some type; parameters stay where they
-    are, and `state_dict` is that of the module.
+    The forward must have tensors as arguments and return one tensor. The first
+    call with inputs of a new type compiles it. Parameters and `state_dict` do
+    not change.
 
     Args:
         target: a module, changed in place, or a class, as a decorator.
@@ -53,10 +53,10 @@ def compile_module(target: Target) -> Target:
         The module, or a subclass of the class.
 
     Raises:
-        KernelError: at a call, when there is no kernel.
-        FuseError: at a call, when modules inside have hooks; at once, when the
+        KernelError: at a call, if the module cannot be compiled.
+        FuseError: at a call, if modules inside have hooks; immediately, if the
             target is part of a fused site.
-        TypeError: `target` is something else.
+        TypeError: `target` is neither a module nor a class of modules.
 
     Examples:
         >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
@@ -82,7 +82,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
     def forward(
         self: nn.Module, *inputs: torch.Tensor, **named: torch.Tensor
     ) -> torch.Tensor:
-        # It is one thing, and not a mapping, where torch.fx traces a call.
+        # While torch.fx traces a call, this is one proxy and not a mapping.
         if not isinstance(named, dict):
             raise KernelError(
                 f"the compiled {kind.__name__} expects tensors, "
@@ -117,7 +117,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
             "torch.export"
         )
 
-    # Hosts ask for it to know which arguments they can pass.
+    # Hosts read the signature to choose the arguments that they pass.
     setattr(forward, "__signature__", inspect.signature(kind.forward))
     return {
         "_replicate_for_data_parallel": replicate,
@@ -157,11 +157,11 @@ def decompile_module(module: nn.Module) -> nn.Module:
 
 
 class _Built:
-    """Kernels of a module by the types of their inputs.
+    """Kernels of a compiled module, by the types of their inputs.
 
     Args:
-        module: that they are of.
-        kind: its class before it was compiled.
+        module: the compiled module.
+        kind: its class before `compile_module`.
     """
 
     def __init__(self, module: nn.Module, kind: Kind) -> None:
@@ -169,7 +169,7 @@ class _Built:
         self._module = weakref.ref(module)
         self._kind = kind
         if parametrize.is_parametrized(module):
-            # Its class has properties where there were parameters.
+            # A parametrized class has properties instead of parameters.
             kind = type(
                 kind.__name__,
                 (type(module),),
@@ -190,7 +190,7 @@ class _Built:
         self.watch = Watch([module], own_hooks=True)
 
     def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether calls of the module would take `kernel` now."""
+        """Whether calls of the module would run `kernel` now."""
         if self.watch.same():
             return True
         module = self._module()
@@ -229,8 +229,11 @@ class _Built:
         return Kernel(name, Chain([name], [self.plain], plan), code, device)
 
     def take_over(self, module: nn.Module, before: _Built) -> None:
-        """Goes on with kernels that are right for what the module is now, and
-        makes others for the same types, which torch.compile cannot."""
+        """Keeps the kernels that still fit the module.
+
+        Kernels that do not fit are replaced now, because torch.compile cannot
+        make kernels.
+        """
         if before.watch.has_modules([module]) and structure(
             self.plain, [], types=False
         ) == structure(before.plain, [], types=False):
@@ -242,19 +245,19 @@ class _Built:
                         kernel.compiled.inputs, kernel.device, kernel
                     )
                 except KernelError:
-                    # A call with such inputs will say why.
+                    # A call with such inputs reports the reason.
                     continue
-        # What is compiled already does not come here to ask.
+        # Code of torch.compile does not check this again.
         for kernel in self.kernels.values():
             kernel.owner = weakref.WeakMethod(self.still_has)
 
 
 def _built(module: nn.Module, kind: Kind) -> _Built:
-    """What was made of a module, unless it is another one now.
+    """The kernels of a module; new ones if the module changed.
 
     Raises:
-        FuseError: it got hooks that would not run, or was distributed.
-        KernelError: there is no kernel for what it is now.
+        FuseError: the module has hooks that would not run, or is distributed.
+        KernelError: the changed module cannot be compiled.
     """
     built = module.__dict__.get("_fuse_kernels")
     if built is not None and (is_tracing() or built.watch.same()):
@@ -315,16 +318,16 @@ def export(
 ) -> Path:
     """Writes the kernel of a fused site as an artifact.
 
-    The file has code that hosts without the compiler load, the IR, and the
-    names of its parameters, but no weights. Kernels for GPUs take rows, so
-    inputs of two dimensions, where every row is computed by itself.
+    The file has compiled code, the IR and the names of the parameters, but no
+    weights. Hosts do not need the compiler to load it. Kernels for GPUs whose
+    rows do not depend on each other expect inputs [rows, features].
 
     Args:
         model: with a fused site.
         path: of the file, `*.fuse`.
         site: its id; needed when the kernels of the sites differ.
-        chip: of a GPU, such as `sm_90a`, or `""` for this CPU; where the model
-            is when left out.
+        chip: of a GPU, such as `sm_90a`, or `""` for this CPU. None uses the
+            device of the model.
 
     Raises:
         FuseError: no such site, or kernels that differ.
@@ -438,8 +441,11 @@ class LoadedKernel:
         ]
 
     def bind(self, weights: Mapping[str, torch.Tensor]) -> LoadedKernel:
-        """Binds parameters by name, again after a change of their values:
-        kernels pack some of them."""
+        """Binds parameters by name.
+
+        Call it again after their values changed, because kernels pack some of
+        them.
+        """
         require(
             weights, Mapping, "argument 'weights'", "tensors by their names"
         )
@@ -448,7 +454,7 @@ class LoadedKernel:
         wanted = {chains.rows_of(name)[0] for name in self.parameters}
         for name, tensor in weights.items():
             if name not in wanted:
-                # The library says which names there are.
+                # The error of the library lists the names.
                 self._instance.bind(name, tensor)
         for name in self.parameters:
             whole, part = chains.rows_of(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The module that computes a chain, and what it asks before a call."""
+"""The module that computes a chain, and its checks before a call."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ class FusedModule(FusedPlace):
     """Computes a chain of members with one kernel.
 
     Args:
-        site: id of the place.
+        site: id of the site.
         names: of the members among the children of their parent.
-        members: the modules, the first of which this one stands for.
+        members: the modules; this module replaces the first one.
         plan: how the model calls them.
-        kernel: `fuse`, the family that it has to be, the path of an artifact,
-            or a `PtxKernel`.
+        kernel: `fuse` for any family, the required family, the path of an
+            artifact, or a `PtxKernel`.
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
-        static: scales for linears of the members, which then are demanded.
-        rounding: `relaxed` rounds activations in 16 bits once, also where
-            the members write them out as formulas that round in between.
-
-        rows: numbers of rows to measure, so that calls run the members where
-            they are faster; none to run the kernel for any number, or for
-            those of `Kernel.most_rows`, which experts have.
+        static: scales of linears; then all linears must be quantized. None
+            for the weights of the members.
+        rounding: `relaxed` rounds activations in 16 bits once, also if the
+            members compute them by formulas that round each op.
+        rows: numbers of rows to measure; calls run the members where they are
+            faster. None runs the kernel for any number of rows, or for up to
+            `Kernel.most_rows` rows, which kernels of experts have.
     """
 
     #: The modules that the kernel replaces, and how the model calls them.
@@ -108,7 +108,7 @@ class FusedModule(FusedPlace):
         self.gradients = gradients
         self.static = static
         self.rounding = rounding
-        # Examples are tensors of another mode and are not needed any more.
+        # The examples are fake tensors and are no longer needed.
         self.__dict__["plan"] = Plan(
             plan.inputs, [], plan.steps, plan.eval_only
         )
@@ -139,7 +139,7 @@ class FusedModule(FusedPlace):
         )
 
     def put_into(self, parent: nn.Module) -> None:
-        """Takes the places of its members among the children of `parent`."""
+        """Replaces the members among the children of `parent`."""
         places: list[nn.Module] = [self]
         places += [
             FusedIdentity(
@@ -147,11 +147,10 @@ class FusedModule(FusedPlace):
             )
             for member, step in list(zip(self.members, self.plan.steps))[1:]
         ]
-        # The parent owns this module, so that a strong reference would be a
-        # cycle.
+        # The parent owns this module, so a strong reference would be a cycle.
         self.__dict__["_parent"] = weakref.ref(parent)
-        # Assigning to a key keeps the order of children, and one call is not
-        # interrupted.
+        # Assigning to existing keys keeps the order of children. One call of
+        # `update` is atomic.
         parent._modules.update(zip(self.names, places))
 
     def take_out_of(self, parent: nn.Module) -> None:
@@ -182,7 +181,7 @@ class FusedModule(FusedPlace):
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         state = self.__getstate__()
-        # Where the parent is copied, that has begun already.
+        # If the parent is being copied, the memo has its copy already.
         parent = memo.get(id(state.pop("_parent")))
         copied.__dict__.update(copy.deepcopy(state, memo))
         copied.__dict__.update(
@@ -191,16 +190,16 @@ class FusedModule(FusedPlace):
         return copied
 
     def _apply(self, *args: object, **kwargs: object) -> FusedModule:
-        # Type or device may change; the next call makes a kernel for them.
+        # The dtype or device may change; the next call makes a new kernel.
         super()._apply(*args, **kwargs)
         self.__dict__["_kernel"] = None
         return self
 
     def build(self, inputs: Sequence[torch.Tensor]) -> Kernel:
-        """Makes the kernel for the types of `inputs`, and their device.
+        """Makes the kernel for the types and the device of `inputs`.
 
         Raises:
-            KernelError: there is none; with the reason.
+            KernelError: the members cannot be compiled; with the reason.
         """
         copies, compiled = self._compile_again(inputs)
         return self.bind(copies, compiled, inputs)
@@ -208,10 +207,11 @@ class FusedModule(FusedPlace):
     def _compile_again(
         self, inputs: Sequence[torch.Tensor]
     ) -> tuple[Copies, Compiled]:
-        """`compile_for` of a site that is fused.
+        """`compile_for` of a site that is fused already.
 
         Raises:
-            KernelError: there is none any more; with the reason.
+            KernelError: the changed members cannot be compiled; with the
+                reason.
         """
         try:
             return self.compile_for(inputs)
@@ -224,10 +224,10 @@ class FusedModule(FusedPlace):
     def compile_for(
         self, inputs: Sequence[torch.Tensor]
     ) -> tuple[Copies, Compiled]:
-        """Code for the types of `inputs`, and the members that it is of.
+        """The members with their copied weights, and code for `inputs`.
 
         Raises:
-            KernelError: there is none; with the reason.
+            KernelError: the members cannot be compiled; with the reason.
             Refused: a linear has no scales that a kernel can use.
         """
         try:
@@ -254,7 +254,7 @@ class FusedModule(FusedPlace):
             self.names, copies.members, self.plan, compiled
         )
         if self.kernel_name.endswith(ARTIFACT):
-            # Kernels for other types come later, when the file may be gone.
+            # Kernels for other types are made later, when the file may be gone.
             if self._file is None:
                 self.__dict__["_file"] = native.Artifact.load(self.kernel_name)
             assert self._file is not None
@@ -295,7 +295,7 @@ class FusedModule(FusedPlace):
     def verdict_for(
         self, compiled: Compiled, device: torch.device
     ) -> Verdict | None:
-        """What was measured before of a site of this structure."""
+        """The earlier measurement of a site with the same structure."""
         return (
             None
             if self._counts is None
@@ -303,7 +303,7 @@ class FusedModule(FusedPlace):
         )
 
     def _key(self, compiled: Compiled, device: torch.device) -> object:
-        """What sites that take the same time have in common."""
+        """A key that sites with equal times share."""
         return (
             compiled.formed,
             self.plan.structure(),
@@ -320,10 +320,10 @@ class FusedModule(FusedPlace):
         inputs: Sequence[torch.Tensor],
         slow: Callable[[str], None] | None,
     ) -> Verdict | None:
-        """Holds the kernel against the members, once for each structure.
+        """Times the kernel and the members, once for each structure.
 
         Returns:
-            None where the members do not run.
+            None if the members do not run on this device.
         """
         if self.training and self._mode_matters:
             return None
@@ -334,8 +334,8 @@ class FusedModule(FusedPlace):
             return verdict
         members = Chain(self.names, self.members, self.plan)
         by_kernel = self._trial(kernel, self.members, None)
-        # What is asked before members run takes as long for any members, and
-        # is seen best where these do nothing.
+        # The checks before members run take the same time for all members.
+        # Members that do nothing show it best.
         idle = [timing.Idle() for _ in self.members]
         asked = self._trial(kernel, idle, RowRanges())
         not_asked = Chain(self.names, idle, self.plan)
@@ -417,18 +417,18 @@ class FusedModule(FusedPlace):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What was measured of the kernel; None where nothing was."""
+        """The measurement of the kernel; None without one."""
         return self._verdict
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Those of the kernel; none before there is one."""
+        """The families of the kernel; empty before the first call."""
         return self._kernel.compiled.families if self._kernel else ()
 
     @property
     def note(self) -> str:
-        """What differs from the members, and when calls run them instead;
-        empty when nothing does."""
+        """How the kernel differs from the members, and which calls run the
+        members; empty if neither applies."""
         kernel = self._kernel
         if kernel is None:
             return ""
@@ -449,7 +449,7 @@ class FusedModule(FusedPlace):
         )
 
     def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether calls on `inputs` would take `kernel` now.
+        """Whether calls on `inputs` would run `kernel` now.
 
         Raises:
             FuseError: as `_look_again`.
@@ -463,8 +463,8 @@ class FusedModule(FusedPlace):
         return self._kernel is kernel
 
     def _structure(self) -> tuple:
-        # What is referred to by id is held by the members, and kernels look
-        # at the types of parameters themselves.
+        # The members keep the objects of these ids alive, and kernels check
+        # the types of parameters themselves.
         return tuple(chains.structure(m, [], types=False) for m in self.members)
 
     def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
@@ -494,7 +494,7 @@ class FusedModule(FusedPlace):
             kernel = self._kernel
             if kernel is None or not kernel.matches(inputs):
                 kernel = self.build(inputs)
-                # What is faster is known with the kernel.
+                # Making the kernel measured which of the two is faster.
                 if self._prefers_members(first, kernel):
                     return self._member_alone(args, kwargs)
         else:
@@ -515,7 +515,7 @@ class FusedModule(FusedPlace):
                 "gradients='recompute', or unfuse it"
             )
         if tracing:
-            # Identities pass on what comes here, so that all members run.
+            # Identities pass the result on, so that all members run.
             if not is_exporting() and self._prefers_members(
                 first, kernel, traced=True
             ):
@@ -524,7 +524,7 @@ class FusedModule(FusedPlace):
         return self._tag(kernels.call_asked(kernel, inputs), inputs)
 
     def _first_input(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
-        """The first of `inputs`, without a look at the others."""
+        """The first of `inputs`; the others are not checked."""
         slot = self.plan.inputs[0]
         value = (
             kwargs.get(slot)
@@ -555,7 +555,7 @@ class FusedModule(FusedPlace):
         if ranges is not None and not ranges.has(
             rows := first.shape[:-1].numel()
         ):
-            # The call before a capture is an eager one.
+            # The call before a capture is eager.
             if (
                 first.is_cuda
                 and ranges is self._eager_rows
@@ -564,7 +564,7 @@ class FusedModule(FusedPlace):
                 kernel.load(rows)
             if self.gradients != "error":
                 return True
-            # Such calls are refused whatever runs.
+            # Such calls are refused whichever of the two runs.
             return not torch.is_grad_enabled()
         # The backward pass of a kernel runs the members once more.
         return (
@@ -580,8 +580,7 @@ class FusedModule(FusedPlace):
     def _member_alone(
         self, args: tuple, kwargs: dict[str, Any]
     ) -> torch.Tensor:
-        """The result of the first member, after which the others run in
-        their places."""
+        """The result of the first member; the identities run the others."""
         result = self._member.forward(*args, **kwargs)
         if len(self.names) > 1:
             mark_unfused(result, self.site)
@@ -590,7 +589,7 @@ class FusedModule(FusedPlace):
     def _tag(
         self, result: torch.Tensor, inputs: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """What identities know a result by."""
+        """Marks the result, so that identities recognize it."""
         tagged: Any = result
         tagged._fuse_site = self.site
         if len(self.names) > 1 and type(result) is torch.Tensor:
@@ -603,7 +602,7 @@ class FusedModule(FusedPlace):
         """The tensors of a call that the kernel reads.
 
         Raises:
-            FuseError: the call has other arguments than the chain is for.
+            FuseError: the chain was fused for other arguments.
         """
         if self._is_usual(args, kwargs):
             return [
@@ -629,7 +628,7 @@ class FusedModule(FusedPlace):
         return True
 
     def _bind(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        """Inputs of a call that passes them in another way than usual."""
+        """Inputs of a call that passes them by other positions or names."""
         inputs: dict[int, torch.Tensor] = {}
         for name, source, value in arguments_of(
             self._member, self.plan.steps[0], args, kwargs
@@ -672,11 +671,11 @@ class FusedModule(FusedPlace):
                 )
 
     def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Makes another kernel where the members are not what they were.
+        """Makes another kernel if the members changed.
 
         Raises:
-            FuseError: a member got what would not run, or was distributed.
-            KernelError: there is no kernel for them any more.
+            FuseError: a member has hooks that would not run, or is distributed.
+            KernelError: the changed members cannot be compiled.
         """
         check_members(
             f"site '{self.site}'", self.names, self.members, "unfuse the site"
@@ -696,7 +695,8 @@ class FusedModule(FusedPlace):
 
     def _tell_family(self, before: Sequence[str], now: Sequence[str]) -> None:
         if now != before:
-            # Without its number, so that Python says it once for all layers.
+            # The text lacks the number of the layer, so that Python warns once
+            # for all layers.
             warnings.warn(
                 "the members of a site "
                 f"'{self.site.rpartition('#')[0]}' changed, and its kernel is "
@@ -798,9 +798,11 @@ def check_autocast(what: str, x: torch.Tensor) -> None:
 
 
 def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
-    """Whether a call is one of `torch.func`, or in forward-mode
-    differentiation, which see through members and not through kernels, or has
-    no data."""
+    """Whether the inputs are those of a transform or have no data.
+
+    `torch.func` and forward-mode differentiation see through members, but not
+    through kernels.
+    """
     if inputs[0].is_meta:
         return True
     if torch._C._functorch.peek_interpreter_stack() is not None:
@@ -810,17 +812,17 @@ def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
     )
 
 
-#: What is said of families of which a fusion_config names activations, and how
-#: it names them.
+#: Texts for the families whose activations a `fusion_config` names.
 _MLPS = {"gated_mlp": "a gated MLP", "mlp": "a dense MLP"}
 _NAMED = {"gated_mlp": "gated_mlp", "mlp": "dense_gelu_mlp"}
 
 
 def check_family(compiled: Compiled, wanted: str) -> None:
-    """Whether the kernel is what was asked for.
+    """Checks that the kernel is of the family that the user asked for.
 
     Raises:
-        KernelError: no kernel formed, with the compiler's reason, or another.
+        KernelError: no kernel formed, with the compiler's reason, or the
+            kernel is of another family.
     """
     if not compiled.families:
         ops = (
@@ -848,11 +850,11 @@ def check_family(compiled: Compiled, wanted: str) -> None:
 
 
 def check_static(compiled: Compiled, static: StaticMlp) -> None:
-    """Whether all linears are in kernels with static scales, of the families
-    asked for.
+    """Checks that kernels of the wanted families contain all linears, with
+    static scales.
 
     Raises:
-        KernelError: it is not, with the compiler's reason.
+        KernelError: a linear is outside; with the compiler's reason.
     """
     if any(f not in static.families for f in compiled.families):
         _refuse_families(
@@ -889,8 +891,11 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
 
 
 def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
-    """Says why kernels are not of the families that were asked for: something
-    keeps a larger one from forming, or the members form a whole other one."""
+    """Raises the reason that the kernels are of other families.
+
+    Either the compiler could not form a larger kernel, or the members form
+    another one.
+    """
     formed = " and ".join(compiled.families)
     forms = "form" if len(compiled.families) > 1 else "forms"
     stopped = (

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Static FP8 MLPs that kernels of the Hub compute, as transformers#46997 has
-them."""
+"""Static FP8 MLPs that kernels of the Hub compute (transformers#46997)."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ from fuse_mlir.matching.sites import Site, escape, find_sites
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import Watch, is_tracing
 
-#: Linears of a kind of MLP, in the order of its computation, and the family of
-#: kernels that it is.
+#: Names of the linears of each kind of MLP, in the order of computation.
 _LINEARS = {
     "gated_mlp": ("gate_proj", "up_proj", "down_proj"),
     "dense_gelu_mlp": ("fc1", "fc2"),
 }
+#: The family of kernels of each kind.
 FAMILIES = {"gated_mlp": "gated_mlp", "dense_gelu_mlp": "mlp"}
 #: Options that name the functions, by kind and activation.
 _OPTION: Mapping[tuple[str, str | None], str] = {
@@ -39,9 +38,9 @@ _OPTION: Mapping[tuple[str, str | None], str] = {
 def candidate_sites(
     model: nn.Module, kernels: Mapping[str, Endpoint], flow: Flow
 ) -> list[tuple[Site, str]]:
-    """MLPs with the linears that kernels are for, each with its kind.
+    """MLPs with the linears that kernels of the Hub support, and their kinds.
 
-    Sites that kernels do not compute are refused.
+    Sites that no kernel computes are refused.
     """
     found: list[tuple[Site, str]] = []
     count: dict[str, int] = {}
@@ -107,7 +106,7 @@ def _failure(kernel: Endpoint) -> str | None:
 
 
 def _misfit(module: nn.Module, kind: str, path: str) -> str | None:
-    """Why kernels for a kind of MLP do not compute a module."""
+    """Why kernels for a kind of MLP cannot compute a module."""
     linears = [module.get_submodule(name) for name in _LINEARS[kind]]
     for name, linear in zip(_LINEARS[kind], linears):
         why = _no_static_fp8(linear, kind == "dense_gelu_mlp")
@@ -215,7 +214,7 @@ class EndpointMlp(FusedPlace):
         )
 
     def put_into(self, parent: nn.Module) -> None:
-        """Takes the place of its member among the children of `parent`."""
+        """Replaces its member among the children of `parent`."""
         parent._modules[self.names[0]] = self
 
     def take_out_of(self, parent: nn.Module) -> None:
@@ -230,7 +229,7 @@ class EndpointMlp(FusedPlace):
 
     @property
     def note(self) -> str:
-        """What computes it."""
+        """The kernels that compute the MLP."""
         option = _OPTION[self._mlp, _activation(self._member)]
         kernel = self._kernels[self._mlp]
         return f"by '{dict(kernel.functions)[option]}' of '{kernel.repo_id}'"
@@ -259,10 +258,10 @@ class EndpointMlp(FusedPlace):
         return result.reshape(*x.shape[:-1], result.shape[-1]).to(x.dtype)
 
     def _look(self) -> None:
-        """Whether the member is what it was.
+        """Checks the member again if it changed.
 
         Raises:
-            FuseError: it got a hook, or the kernel does not compute it.
+            FuseError: the member has a hook, or no kernel computes it.
         """
         if self._watch is not None and self._watch.same():
             return
@@ -320,7 +319,7 @@ class EndpointMlp(FusedPlace):
         return result
 
     def _gate_up(self, linears: Sequence[nn.Linear]) -> torch.Tensor:
-        """Both weights in one tensor, made again when one changed."""
+        """Both weights in one tensor, which is made again if one changed."""
         weights = [linear.weight for linear in linears]
         state = [
             (w.data_ptr(), 0 if w.is_inference() else w._version)
