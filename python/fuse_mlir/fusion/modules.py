@@ -225,8 +225,8 @@ def prefers_faster(
 def rows_to_measure(
     only_faster: bool, inputs: Inputs
 ) -> Callable[[Site], tuple[int, ...] | None]:
-    """A function from a site to the numbers of rows to measure, or None for a
-    site that is not measured."""
+    """A function that maps a site to the numbers of rows to measure, or to
+    None if the site is not measured."""
 
     def rows(site: Site) -> tuple[int, ...] | None:
         if not only_faster or site.plan is None:

@@ -35,12 +35,11 @@ _REPOSITORY = ("repo_id", "version", "revision", "trust_remote_code")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a kernel of the Hub is.
+    """The location of a kernel of the Hub.
 
     Args:
         repo_id: `org/repo`, or the path of a directory.
-        functions: names of the functions that it has to have, each with the
-            name of its option.
+        functions: pairs of an option and the name of the required function.
     """
 
     repo_id: str
@@ -50,10 +49,10 @@ class Endpoint:
     functions: tuple[tuple[str, str], ...] = ()
 
     def load(self) -> ModuleType:
-        """The package, once per process.
+        """The package, which is loaded once per process.
 
         Raises:
-            EndpointError: it is not there, fails, or lacks a function.
+            EndpointError: the package is missing, fails, or lacks a function.
         """
         try:
             package = _load(
@@ -66,7 +65,7 @@ class Endpoint:
             raise EndpointError(
                 f"the kernel '{self.repo_id}' cannot be loaded: {error}"
             ) from error
-        # Whatever keeps a package of others from loading is said of it.
+        # Any error while a package of others is loaded is about the package.
         except Exception as error:  # pylint: disable=W0718
             raise EndpointError(
                 f"the kernel '{self.repo_id}' cannot be loaded: "
@@ -101,8 +100,8 @@ class Endpoint:
 
 
 def endpoint(name: str, value: object) -> Endpoint | None:
-    """What a kernel of a `fusion_config` is: None for one that is compiled
-    here.
+    """The kernel of the Hub that a `fusion_config` names; None for a kernel
+    of fuse.
 
     Raises:
         PatternError: the value is of another form.
@@ -191,7 +190,7 @@ def _load(
 
 
 def _load_directory(directory: Path) -> ModuleType:
-    """A package of Python, or a kernel directory with variants."""
+    """Loads a Python package, or the variant of a kernel directory."""
     if not (directory / "__init__.py").is_file():
         if importlib.util.find_spec("kernels") is None:
             raise EndpointError(

@@ -78,7 +78,7 @@ def _fake_slot(inputs, program):
 
 
 class _Context(Protocol):
-    """The context of autograd, with what the forward pass leaves in it."""
+    """The context of autograd, with values that the forward pass stores."""
 
     eager: Callable[..., Any]
     saved_tensors: tuple[Tensor, ...]
