@@ -24,12 +24,12 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
     """An artifact of a kernel, with the signature of a function.
 
     Args:
-            kernel: its file is read now.
-            function: IR whose only function has the signature.
-            chip: the chip to run on, such as `sm_90a`.
+        kernel: its file is read now.
+        function: IR whose only function has the signature.
+        chip: the chip to run on, such as `sm_90a`.
 
-        Raises:
-            PtxError: the function lacks a name, or the chip is too old.
+    Raises:
+        PtxError: the function lacks a name, or the chip is too old.
         NativeError: the file is missing, or lacks the kernel.
     """
     found = _NUMBER.fullmatch(chip)

@@ -752,12 +752,12 @@ def unfuse_modules(
         sites: ids, or path globs of members or their parents; all when None.
 
     Returns:
-            The parents of the restored sites. If another module has replaced a
-            fused module, it stays, and the other members are put back.
+        The parents of the restored sites. If another module has replaced a
+        fused module, it stays, and the other members are put back.
 
-        Raises:
-            FuseError: an id or glob names no fused site, or another module has
-                replaced a proxy.
+    Raises:
+        FuseError: an id or glob names no fused site, or another module has
+            replaced a proxy.
 
     Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)

@@ -15,7 +15,7 @@ from fuse_mlir import native
 
 
 class Program:
-    """What calls of one slot run on one device."""
+    """The code that calls of one slot run on one device."""
 
     _ids = itertools.count(1)
     _all: weakref.WeakValueDictionary[int, Program] = (
@@ -28,7 +28,7 @@ class Program:
         Program._all[self.id] = self
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Results without gaps, that share no memory with the inputs."""
+        """Results without gaps that share no memory with the inputs."""
         raise NotImplementedError
 
 
@@ -68,8 +68,8 @@ def call_slot(inputs: list[Tensor], program: int) -> list[Tensor]:
 
 @call_slot.register_fake
 def _fake_slot(inputs, program):
-    # Kernels write results without gaps, whatever strides the eager function
-    # passes on from its inputs.
+    # Kernels write results without gaps, even if the eager function preserves
+    # the strides of its inputs.
     results = results_of(Program._all[program].eager(*inputs))
     return [
         inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
@@ -94,9 +94,9 @@ def _save(ctx: _Context, inputs: tuple, output: list[Tensor]) -> None:
 
 
 def _backward(ctx: _Context, gradients: list[Tensor]) -> tuple:
-    """Gradients of the eager function, which is computed again."""
-    # With create_graph, gradients have gradients themselves, through views
-    # that tell apart what is read twice.
+    """Gradients of the eager function, which runs again."""
+    # With create_graph, gradients have gradients too. Views distinguish
+    # tensors that are read twice.
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
         leaves = [

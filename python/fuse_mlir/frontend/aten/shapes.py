@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that move elements and compute nothing."""
+"""Ops that move elements without computing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pieces(tuple):
-    """Results of one linear on its features, cut as its only reader does."""
+    """Results of one linear, cut into features like its only reader does."""
 
 
 def _reshape(walker: Walker, node: Node) -> Value:
@@ -76,7 +76,7 @@ def _extract(
 
 
 def _static_dim(value: Value, dim: int) -> tuple[int, int]:
-    """The dimension counted from the front and its size."""
+    """The dimension, counted from the front, and its size."""
     dim %= value.rank
     size = value.shape[dim]
     if not is_static(size):
@@ -106,7 +106,7 @@ def _chunk_sizes(walker: Walker, node: Node, total: int) -> list[int]:
     return [min(step, total - i) for i in range(0, total, step)]
 
 
-#: How ops cut a dimension.
+#: Ops that cut a dimension.
 CUTS = {
     "aten.split.Tensor": _split_sizes,
     "aten.split_with_sizes.default": _split_sizes,
