@@ -124,7 +124,7 @@ def fuse_modules(
         PatternError: a pattern is malformed, unknown or selects nothing.
         FlowError: the model cannot be run on the inputs.
         FuseError: a site was refused and `strict` is set, there is no site to
-        fuse, or libfuse is missing. The model did not change.
+            fuse, or libfuse is missing. The model did not change.
 
     Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of what callers pass in, so that errors are about their arguments."""
+"""Checks of arguments from callers, so that errors name these arguments."""
 
 from __future__ import annotations
 

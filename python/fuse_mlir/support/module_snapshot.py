@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether modules still are what a kernel was made of.
+"""Checks whether modules changed after a kernel was made from them.
 
-A kernel stands for the code of its members, which the host can change: by
+A kernel replaces the code of its members. A host can change that code: by
 hooks, by other children, by attributes that a forward reads, by another forward
-of a class. What is looked at before each call is the identity of all of that,
-without a loop in Python; only when something differs is it compared.
+of a class. Before each call, the identities of all these objects are compared,
+without a loop in Python. Values are compared only if an identity differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-#: What every module has.
+#: Attributes of every module.
 STANDARD = frozenset(vars(nn.Module()))
 _HOOKS = ("_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 #: Hooks on every module of the process.
@@ -25,15 +25,15 @@ GLOBAL_HOOKS = tuple(
     getattr(nn.modules.module, f"_global_{kind}_hooks")
     for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )
-#: Values that are compared as they are.
+#: Types of values that are compared directly.
 SCALARS = (bool, int, float, str, type(None), torch.dtype)
 
 
 def is_tracing() -> bool:
     """Whether this thread compiles or exports a model that it calls.
 
-    `torch.compiler.is_compiling` says it of all threads, while any of them
-    exports one.
+    `torch.compiler.is_compiling` is true in all threads while one of them
+    exports a model.
     """
     return (
         torch.compiler.is_dynamo_compiling()
@@ -45,7 +45,7 @@ def is_tracing() -> bool:
 def is_exporting() -> bool:
     """Whether this thread exports a model that it calls.
 
-    In PyTorch 2.11, `torch.compiler.is_exporting` is true in all that
+    In PyTorch 2.11, `torch.compiler.is_exporting` is also true while
     torch.compile traces.
     """
     flag = getattr(torch.compiler, "_is_exporting_flag", None)
@@ -57,8 +57,8 @@ def is_exporting() -> bool:
 def has_own_forward(module: nn.Module) -> bool:
     """Whether calls of a module run another forward than that of its class.
 
-    The package `kernels` sets the forward of every layer that it may replace,
-    also to that of its class.
+    The package `kernels` sets the attribute `forward` of each layer that it may
+    replace, even to the forward of its class.
     """
     own = vars(module).get("forward")
     return own is not None and not (
@@ -103,11 +103,11 @@ def leaves(value: object) -> list[object]:
 
 
 class Watch:
-    """What members are made of, but for the values of their tensors.
+    """A snapshot of members, without the values of their tensors.
 
     Args:
-        members: pre-hooks of the first one itself may change.
-        own_hooks: whether its other hooks may, too.
+        members: the modules; pre-hooks of the first one may change.
+        own_hooks: whether other hooks of the first one may change too.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Watch:
         return chain.from_iterable(map(dict.values, self._dicts))
 
     def same(self) -> bool:
-        """Whether nothing was replaced, added, or hooked since."""
+        """Whether nothing was replaced, added, or hooked since the snapshot."""
         return (
             list(map(len, self._dicts)) == self._sizes
             and all(map(is_, self._values, self._held()))
@@ -158,7 +158,7 @@ class Watch:
         )
 
     def has_modules(self, members: Sequence[nn.Module]) -> bool:
-        """Whether `members` consist of the same modules still."""
+        """Whether `members` still consist of the same modules."""
         return _are(_below(members), self._modules)
 
 
