@@ -159,8 +159,11 @@ def _check_scales(
     dtype: torch.dtype,
     shape: list[DimSpec],
 ) -> None:
-    """Runs the chain on data with its activations in floating point, and
-    compares every static input scale with what its linear reads."""
+    """Compares the static input scales of a chain with data.
+
+    The chain runs with activations in floating point, and each scale is
+    compared with the inputs of its linear.
+    """
     import tempfile
 
     from safetensors.torch import save_file
@@ -209,7 +212,7 @@ def _check_scales(
 
 
 def _write_sample(chain: Chain, sample: torch.Tensor, output: Path) -> None:
-    """Files are f32, which holds every value of the 16-bit types."""
+    """Writes files in f32, which represents all values of 16-bit types."""
     import numpy as np
     import torch
 
@@ -355,7 +358,7 @@ def _add_calibrate(commands: Commands) -> None:
 
 
 def _add_scales(command: argparse.ArgumentParser) -> None:
-    """How scales are chosen, where ranges are kept, what is reported."""
+    """Adds arguments on scales, the cache of ranges, and reports."""
     command.add_argument(
         "--storage", default="f8E4M3FN", help="f8E4M3FN (default), f8E5M2 or i8"
     )
@@ -551,7 +554,7 @@ def _run_accuracy(options: argparse.Namespace) -> int:
             _say,
         )
     if from_model:
-        # The file is gone by now.
+        # The file does not exist any more.
         report = replace(report, source=_chain_name(options))
     print(accuracy.accuracy_text(report), end="")
     if options.report:
@@ -580,7 +583,7 @@ def _run_accuracy(options: argparse.Namespace) -> int:
 
 
 def _chain_name(options: argparse.Namespace) -> str:
-    """Model and modules, as a report names them."""
+    """The model and its modules, for a report."""
     members = "+".join(options.members.split(","))
     where = f"{options.parent}.{members}" if options.parent else members
     return f"{options.pretrained or options.architecture}: {where}"
@@ -589,7 +592,7 @@ def _chain_name(options: argparse.Namespace) -> str:
 def _import_to(
     options: argparse.Namespace, directory: Path
 ) -> tuple[Path, Path]:
-    """The modules of a model as files."""
+    """Writes the modules of a model to files."""
     from safetensors.torch import save_file
 
     from fuse_mlir.frontend import extract
@@ -678,7 +681,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
             "inputs needs a directory with weights and a "
             f"tokenizer; '{options.model}' is not a directory"
         )
-    # Without files, transformers makes a tokenizer that knows no word.
+    # Without files, transformers makes a tokenizer without a vocabulary.
     if not any(
         next(Path(options.model).glob(name), None)
         for name in ("tokenizer*.json", "vocab.*", "*.model")
@@ -813,7 +816,7 @@ def _patterns(items: Sequence[str]) -> dict[tuple, str] | None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What would end a command after a model was built, which takes long."""
+    """Checks options early, because building a model takes long."""
     _patterns(options.pattern)
     if getattr(options, "hub", None) is not None:
         from fuse_mlir.deploy import hub
@@ -839,8 +842,8 @@ def _model(options: argparse.Namespace, weights: bool = True) -> nn.Module:
     from fuse_mlir.checkpoint.model_source import open_source
 
     transformers.logging.disable_progress_bar()
-    # What transformers says of weights is for the user; a config cut down to
-    # one block makes it warn of tokens that are not there.
+    # Warnings of transformers about weights are for the user. For a config with
+    # one block, transformers also warns of missing tokens.
     if not Path(options.model).is_dir():
         transformers.logging.set_verbosity_error()
     _check(options)
@@ -886,7 +889,7 @@ def _write(options: argparse.Namespace, text: str) -> None:
     if options.output is None:
         print(text, end="")
     else:
-        # A file lasts longer than the command that it is of.
+        # A file needs the command, because it outlives the terminal.
         if options.format == "text":
             text = _about(options).text() + text
         options.output.write_text(text)
@@ -969,8 +972,8 @@ def _run_verify(options: argparse.Namespace) -> int:
 
 
 def _check_files(model: nn.Module, path: Path) -> list[Check]:
-    """Whether the weights are those of the model's directory, where it has
-    one with safetensors files."""
+    """Compares the weights with the safetensors files of the model's directory,
+    if there are any."""
     from fuse_mlir.checkpoint.check import compare_with_files
     from fuse_mlir.reports.report import Check
 
