@@ -39,7 +39,7 @@ class Comparison:
             f"'{self.directory}'"
         )
         if self.differ:
-            text += "; others have not: " + "; ".join(self.differ[:4])
+            text += "; others differ: " + "; ".join(self.differ[:4])
         if self.unknown:
             text += (
                 f"; {len(self.unknown)} have no tensor of their name and "

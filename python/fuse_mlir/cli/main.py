@@ -393,7 +393,9 @@ def _add_scales(command: argparse.ArgumentParser) -> None:
         "fuse-mlir/ranges in the user's cache)",
     )
     command.add_argument(
-        "--no-cache", action="store_true", help="observe anew, and keep nothing"
+        "--no-cache",
+        action="store_true",
+        help="neither read nor write the cache",
     )
     command.add_argument(
         "--tools",
@@ -614,8 +616,8 @@ def _add_inputs(commands: Commands) -> None:
         "inputs",
         help="collect a module's inputs from text",
         description="Runs the model of DIR on each line of a text file, with "
-        "its tokenizer, and writes what a module reads as .npy files, which "
-        "calibrate, accuracy and import --check-data take.",
+        "its tokenizer, and writes the inputs of a module as .npy files for "
+        "calibrate, accuracy and import --check-data.",
     )
     command.add_argument(
         "model",

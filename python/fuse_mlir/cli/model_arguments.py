@@ -172,9 +172,8 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     if source.directory is not None:
         raise ValueError(
             f"--architecture: '{options.architecture}' is a "
-            "directory; --pretrained takes its weights, "
-            f"'{options.architecture}/config.json' stands for "
-            "drawn ones"
+            "directory; use --pretrained for its weights, or "
+            f"'{options.architecture}/config.json' for drawn ones"
         )
     chain = extract.take_chain(
         source.skeleton(), options.parent, members, options.residual
@@ -198,7 +197,7 @@ def _pretrained_chain(
     if not hasattr(options, "activations"):
         raise ValueError(
             f"'{options.pretrained}' is quantized already; import "
-            "takes it with the scales that it has"
+            "keeps its scales"
         )
     inverse = tuple(n for n in options.inverse_scales.split(",") if n)
     policy = policy_of(

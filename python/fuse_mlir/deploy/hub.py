@@ -94,7 +94,7 @@ def check_name(name: str) -> None:
     require(name, str, "the name of a kernel", "one such as 'my-mlp'")
     if not _NAME.fullmatch(name):
         raise FuseError(
-            f"'{name}' is no name of a kernel; expected one such as 'my-mlp'"
+            f"'{name}' is not a kernel name; expected one such as 'my-mlp'"
         )
 
 
@@ -153,7 +153,7 @@ def export_hub_kernel(
     require(scheduled, (list, tuple), "argument 'scheduled'", "a list of chips")
     if not _CHIP.fullmatch(chip) or chip.endswith("a"):
         raise FuseError(
-            f"chip '{chip}' is none that later ones run code of; "
+            f"later chips do not run code for chip '{chip}'; "
             "expected sm_ and a number, such as sm_80"
         )
     for own in scheduled:
@@ -161,7 +161,7 @@ def export_hub_kernel(
         if not _CHIP.fullmatch(own) or not own.endswith("a"):
             raise FuseError(
                 f"chip '{own}' has no scheduled kernels; expected "
-                "one with instructions of its own, such as sm_90a"
+                "an architecture-specific chip, such as sm_90a"
             )
     variant = Path(directory) / "build" / VARIANT
     if variant.exists():
@@ -335,7 +335,7 @@ def _check_plan(cuda: dict[str, Any]) -> None:
                 ):
                     raise FuseError(
                         f"kernel '{launch['kernel']}' is launched in a way "
-                        "that kernel directories have not"
+                        "that kernel directories do not support"
                     )
 
 

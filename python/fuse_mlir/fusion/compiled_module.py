@@ -72,7 +72,7 @@ def compile_module(target: Target) -> Target:
         return target
     if not (isinstance(target, type) and issubclass(target, nn.Module)):
         raise TypeError(
-            f"compile_module takes a torch.nn.Module or a class of them, "
+            "compile_module expects a torch.nn.Module or a subclass of it, "
             f"got {target!r}"
         )
     return _COMPILED.of(target)
@@ -92,9 +92,9 @@ def _methods(kind: Kind) -> dict[str, Any]:
             bound = inspect.signature(kind.forward).bind(self, *inputs, **named)
             if bound.kwargs:
                 raise KernelError(
-                    f"{kind.__name__} takes "
+                    f"{kind.__name__} expects "
                     + ", ".join(f"'{name}'" for name in bound.kwargs)
-                    + " by name alone, and a kernel reads tensors by position"
+                    + " by name only, but a kernel reads tensors by position"
                 )
             inputs = bound.args[1:]
         return _call(self, kind, inputs)
@@ -147,9 +147,9 @@ def decompile_module(module: nn.Module) -> nn.Module:
         raise FuseError(f"{type(module).__name__} is not compiled")
     if type(module) is not _COMPILED.of(kind):
         raise FuseError(
-            f"the class of the compiled {kind.__name__} became "
-            f"{type(module).__name__}, by a parametrization for one; take "
-            "that back before"
+            f"the class of the compiled {kind.__name__} changed to "
+            f"{type(module).__name__}, such as by a parametrization; undo "
+            "that first"
         )
     module.__class__ = kind
     module.__dict__.pop("_fuse_kernels", None)

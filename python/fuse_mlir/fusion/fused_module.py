@@ -873,8 +873,8 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
                         "activation-not-asked-for",
                         f"the members are {_MLPS[family]} with the activation "
                         f"{act}, and the fusion_config asks for "
-                        f"{' or '.join(known)}; 'any_mlp' in place of "
-                        f"'{_NAMED[family]}' takes every activation, as does "
+                        f"{' or '.join(known)}; 'any_mlp' instead of "
+                        f"'{_NAMED[family]}' allows all activations, as does "
                         "fusion_config={}",
                     )
                 )

@@ -130,7 +130,7 @@ def _misfit(module: nn.Module, kind: str, path: str) -> str | None:
                 return (
                     f"'{name}' of gate and up of '{path}' is "
                     f"{gate_scale.item():.6g} and {up_scale.item():.6g}, "
-                    "and the kernel takes one for both"
+                    "but the kernel has one for both"
                 )
     if (kind, _activation(module)) not in _OPTION:
         known = " or ".join(str(act) for k, act in _OPTION if k == kind)

@@ -152,8 +152,8 @@ class KernelConfig(KernelMapping):
             if isinstance(key, tuple) and not is_inline(key):
                 raise PatternError(
                     f"the chain {key!r} has the kernel of the Hub {value!r}, "
-                    "and transformers takes such chains with their paths "
-                    "alone; write ((name, glob), ...) as the key"
+                    "but transformers accepts such chains only with their "
+                    "paths; write ((name, glob), ...) as the key"
                 )
         return self._mapping
 
@@ -261,14 +261,15 @@ def _check_package(config: KernelConfig) -> None:
         for end in ("MIN", "MAX")
     ]
     without = (
-        "without it, load the model without kernel_config and call "
-        "fuse_modules(model, config) then, or load it in 'with fuse_mlir."
-        "fusion_at_load():', which needs no such package"
+        "without it, load the model without kernel_config and then call "
+        "fuse_modules(model, config), or load it in 'with fuse_mlir."
+        "fusion_at_load():', which does not need the package"
         if not config.layers
         else "asked for: " + ", ".join(map(str, config.layers))
     )
     raise PatternError(
-        "transformers takes a kernel_config only with the package 'kernels', "
+        "transformers accepts a kernel_config only with the package "
+        "'kernels', "
         f"{versions[0]} <= version < {versions[1]}, which is not installed; "
         + without
     )

@@ -531,13 +531,13 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
                     site.refuse(
                         "FUSE-N206",
                         "not-a-chain",
-                        f"the spec of '{site.paths[i]}' takes '{name}' from "
+                        f"the spec of '{site.paths[i]}' reads '{name}' from "
                         + (
                             f"'{site.paths[makers[-1]]}'"
                             if makers
                             else "outside"
                         )
-                        + ", the model takes it from "
+                        + ", but the model reads it from "
                         + (
                             f"'{site.paths[seen]}'"
                             if seen is not None
@@ -619,7 +619,7 @@ def plan_site(
                     (
                         result.note,
                         left
-                        and f"without {left}, which rounding='relaxed' takes",
+                        and f"without {left}, which rounding='relaxed' allows",
                     ),
                 )
             )
@@ -634,7 +634,8 @@ def plan_site(
         result.refusal = Refusal(
             found.id,
             found.name,
-            found.text + (f"; rounding='relaxed' takes {left}" if left else ""),
+            found.text
+            + (f"; rounding='relaxed' allows {left}" if left else ""),
         )
         return result, None
     except errors.NativeError as error:

@@ -260,8 +260,8 @@ class Verdict:
         for table in self.tables:
             if table.loss > TOLERANCE:
                 texts.append(
-                    f"to run the members for other rows would take "
-                    f"{milliseconds(table.overhead)} more, "
+                    "running the members for other rows would add "
+                    f"{milliseconds(table.overhead)}, "
                     f"{100 * table.loss:.0f}% of a call"
                 )
         return "; ".join(texts)

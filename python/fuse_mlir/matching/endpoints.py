@@ -176,7 +176,7 @@ def _load(
         return _load_directory(directory)
     if importlib.util.find_spec("kernels") is None:
         raise EndpointError(
-            "there is no such directory, and repositories of the Hub need the "
+            "the directory does not exist, and repositories of the Hub need the "
             "package 'kernels', which is not installed"
         )
     from kernels import get_kernel

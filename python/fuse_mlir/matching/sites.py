@@ -266,8 +266,8 @@ def _check_taken(model: nn.Module, site: Site, taken: dict[str, str]) -> None:
                 "FUSE-N213",
                 "already-fused",
                 f"'{path}' is the same module as '{others[0]}', "
-                "which would stay as it is; give each place a module "
-                "of its own, or leave it out of the pattern",
+                "which would not be fused; use separate modules, or leave it "
+                "out of the pattern",
             )
             return
 

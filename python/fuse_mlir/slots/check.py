@@ -275,7 +275,7 @@ def check(
         raise Mismatch(f"{what} cannot stand for it: {mismatch}") from None
     except Exception as error:  # whatever the function raises
         return (
-            f"{what} does not take sample inputs of shapes "
+            f"{what} does not support sample inputs of shapes "
             f"{', '.join(str(list(t.shape)) for t in inputs)}: "
             f"{type(error).__name__}: {str(error).splitlines()[0]}"
             if str(error)

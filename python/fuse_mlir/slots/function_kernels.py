@@ -282,9 +282,9 @@ class FunctionKernel:
             for name in params:
                 if name not in by_name:
                     raise SlotError(
-                        f"{self.spec} does not take param '{name}' of the "
-                        f"slot; expected an argument '{name}', which gets "
-                        f"{params[name]!r}"
+                        f"{self.spec} does not support param '{name}' of the "
+                        f"slot; expected a parameter '{name}', whose value "
+                        f"is {params[name]!r}"
                     )
         if inputs:
             try:

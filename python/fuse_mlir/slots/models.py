@@ -197,8 +197,8 @@ def remove_slots(model: nn.Module) -> list[str]:
             if type(module) is not derived.of(kind):
                 raise SlotError(
                     f"the class of '{path}', a {kind.__name__}, was changed "
-                    f"after it got slots, to {type(module).__name__}; take "
-                    "that back before"
+                    f"after it got slots, to {type(module).__name__}; undo "
+                    "that first"
                 )
             found.append((path, module, kind, names))
     for _, module, kind, names in found:
@@ -346,8 +346,8 @@ def _require_plain(module: nn.Module) -> None:
     """
     if "forward" in vars(module):
         raise _Skip(
-            f"{type(module).__name__} has a forward of its own "
-            "instance, as accelerate and others put there"
+            f"{type(module).__name__} has a forward on the "
+            "instance, as accelerate and other packages set it"
         )
 
 

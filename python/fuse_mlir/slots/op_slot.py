@@ -43,7 +43,7 @@ def _check_type(tensor: Tensor) -> None:
     require(tensor, Tensor, "an input of a slot", "a tensor")
     if tensor.dtype not in _TYPES:
         raise SlotError(
-            f"a slot cannot take {tensor.dtype}; expected one of "
+            f"a slot does not support {tensor.dtype}; expected one of "
             f"{', '.join(map(str, _TYPES))}"
         )
 
@@ -211,7 +211,7 @@ class OpSlot:
         if not inputs:
             raise SlotError(
                 f"kernel '{self._kernel}' of op={self.op} is "
-                "called without tensors; it takes one or more"
+                "called without tensors; expected one or more"
             )
         wanted = "cpu" if self._target == "cpu" else "cuda"
         for tensor in inputs:
@@ -390,7 +390,7 @@ class OpSlot:
         except (RuntimeError, TypeError, ValueError) as error:
             raise SlotError(
                 f"the eager function of op={self.op} does not "
-                f"take other sizes: {error}"
+                f"support other sizes: {error}"
             ) from error
         return [
             (

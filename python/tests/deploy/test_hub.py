@@ -177,8 +177,11 @@ class Directories(unittest.TestCase):
 
     def test_refusals(self):
         for options, text in (
-            ({"name": "My_MLP"}, "'My_MLP' is no name of a kernel"),
-            ({"chip": "sm_90a"}, "chip 'sm_90a' is none that later ones"),
+            ({"name": "My_MLP"}, "'My_MLP' is not a kernel name"),
+            (
+                {"chip": "sm_90a"},
+                "later chips do not run code for chip 'sm_90a'",
+            ),
             ({"scheduled": ["sm_90"]}, "chip 'sm_90' has no scheduled"),
             ({"site": "norm+mlp#7"}, "no fused site 'norm\\+mlp#7'"),
         ):
@@ -256,7 +259,7 @@ class Directories(unittest.TestCase):
             with self.assertRaisesRegex(
                 RuntimeError,
                 "parameter 'mlp.gate."
-                "weight' begins 2 bytes behind a "
+                "weight' starts 2 bytes after a "
                 "multiple of 16; expected",
             ):
                 host["_launch_all"](

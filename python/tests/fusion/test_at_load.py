@@ -224,7 +224,7 @@ class KernelConfigs(Loading):
             )
         names = KernelConfig({("RMSNorm", "MLP"): "org/repo:RMSNormMLP"})
         with self.assertRaisesRegex(
-            PatternError, "takes such chains with their paths alone; write"
+            PatternError, "accepts such chains only with their paths; write"
         ):
             AutoModelForCausalLM.from_pretrained(self.path, kernel_config=names)
 
@@ -234,8 +234,8 @@ class KernelConfigs(Loading):
         with self.assertRaisesRegex(
             PatternError,
             r"only with the package 'kernels', 0\.\d+.* not "
-            r"installed; without it, .*fuse_modules\(model, config\) "
-            "then, or .*fusion_at_load",
+            r"installed; without it, .*fuse_modules\(model, config\), "
+            "or .*fusion_at_load",
         ):
             AutoModelForCausalLM.from_pretrained(
                 self.path, use_kernels=True, kernel_config=config

@@ -632,7 +632,7 @@ class Declared(unittest.TestCase):
             (
                 [norm, ModuleSpec(["x"], ["y"])],
                 "the spec of "
-                "'layers.0.mlp' takes 'x' from outside, the model takes it "
+                "'layers.0.mlp' reads 'x' from outside, but the model reads it "
                 "from 'layers.0.norm'",
             ),
         ):

@@ -113,8 +113,8 @@ class Decisions(unittest.TestCase):
         lost = timing.Verdict(of(0.05))
         self.assertTrue(lost.slower)
         self.assertIn(
-            "to run the members for other rows would take 50.0 ms "
-            "more, 5% of a call",
+            "running the members for other rows would add 50.0 ms, "
+            "5% of a call",
             lost.reason(),
         )
 

@@ -645,6 +645,6 @@ class NoModules(unittest.TestCase):
         for target in ("qwen3", int):
             with self.assertRaisesRegex(
                 TypeError,
-                "compile_module takes a torch.nn.Module or a class of them",
+                "compile_module expects a torch.nn.Module or a subclass of it",
             ):
                 fuse_mlir.compile_module(target)

@@ -324,8 +324,8 @@ class FunctionKernels(unittest.TestCase):
             ),
             (
                 lambda x, weight: rms_norm(x, weight),
-                "does not take param 'eps' of the slot; expected an argument "
-                "'eps', which gets 1e-06",
+                "does not support param 'eps' of the slot; expected a parameter "
+                "'eps', whose value is 1e-06",
             ),
             (
                 lambda x, eps, weight: x,

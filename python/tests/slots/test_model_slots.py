@@ -261,8 +261,8 @@ class Rules(unittest.TestCase):
             {
                 "model.layers.0.mlp": "'act_fn' has hooks, which would not run; "
                 "remove them",
-                "model.norm": "LlamaRMSNorm has a forward of its "
-                "own instance, as accelerate and others put there",
+                "model.norm": "LlamaRMSNorm has a forward on the "
+                "instance, as accelerate and other packages set it",
             },
         )
         self.assertIn("no slot  model.norm: LlamaRMSNorm has", str(added))

@@ -246,9 +246,9 @@ def _launch_all(tensors, out):
         for argument, pointer in zip(_plan()["arguments"], pointers):
             if pointer % _VECTOR:
                 raise RuntimeError(
-                    f"parameter '{argument.get('parameter', '')}' begins "
-                    f"{pointer % _VECTOR} bytes behind a multiple of "
-                    f"{_VECTOR}; expected a tensor at one"
+                    f"parameter '{argument.get('parameter', '')}' starts "
+                    f"{pointer % _VECTOR} bytes after a multiple of "
+                    f"{_VECTOR}; expected an aligned tensor"
                 )
     with code.lock:
         functions = code.functions(number)
