@@ -12,7 +12,7 @@ package = pathlib.Path(fuse_mlir.__file__).parent
 assert "site-packages" in package.parts, package
 found = pathlib.Path(native.library()._name)
 assert found == package / "lib" / "libfuse.so", found
-# Type checkers read the types of packages that say that they have them.
+# Type checkers read only types of packages with a py.typed file.
 assert (package / "py.typed").exists()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Examples in the docstrings of public functions run as they are written."""
+"""Examples in the docstrings of public functions run."""
 
 import doctest
 import inspect

@@ -35,7 +35,7 @@ class Returns(nn.Module):
 
 
 class Own(nn.Module):
-    """Has a parameter of its own."""
+    """Has a parameter that is not in a submodule."""
 
     def __init__(self):
         super().__init__()

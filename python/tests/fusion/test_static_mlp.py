@@ -50,7 +50,7 @@ def kernel(model, number=0):
 
 
 class FusionConfig(unittest.TestCase):
-    """Each mistake next to what is right."""
+    """Mistakes in configs, and their messages."""
 
     def refuses(self, text, options):
         with self.assertRaisesRegex(fuse_mlir.PatternError, text):

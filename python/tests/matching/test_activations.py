@@ -88,7 +88,7 @@ class Which(unittest.TestCase):
         x = torch.randn(64).bfloat16()
         once = RoundedOnce(NewGELU())
         self.assertTrue(torch.equal(once(x), NewGELU()(x.float()).bfloat16()))
-        # Others are as they were.
+        # Other modules do not change.
         for wide in (x.float(), x.double()):
             self.assertTrue(torch.equal(once(wide), NewGELU()(wide)))
 

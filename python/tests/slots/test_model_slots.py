@@ -55,8 +55,11 @@ def bind(model, config=None):
 @needs_library
 class Models(unittest.TestCase):
     def check(self, model, ops, *, labels=True, off=2e-6):
-        """Slots of these ops; with them and after them the model is what it
-        was, and with kernels it is near."""
+        """Adds, checks and removes slots of these ops.
+
+        With unbound slots and after removal, the model has the same results.
+        With kernels, the results are close.
+        """
         extra = {"labels": IDS} if labels else {}
 
         def run(m):
