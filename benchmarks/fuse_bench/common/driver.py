@@ -52,7 +52,7 @@ def _driver() -> ctypes.CDLL:
 
 
 def call(name: str, *arguments: object, note: str = "") -> None:
-    """Calls a function of the driver and checks what it returns."""
+    """Calls a function of the driver and checks its status."""
     library = _driver()
     code = getattr(library, name)(*arguments)
     if code:
@@ -260,7 +260,7 @@ class Runner:
         self._tensors = {**weights.tensors, **activations}
         self._weights = weights
         self._scalars = scalars
-        #: What must outlive the launches.
+        #: Objects that must outlive the launches.
         self._kept: list[Any] = []
         self._launches = [
             (
@@ -275,7 +275,7 @@ class Runner:
 
     @staticmethod
     def make_workspace(plan: Plan) -> Tensor:
-        """A workspace of random bytes, zero where the plan wants zeros."""
+        """A workspace of random bytes, with zeros where the plan has zeros."""
         workspace = torch.empty(
             max(256, plan.workspace_bytes), dtype=torch.uint8, device="cuda"
         )
@@ -336,10 +336,10 @@ class Runner:
         return ctypes.c_float(self._scalars[argument["name"]])
 
     def intermediate(self, index: int) -> Tensor | None:
-        """What the last launch left in the workspace of its tokens.
+        """An intermediate of the last launch in its workspace.
 
-        0 is the (quantized) input of the first product, 1 the hidden layer:
-        `tokens` x `columns` of the type that products read.
+        0 is the (quantized) input of GEMM1, 1 the hidden layer, both
+        [tokens, columns] in the type that the products read.
         """
         matrices = [
             (base, argument)
@@ -422,7 +422,7 @@ class Layers:
             runner(overlap and index > 0, exclusive)
 
     def ways(self) -> dict[str, Callable[[], None]]:
-        """What a host with one stream may do, by what it is called."""
+        """Options of launches for hosts with one stream, by name."""
         ways: dict[str, Callable[[], None]] = {
             "": partial(self, self.plan.dependent)
         }

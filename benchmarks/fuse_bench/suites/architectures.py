@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models that stay right on a GPU:
+"""Checks models on a GPU:
 `python -m fuse_bench.suites.architectures OUT.json [SECONDS]`.
 
-Small models of several architectures in bf16 with drawn weights, and layers in
-the width of published models: their sites are fused, verified (V0, V2, V3) and
-undone, and 32 greedy tokens with a static cache, every step a replay of a CUDA
-graph, have to be those of the unfused model. Then the same with experts as
-slots, with MLPs in static FP8 (`calibrate`; its tokens are its own, and have to
-be the same in a second run), and by `generate`, which compiles the step.
+The models are small ones of several architectures, and layers in the width of
+published models, in bf16 with drawn weights. Their sites are fused, verified
+(V0, V2, V3) and unfused. 32 greedy tokens with a static cache must be equal to
+those of the unfused model; each step is a replay of a CUDA graph. The same is
+checked with experts as slots, with MLPs in static FP8, and by `generate`, which
+compiles the step. Tokens in static FP8 (`calibrate`) must only be equal in a
+second run.
 
-A router may send a token to another expert when the hidden state differs in its
-last bits, and then the model goes on from another state. `routing` lists where
-that happens while both models read the same tokens: how far the last expert
-taken was ahead of the next one, and how far the router's logits are apart.
-Tokens may differ only from a step on where a router was that near.
+If the hidden state differs in its last bits, a router may select another
+expert, and the model continues from another state. `routing` lists these cases
+while both models read the same tokens: the margin of the last selected expert,
+and the difference of the router's logits. Tokens may differ only after a step
+with such a small margin.
 
-Without a GPU every replay is a call, which tests this file and not the kernels.
-OUT.json is written after every step; no step starts after SECONDS.
+Without a GPU, each replay is a call, which tests this file and not the kernels.
+OUT.json is written after each step; no step starts after SECONDS.
 """
 
 from __future__ import annotations
@@ -124,12 +125,13 @@ FULL_WIDTH: dict[str, tuple[dict[str, Any], int]] = {
         1,
     ),
 }
-#: What has experts, is compiled by `generate`, and gets static scales.
+#: Models with experts, models compiled by `generate`, and those with static
+#: scales.
 EXPERTS = ("mixtral", "qwen3_moe")
 GENERATED = ("qwen3", "llama", "gpt_neox", "gemma3_text")
 STATIC = ("qwen3", "gemma3_text", "gpt_neox")
-#: What has no tokens to generate, or copies from the host in each step, which
-#: no graph can hold.
+#: Models that generate no tokens, or that copy from the host in each step,
+#: which a graph cannot contain.
 ENCODERS = ("bert", "siglip_vision_model", "vit")
 UNCAPTURED = ("falcon", "opt")
 PROMPT, COUNT = 9, 32
@@ -198,7 +200,7 @@ class Replay:
         self.result = self._step()
 
     def replay(self) -> None:
-        """Runs the step again on what its tensors hold now."""
+        """Runs the step again on the current contents of its tensors."""
         if self.graph is None:
             self._run()
         else:
@@ -296,7 +298,7 @@ def flips(
     theirs: list[list[torch.Tensor]],
     choices: int,
 ) -> list[dict[str, Any]]:
-    """Where routers take other experts."""
+    """Positions where routers select other experts."""
     found = []
     for step, layers in enumerate(zip(ours, theirs)):
         for layer, (a, b) in enumerate(zip(*layers)):
@@ -345,7 +347,7 @@ def clear(model: Model) -> tuple[list[int], list[float]]:
 def compare(
     ours: list[int], theirs: list[int], margins: list[float]
 ) -> dict[str, Any]:
-    """Tokens, and how near the second one was, where they part or at worst."""
+    """Compares tokens, with the margin where they differ or the smallest."""
     parted = [m for a, b, m in zip(ours, theirs, margins) if a != b]
     return {
         "tokens": ours,
@@ -515,7 +517,7 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def steps() -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """What runs, the most important first."""
+    """The steps, the most important first."""
     made: list[tuple[str, Callable[[], dict[str, Any]]]] = []
 
     def add(

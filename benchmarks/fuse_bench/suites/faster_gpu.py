@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether models that are fused by default get slower on a GPU.
+"""Checks whether models that are fused by default get slower on a GPU.
 
 Models have the widths of published ones, one layer and drawn weights. Each is
 called with several numbers of rows, as Python calls it and in a captured CUDA

@@ -101,7 +101,7 @@ def cases() -> list[Case]:
     return result
 
 
-# Where the compiler is.
+# Steps on the machine of the compiler.
 
 
 def codes_as_floats(element: str) -> np.ndarray:
@@ -117,7 +117,7 @@ def codes_as_floats(element: str) -> np.ndarray:
 
 
 def expected_bytes(case: Case, tools: Path, folder: Path) -> bytes:
-    """What the CPU path makes of all codes of the source."""
+    """Results of the CPU path for all codes of the source."""
     import torch
 
     from ..common.data import TORCH_TYPES
@@ -168,7 +168,7 @@ def compile_all(options: argparse.Namespace) -> int:
     return 0
 
 
-# Where the GPU is.
+# Steps on the machine of the GPU.
 
 
 @dataclass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times models on the CPU: as they are, with all sites fused, and fused by
-default, which leaves out what is slower.
+"""Times models on the CPU: unfused, with all sites fused, and fused by default,
+which omits slower sites.
 
 Models have the widths of published ones, one or two layers and drawn weights.
 A block is the largest site of a layer, a norm and its MLP where one kernel has
@@ -206,7 +206,7 @@ def build(case: str) -> PreTrainedModel:
         if kind == "bert"
         else transformers.AutoModelForCausalLM
     )
-    # Drawing in this type takes half the memory; weights of norms are ones.
+    # Drawing in this type halves the memory. Weights of norms are ones.
     torch.set_default_dtype(getattr(torch, dtype))
     try:
         model = auto.from_config(config, dtype=getattr(torch, dtype))
@@ -370,7 +370,7 @@ def measure(case: str, systems: Sequence[str]) -> dict[str, Any]:
 
 
 def whole(model: PreTrainedModel, count: int) -> tuple[float, float]:
-    """Milliseconds of the model with what stands in it, and with members."""
+    """Milliseconds of the model with its kernels, and with its members."""
     import torch
 
     from fuse_mlir.fusion.modules import fused_sites

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One artifact over the number of tokens: is it right, and does time jump?
+"""Checks one artifact over the number of tokens, and looks for jumps of time.
 
     python3 -m fuse_bench.suites.sweep compile
 
@@ -55,7 +55,7 @@ _RANGE = re.compile(r"(\d+) : (#tile\.(?:prefill_)?schedule<[^>]*>)")
 
 
 def problems() -> Iterator[tuple[Problem, bool]]:
-    """What is checked, and whether it is timed too."""
+    """The checked problems, and whether they are timed too."""
     for dtype in DTYPES:
         for width, hidden, act in TIMED_SHAPES[:2]:
             yield timed_problem(width, hidden, act, dtype), True
@@ -109,7 +109,7 @@ def _run(command: Sequence[str | Path], text: str = "") -> str:
 
 
 def compile_all(arguments: argparse.Namespace) -> int:
-    """Writes artifacts and, beside them, index.json."""
+    """Writes artifacts, and index.json next to them."""
     require_tools(arguments.bin, "fuse-opt", "fuse-compile")
     arguments.artifacts.mkdir(parents=True, exist_ok=True)
     index = []
@@ -277,8 +277,10 @@ class Sweep:
         )
 
     def check(self, block: Block, instance: native.Instance) -> None:
-        """All numbers of tokens in one workspace, up and down and once more:
-        what one launch leaves there is what another finds."""
+        """Checks all numbers of tokens in one workspace, in several orders.
+
+        Each launch finds the data that the previous one left there.
+        """
         from ..reference.decomposition import Chain, relative_error
 
         problem = block.problem
