@@ -7,8 +7,8 @@
 
 writes out/results/reliability-h200.json. `logs` has files per tool of
 compute-sanitizer, called `<tool>.log` or `<tool>.<anything>.log`, with what it
-and `fuse-device-run test --in-process` printed. Cases that name their stratum are
-also counted by stratum.
+and `fuse-device-run test --in-process` printed. Cases that name their stratum
+are also counted by stratum.
 """
 
 from __future__ import annotations

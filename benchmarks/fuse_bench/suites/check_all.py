@@ -10,12 +10,11 @@ as it is compiled, unless a file of `--resume` has good checks of the same
 digest. Kernels are started in the order of the sets. The GPU memory of checks
 is bounded. A check without enough memory is repeated alone at the end.
 Processes that die or hang are replaced, and their check is bad. The output is a
-results
-file like that of `fuse_bench.suites.mlp`, for `fuse_bench.reports.merge` and
-`fuse_bench.reference.sum_checks`. In the stage `memcheck`, small kernels of all
-forms (`memcheck_cases.py`) and of the other fused ops run under
-compute-sanitizer. The last lines have the numbers of checked, bad and remaining
-kernels.
+results file like that of `fuse_bench.suites.mlp`, for
+`fuse_bench.reports.merge` and `fuse_bench.reference.sum_checks`. In the stage
+`memcheck`, small kernels of all forms (`memcheck_cases.py`) and of the other
+fused ops run under compute-sanitizer. The last lines have the numbers of
+checked, bad and remaining kernels.
 """
 
 from __future__ import annotations
