@@ -17,9 +17,9 @@ to 280 MB in about ten seconds. The target needs Linux on the same architecture,
 tar, and xz or Python.
 
     bin/     the programs
-    lib/     libfuse, libfuse-rt, the extension of Python, MLIR, LLVM and their libraries: a program on
-             the target with a C library as new as that of the build may load
-             these, with LD_LIBRARY_PATH=/opt/fuse/lib
+    lib/     libfuse, libfuse-rt, the extension of Python, MLIR, LLVM and their
+             libraries: a program on the target with a C library as new as that
+             of the build may load these, with LD_LIBRARY_PATH=/opt/fuse/lib
     libc/    loader, C library and C++ library of the build
     fx       starts a program of bin/, or any other, with lib/ and libc/
     bin-fx/  the programs, started by fx: FUSE_BIN for the Python package

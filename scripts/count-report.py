@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 PASSED = ("PASS", "XFAIL", "FLAKYPASS")
 QUIET = ("UNSUPPORTED", "SKIPPED", "EXCLUDED")
 
 
-def count(report: Any) -> tuple[int, int]:
+def count(report: object) -> tuple[int, int]:
     """Numbers of passed and failed tests in JSON of lit or GoogleTest."""
     if not isinstance(report, dict) or "tests" not in report:
         raise ValueError("has no tests: expected JSON of lit or GoogleTest")

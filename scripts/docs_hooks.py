@@ -26,9 +26,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tomllib
+
+if TYPE_CHECKING:
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = Path(os.environ.get("FUSE_BIN", ROOT / "build/dev/bin"))
@@ -350,7 +353,7 @@ def leave_docs(text: str, page: Path) -> str:
     return re.sub(r"(?<!!)\[([^]]+)\]\(([^)\s]+)\)", replace, text)
 
 
-def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Replace the markers of a page by generated text."""
 
     def replace(match: re.Match[str]) -> str:
@@ -364,5 +367,6 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
             return ""
         return GENERATORS[match[1]](*match[2].split())
 
+    assert page.file.abs_src_path is not None
     markdown = leave_docs(markdown, Path(page.file.abs_src_path))
     return MARK.sub(replace, markdown)

@@ -63,10 +63,13 @@ run_style() {
 # The site with its generated references counts as one test. The Python tests
 # look at its pages.
 run_site() {
+  local log=$results/site.txt
+  # --quiet would drop the warnings that --strict counts.
   if FUSE_BIN="$root/$build/bin" NO_MKDOCS_2_WARNING=1 \
-    .venv/bin/mkdocs build --strict --quiet; then
+    .venv/bin/mkdocs build --strict 2>"$log"; then
     count site 1 0
   else
+    grep -v '^INFO' "$log"
     count site 0 1
   fi
 }

@@ -16,7 +16,7 @@ _FROM = {
 def _say_what_is_missing(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Says which package a program lacks; all else as Python does."""
+    """Names the missing package; other errors are shown as by Python."""
     if isinstance(error, ModuleNotFoundError) and error.name in _FROM:
         print(
             f"error: there is no package '{error.name}' for "

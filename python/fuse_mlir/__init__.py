@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Python side of the fuse compiler.
 
-`fuse_modules` replaces chains of modules of a PyTorch model by kernels,
-`unfuse_modules` takes it back, `explain` says what can be fused and why the
-rest cannot, and `verify` holds kernels against what they replace. Importing
-this package imports neither PyTorch nor the compiler; the first use does.
+`fuse_modules` replaces chains of modules of a PyTorch model by kernels, and
+`unfuse_modules` undoes it. `explain` lists the sites that can be fused, and why
+others cannot. `verify` compares kernels with the modules that they replace.
+Importing this package imports neither PyTorch nor the compiler; the first use
+does.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # What `__getattr__` finds, for type checkers and editors.
+    # For type checkers and editors: the names that `__getattr__` finds.
     from fuse_mlir.checkpoint.model_source import load_model
     from fuse_mlir.compiler.weight_versions import refresh
     from fuse_mlir.deploy.hub import export_hub_kernel
@@ -81,7 +82,7 @@ _EXPORTS = {
     "verify": "reports.report",
 }
 
-# Written out, because checkers read it too.
+# A literal, because type checkers read it too.
 __all__ = [
     "FlowError",
     "FuseError",
@@ -117,14 +118,14 @@ __all__ = [
 ]
 
 
-def _find(name: str) -> Any:
+def _find(name: str) -> object:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'fuse_mlir' has no attribute '{name}'")
     return getattr(importlib.import_module(f"fuse_mlir.{_EXPORTS[name]}"), name)
 
 
 if not TYPE_CHECKING:
-    # Checkers would take any name for one that it finds.
+    # With a `__getattr__`, type checkers would accept any name.
     __getattr__ = _find
 
 

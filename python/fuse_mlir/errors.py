@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """All errors and warnings of the package.
 
-`FuseMlirError` is the base class of every error, so one `except` catches what
-the package raises. An error is also a `ValueError` where an argument is wrong
-and a `RuntimeError` where the state of a model or of the machine is.
+`FuseMlirError` is the base class of all errors, so one `except` catches them.
+An error about an argument is also a `ValueError`. An error about the state of a
+model or of the machine is also a `RuntimeError`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Refusal:
 
 
 class NativeError(FuseMlirError, RuntimeError):
-    """A call into libfuse that failed; the text is the library's sentence.
+    """A call into libfuse failed; the text is that of the library.
 
     Attributes:
         status: name of the library's status, such as `FUSE_ERROR_TENSOR`;
-            empty where the call did not come to it.
+            empty if the library was not called.
     """
 
     status = ""
 
 
 class BlockError(FuseMlirError):
-    """A request that the model cannot meet; the text names both."""
+    """A model does not support a request; the text names both."""
 
 
 # Ids of include/fuse/Analysis/Refusals.def.
@@ -61,7 +61,7 @@ REFUSALS = {
 
 
 class Refused(BlockError):
-    """A linear that cannot be expressed with its stored weight."""
+    """A linear cannot be expressed with its stored weight."""
 
     def __init__(self, name: str, linear: str, detail: str) -> None:
         self.name = name
@@ -72,15 +72,15 @@ class Refused(BlockError):
 
 
 class CalibrationError(FuseMlirError, RuntimeError):
-    """A tool, file or function that calibration cannot use."""
+    """Calibration cannot use a tool, a file or a function."""
 
 
 class KernelError(FuseMlirError, RuntimeError):
-    """A chain for which there is no kernel; the text says why.
+    """A chain has no kernel; the text gives the reason.
 
     Attributes:
-        refusal: the same with its id; None where the call is what is wrong,
-            and not the members.
+        refusal: the reason with its id; None if the call is wrong and not the
+            members.
     """
 
     def __init__(self, reason: str | Refusal) -> None:
@@ -89,52 +89,52 @@ class KernelError(FuseMlirError, RuntimeError):
 
 
 class EndpointError(FuseMlirError, RuntimeError):
-    """A kernel of the Hub that cannot be loaded; the text says why."""
+    """A kernel of the Hub cannot be loaded; the text gives the reason."""
 
 
 class UnknownExperts(FuseMlirError, ValueError):
-    """Experts that `fuse.moe_experts` does not compute; the text says why."""
+    """`fuse.moe_experts` does not compute the experts of a model."""
 
 
 class FlowError(FuseMlirError, ValueError):
-    """A model that cannot be run to see its flow; the text says why."""
+    """A model cannot be run to record its data flow."""
 
 
 class GlobError(FuseMlirError, ValueError):
-    """A glob that breaks a rule; the text names it."""
+    """A glob breaks a rule, which the text names."""
 
 
 class ImportFailure(FuseMlirError):
-    """A program that cannot be expressed; the text names the op and place."""
+    """A program cannot be imported; the text names the op and its location."""
 
 
 class ExplainError(FuseMlirError):
-    """The program or a pattern cannot be used; the text says why."""
+    """A program or a pattern cannot be used; the text gives the reason."""
 
 
 class PatternError(FuseMlirError, ValueError):
-    """A pattern that cannot be used with this model; the text says why."""
+    """A pattern cannot be used with this model; the text gives the reason."""
 
 
 class FuseError(FuseMlirError, RuntimeError):
-    """A model that cannot be fused, unfused or called; the text says why."""
+    """A model cannot be fused, unfused or called; the text gives the reason."""
 
 
 class FusionWarning(UserWarning):
-    """Something is not fused, or not as before, and the model runs."""
+    """A model runs, but a site is not fused, or not as before."""
 
 
 class PtxError(FuseMlirError, ValueError):
-    """A PTX kernel that cannot be launched as it is described."""
+    """A PTX kernel cannot be launched as described."""
 
 
 class RangeError(FuseMlirError, ValueError):
-    """Values or options from which no scale can be made."""
+    """No scale can be made from these values or options."""
 
 
 class SlotError(NativeError):
-    """A slot that cannot be bound or called as asked."""
+    """A slot cannot be bound or called as requested."""
 
 
 class Unsupported(FuseMlirError):
-    """A case of an op that has no translation; the text says which."""
+    """A case of an op has no translation; the text names it."""

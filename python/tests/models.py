@@ -56,7 +56,7 @@ def snapshot(model):
 
 
 def fuse(model, x, patterns=None, **options):
-    """Fuses a model in place, by default where it has CHAIN."""
+    """Fuses a model in place, by default at the sites of CHAIN."""
     return fuse_mlir.fuse_modules(
         model,
         {CHAIN: "fuse"} if patterns is None else patterns,

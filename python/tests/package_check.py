@@ -13,7 +13,7 @@ assert "site-packages" in package.parts, package
 found = pathlib.Path(native.library()._name)
 assert found == package / "lib" / "libfuse.so", found
 assert native.extension() is not None, native.extension_problem()
-# Type checkers read the types of packages that say that they have them.
+# Type checkers read only types of packages with a py.typed file.
 assert (package / "py.typed").exists()
 
 

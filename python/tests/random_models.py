@@ -3,11 +3,11 @@
 
     python -m tests.random_models --seed 1 --count 100
 
-A model of a few blocks is drawn: norms, MLPs, what is between and around them,
-and how users treat models (hooks, shared modules, tied and changed weights,
-views, nested lists). It is fused by the patterns of its seed, or by what its
-data flow shows. Fused and not fused are held against double precision; undoing
-has to bring back every module, parameter, hook and bit.
+A model of a few blocks is drawn: norms, MLPs, ops between and around them, and
+changes by users (hooks, shared modules, tied and changed weights, views, nested
+lists). It is fused by the patterns of its seed, or by its data flow. The fused
+and the unfused model are compared with double precision. Unfusing must restore
+all modules, parameters, hooks and bits.
 """
 
 from __future__ import annotations
@@ -183,17 +183,17 @@ class RandomNet(nn.Module):
 
 
 def hook(module: nn.Module, args: Any, result: torch.Tensor) -> torch.Tensor:
-    """Changes what a module gives."""
+    """Changes the result of a module."""
     return 2 * result
 
 
 def prehook(module: nn.Module, args: tuple) -> tuple:
-    """Changes what a module is given."""
+    """Changes the input of a module."""
     return tuple(0.5 * arg for arg in args)
 
 
 def treat(model: RandomNet, draw: random.Random) -> list[str]:
-    """Does to a model what users do to models. Says what."""
+    """Changes a model as users do; returns a description."""
     done = []
     first = model.layers[0]
     members = [first.norm, first.mlp, *first.mlp.children()]
@@ -246,7 +246,7 @@ def draw_input(
 
 
 def distance(value: torch.Tensor, exact: torch.Tensor) -> float:
-    """In the L2 norm, of exact; infinite where one is not a number."""
+    """Relative error in the L2 norm; infinite if a result is not a number."""
     if not value.numel():
         return 0.0
     difference = (value.double() - exact).norm() / (exact.norm() + 1e-30)
@@ -254,7 +254,7 @@ def distance(value: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 def check_close(model: nn.Module, plain: nn.Module, x: torch.Tensor) -> None:
-    """Fused is about as near to double precision as what PyTorch computes."""
+    """Checks that the fused model has about the error of PyTorch."""
     given = x.clone()
     with torch.inference_mode():
         fused, eager = model(x), plain(x.clone())
@@ -284,10 +284,10 @@ def draw_patterns(draw: random.Random, model: RandomNet) -> Any:
 
 
 def run(seed: int) -> str:
-    """Draws, fuses, compares, changes, undoes. Says what came of it.
+    """Draws, fuses, compares, changes and unfuses; returns a description.
 
     Raises:
-        AssertionError: something is not as it should be.
+        AssertionError: a check failed.
     """
     draw = random.Random(f"model {seed}")
     dtype = draw.choice(

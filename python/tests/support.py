@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What several test files share."""
+"""Helpers of several test files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tool(name: str) -> str:
 
 
 def fuse_opt(text: str, *options: str) -> str:
-    """What fuse-opt makes of `text`; its errors fail the test."""
+    """The output of fuse-opt for `text`; its errors fail the test."""
     done = subprocess.run(
         [tool("fuse-opt"), *options],
         input=text,

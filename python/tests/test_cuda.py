@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What other tests can only look at without a GPU, run on one."""
+"""Runs on a GPU what other tests only inspect."""
 
 import tempfile
 import unittest
@@ -99,7 +99,7 @@ class Cuda(unittest.TestCase):
         )
 
     def replays(self, step, x):
-        """A graph of `step` computes what it computes, on other data."""
+        """A graph of `step` computes the same as `step`, on other data."""
         graph, result = capture(step)
         x.normal_()
         graph.replay()
@@ -265,7 +265,7 @@ class Cuda(unittest.TestCase):
             )
         )
         for i, weight in enumerate(model.parameters()):
-            # Off 16 bytes, where no vector can be read.
+            # Not aligned to 16 bytes, as vector loads require.
             room = torch.randn(weight.numel() + 1 + i, device="cuda") / 8
             weight.data = room.bfloat16()[1 + i :].view(weight.shape)
         model.forward = lambda *inputs: model.experts(*inputs)
@@ -334,7 +334,7 @@ class Cuda(unittest.TestCase):
     def test_modules_of_torch_jit(self):
         model, x = self.net()
         model.layers[0].mlp = torch.jit.script(model.layers[0].mlp)
-        # What torch.jit has fused reads memory that fake tensors do not have.
+        # Code of torch.jit reads memory, which fake tensors lack.
         expected = [model(x) for _ in range(4)][-1]
         fuse_mlir.fuse_modules(
             model,

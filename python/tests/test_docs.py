@@ -51,7 +51,7 @@ class Slotted(nn.Module):
 @needs_library
 class Pages(unittest.TestCase):
     def run_page(self, page, least, **names):
-        """Runs the Python of a page; `names` are what it takes for given."""
+        """Runs the Python of a page, which may use `names`."""
         found = blocks(page, "python")
         self.assertGreaterEqual(len(found), least)
         namespace = {**names, "__name__": "page"}
@@ -61,7 +61,7 @@ class Pages(unittest.TestCase):
         return namespace
 
     def tutorial(self):
-        """What the first page for PyTorch defines, for the pages after it."""
+        """Names that the first page for PyTorch defines, for later pages."""
         return self.run_page("tutorials/fuse-your-first-model", 3)
 
     def test_models(self):
@@ -119,7 +119,7 @@ class Commands(unittest.TestCase):
     """Commands of pages, in a directory that looks like a checkout."""
 
     def setUp(self):
-        # Where the tools are, that of this build.
+        # The directory of the tools of this build.
         binaries = Path(tool("fuse-opt")).parent.resolve()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""docs/reference/supported-models.md says what is found in models of transformers."""
+"""docs/reference/supported-models.md lists the sites of models."""
 
 import re
 import unittest
@@ -88,8 +88,7 @@ def build(kind):
 
 
 def row(kind):
-    """What the table says of a model type: where sites are, the kernels, and
-    why places are refused."""
+    """The table's row of a model type: sites, kernels, and refusals."""
     found = fuse_mlir.explain(build(kind))
     fused, kernels, refused = {}, {}, {}
     for site in found:

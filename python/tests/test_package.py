@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The package as pip installs it: `FUSE_TEST_PACKAGE=1` lets this run.
 
-Needs an index of packages for the build backend. Libraries are those that the
-tests built, so that nothing is compiled twice; `scripts/wheel.sh` does the same
-from the sources of the libraries.
+It needs an index of packages for the build backend. The libraries are those of
+the tests, so that nothing is compiled twice. `scripts/wheel.sh` builds them
+from sources instead.
 """
 
 import os
@@ -48,7 +48,7 @@ class Package(unittest.TestCase):
         libraries = Path(native.library()._name).resolve().parent
         with tempfile.TemporaryDirectory() as directory:
             here = Path(directory)
-            # What a fresh clone has.
+            # The files of a fresh clone.
             names = self.run_in(ROOT, "git", "ls-files", "-z").split("\0")
             for name in filter(None, names):
                 if (ROOT / name).is_file():
@@ -69,7 +69,7 @@ class Package(unittest.TestCase):
                 here / "clone",
             )
             sdist = next((here / "dist").glob("fuse_mlir-*.tar.gz"))
-            # Dependencies come from where the tests run.
+            # Dependencies are those of the environment of the tests.
             self.run_in(
                 here,
                 python,

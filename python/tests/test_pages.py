@@ -2,7 +2,7 @@
 """Report pages as a browser shows them.
 
 Chromium runs without a screen and without a network. A script that the test
-adds to a page writes what it finds into the document, which is then dumped.
+adds to a page writes its findings into the document, which is then dumped.
 """
 
 import functools
@@ -51,8 +51,11 @@ _PROBE = """
 
 @functools.cache
 def browser_problem():
-    """Why no browser can be run here, or None. On Ubuntu, the package is a
-    stand-in for a snap, which does not run in containers."""
+    """Why no browser can run here, or None.
+
+    On Ubuntu, the package only installs a snap, which does not run in
+    containers.
+    """
     if BROWSER is None:
         return "no chromium"
     try:

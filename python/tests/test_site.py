@@ -64,7 +64,7 @@ addEventListener("load", async () => {
 
 
 class Reader(HTMLParser):
-    """Ids of a page, its links, and what the browser loads for it."""
+    """Ids of a page, its links, and the files that the browser loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -99,7 +99,6 @@ def site() -> Path:
             "mkdocs",
             "build",
             "--strict",
-            "--quiet",
             "-d",
             folder.name,
         ],
@@ -184,7 +183,7 @@ class Links(unittest.TestCase):
 
     def test_every_link_leads_somewhere(self):
         self.assertGreater(len(pages()), 40)
-        # The page for what is not found is served at any path.
+        # The page for missing files is served at any path.
         self.assertEqual(
             [line for line in self.dead() if not line.startswith("404.html")],
             [],

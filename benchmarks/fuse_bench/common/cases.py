@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from .problem import ACTIVATIONS, BF16, FP8, NORMS, Problem
 
-#: Widths, activation. The first two have numbers to reach; the others range
-#: from small to large and take an odd multiple of 16.
+#: Widths and activation. The first two have target times; the others range
+#: from small to large and include an odd multiple of 16.
 TIMED_SHAPES = (
     (2048, 16384, "gelu_tanh"),
     (4096, 12288, "silu"),
@@ -18,8 +18,8 @@ TIMED_SHAPES = (
     (8192, 28672, "silu"),
 )
 TIMED_TOKENS = (1, 8, 16, 32, 50, 64, 96, 128)
-#: What is timed beside the floor alone: all of those with these numbers of
-#: tokens, and other widths with these and the least, middle and most.
+#: Cases that are timed with the lower bound but without peers: these shapes
+#: with these numbers of tokens, and other widths with few, some and many.
 LONE_TOKENS = (7, 33, 100)
 LONE_SHAPES = (
     (1536, 8960, "silu"),
@@ -50,7 +50,7 @@ class Case:
 
     problem: Problem
     tokens: int
-    #: What it is compiled with; empty for what the compiler chooses.
+    #: The schedule; empty for the choice of the compiler.
     schedule: str = ""
 
     def name(self) -> str:
@@ -86,7 +86,7 @@ def timed_problem(
 
 
 def is_lone(width: int, hidden: int, tokens: int) -> bool:
-    """Whether a block is timed beside the floor alone, without peers."""
+    """Whether a block is timed with the lower bound but without peers."""
     return tokens in LONE_TOKENS or (width, hidden) in (
         shape[:2] for shape in LONE_SHAPES
     )
@@ -134,7 +134,8 @@ def in_all_widths(base: Problem, tokens: Iterable[int]) -> Iterator[Case]:
 
 
 def checked_cases() -> Iterator[Case]:
-    """Every family, type, activation and norm; widths and tiles in turn."""
+    """All families, types, activations and norms, with alternating widths and
+    tiles."""
     widest = max(CHECKED_TOKENS)
     index = 0
     for base in blocks():
@@ -173,8 +174,10 @@ def product_cases() -> Iterator[Case]:
 
 
 def product_tiles_cases() -> Iterator[Case]:
-    """The same in smaller tiles in turn, so that each combination meets five
-    of the six in as many widths."""
+    """The same cases with alternating smaller tiles.
+
+    Each combination is tested with five of the six tiles, in five widths.
+    """
     tiles = sorted({*map(tile, CHECKED_TOKENS)})[:-1]
     for index, case in enumerate(product_cases()):
         yield replace(case, tokens=tiles[index % len(tiles)])

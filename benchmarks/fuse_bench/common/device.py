@@ -17,14 +17,14 @@ import torch
 
 
 def gpu_uuid() -> str:
-    """The identifier of the GPU that is in use; empty where there is none."""
+    """The identifier of the current GPU; empty without a GPU."""
     if not torch.cuda.is_available():
         return ""
     return f"GPU-{torch.cuda.get_device_properties(0).uuid}"
 
 
 def short_uuid() -> str:
-    """What of it tells the GPUs of one host apart, as results name them."""
+    """The part of the identifier that differs between GPUs of one host."""
     return gpu_uuid()[4:12]
 
 
@@ -43,14 +43,14 @@ class _FieldValue(ctypes.Structure):
 
 
 class DeviceReader:
-    """Clock and power of the GPU in use, from NVML; None where it is absent.
+    """Clock and power of the current GPU from NVML; None without NVML.
 
-    nvidia-smi, which asks the same library, takes longer to start than most
-    tables to measure.
+    nvidia-smi uses the same library, but starting it takes longer than
+    measuring most tables.
     """
 
     _SM_CLOCK = 1
-    #: The power now; what drivers call the usage is the mean of a second.
+    #: The current power; the usage that drivers report is the mean of a second.
     _POWER_INSTANT, _UNSIGNED = 186, 1
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ _QUERY = (
 
 
 def read_device() -> dict[str, str]:
-    """What nvidia-smi reports of the GPU in use; empty where it is absent."""
+    """The report of nvidia-smi on the current GPU; empty without nvidia-smi."""
     try:
         done = subprocess.run(
             [
@@ -125,7 +125,7 @@ def read_device() -> dict[str, str]:
 
 
 def describe_device() -> dict[str, Any]:
-    """What numbers were read on, for the head of a results file."""
+    """The machine of the measurements, for the head of a results file."""
 
     def version(package: str) -> str:
         try:

@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,6 +20,11 @@ from torch import Tensor
 from . import hub_files
 from .packing import STEP_BYTES, pack, unpack_tokens
 from .plan import Plan, PlanError
+
+#: An argument of a kernel, as ctypes passes it.
+CArgument: TypeAlias = (
+    ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float | ctypes.Structure
+)
 
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
 _MAX_DYNAMIC_SHARED, _PREFERRED_CARVEOUT = 8, 9
@@ -46,8 +51,8 @@ def _driver() -> ctypes.CDLL:
     return _library
 
 
-def call(name: str, *arguments: Any, note: str = "") -> None:
-    """Calls a function of the driver and checks what it returns."""
+def call(name: str, *arguments: object, note: str = "") -> None:
+    """Calls a function of the driver and checks its status."""
     library = _driver()
     code = getattr(library, name)(*arguments)
     if code:
@@ -170,7 +175,7 @@ def tensor_map(
     box_columns: int,
     element: str,
     swizzle: int,
-) -> Any:
+) -> ctypes.Structure:
     """A tensor map of a row-major matrix; rows past its end read as zero."""
     if element not in _HUB.MAP_TYPES or swizzle not in _HUB.MAP_SWIZZLES:
         raise PlanError(
@@ -255,7 +260,7 @@ class Runner:
         self._tensors = {**weights.tensors, **activations}
         self._weights = weights
         self._scalars = scalars
-        #: What must outlive the launches.
+        #: Objects that must outlive the launches.
         self._kept: list[Any] = []
         self._launches = [
             (
@@ -270,7 +275,7 @@ class Runner:
 
     @staticmethod
     def make_workspace(plan: Plan) -> Tensor:
-        """A workspace of random bytes, zero where the plan wants zeros."""
+        """A workspace of random bytes, with zeros where the plan has zeros."""
         workspace = torch.empty(
             max(256, plan.workspace_bytes), dtype=torch.uint8, device="cuda"
         )
@@ -295,7 +300,7 @@ class Runner:
             )
         return packed
 
-    def _argument(self, argument: Mapping[str, Any], base: int) -> Any:
+    def _argument(self, argument: Mapping[str, Any], base: int) -> CArgument:
         kind = argument["kind"]
         if kind == "operand":
             return self._pointer(self._tensors[self._roles[argument["index"]]])
@@ -331,10 +336,10 @@ class Runner:
         return ctypes.c_float(self._scalars[argument["name"]])
 
     def intermediate(self, index: int) -> Tensor | None:
-        """What the last launch left in the workspace of its tokens.
+        """An intermediate of the last launch in its workspace.
 
-        0 is the (quantized) input of the first product, 1 the hidden layer:
-        `tokens` x `columns` of the type that products read.
+        0 is the (quantized) input of GEMM1, 1 the hidden layer, both
+        [tokens, columns] in the type that the products read.
         """
         matrices = [
             (base, argument)
@@ -417,7 +422,7 @@ class Layers:
             runner(overlap and index > 0, exclusive)
 
     def ways(self) -> dict[str, Callable[[], None]]:
-        """What a host with one stream may do, by what it is called."""
+        """Options of launches for hosts with one stream, by name."""
         ways: dict[str, Callable[[], None]] = {
             "": partial(self, self.plan.dependent)
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What benchmarks need of the machine, and the options they share."""
+"""Requirements of benchmarks on the machine, and shared options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAPABILITY = (9, 0)
 
 
 def gpu_problem() -> str:
-    """Why no kernel can run here; empty where they can."""
+    """Why no kernel can run here; empty if kernels can run."""
     import torch
 
     if torch.version.cuda is None:
@@ -51,14 +51,14 @@ def gpu_problem() -> str:
 
 
 def require_gpu() -> None:
-    """Ends the program where no kernel can run."""
+    """Ends the program if no kernel can run."""
     problem = gpu_problem()
     if problem:
         sys.exit(f"error: {problem}")
 
 
 def require_tools(folder: Path, *names: str) -> None:
-    """Ends the program where the compiler is not built."""
+    """Ends the program if the compiler is not built."""
     for name in names:
         if not (folder / name).exists():
             sys.exit(
@@ -68,9 +68,11 @@ def require_tools(folder: Path, *names: str) -> None:
 
 
 def end_when_told() -> None:
-    """Has SIGTERM end this program by an exception, so that it ends what it
-    has started; once: a time limit may tell a whole group and each of its
-    programs."""
+    """Makes SIGTERM raise an exception, so that started programs are ended.
+
+    Only the first signal counts: a time limit may send it both to a group and
+    to each of its programs.
+    """
 
     def end(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -80,8 +82,10 @@ def end_when_told() -> None:
 
 
 def read_commit() -> str:
-    """FUSE_COMMIT, where that is set, or the commit of the sources, with a
-    mark if they differ from it; empty where there is no repository."""
+    """FUSE_COMMIT if it is set, else the commit of the sources.
+
+    Modified sources get a mark. The result is empty without a repository.
+    """
     named = os.environ.get("FUSE_COMMIT")
     if named:
         return named
@@ -105,9 +109,11 @@ def read_commit() -> str:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Writes a file of results: each entry on a line, and each row of one
-    that is a list, so that differences are readable. A program that is ended
-    meanwhile leaves the file as it was."""
+    """Writes a file of results atomically.
+
+    Each entry is on one line, as is each row of a list, so that diffs are
+    readable.
+    """
     lines = []
     for name, value in data.items():
         text = json.dumps(value)
@@ -141,7 +147,7 @@ def pattern(text: str) -> str:
 
 
 def add_only_option(parser: argparse.ArgumentParser, what: str) -> None:
-    """The option that takes some of the cases, by `what` of theirs."""
+    """The option that selects some of the cases, by their `what`."""
     parser.add_argument(
         "--only",
         default="",
@@ -175,7 +181,7 @@ def add_run_options(parser: argparse.ArgumentParser, step: str) -> None:
 
 
 def choose_seed(options: argparse.Namespace) -> None:
-    """Takes a seed from the clock, and prints it, where none is given."""
+    """The given seed, or one from the clock, which is printed."""
     if options.seed is None:
         options.seed = int(time.time()) % 100000
         print(f"seed {options.seed}", flush=True)
@@ -189,7 +195,7 @@ def run_models(
 ) -> int:
     """Calls the main function of a benchmark of models with its options.
 
-    With `names`, the word for what is measured, some may be chosen.
+    With `names`, a word for the cases, an option selects some of them.
     """
     parser = argparse.ArgumentParser(
         prog=f"fuse_bench.suites.{Path(sys.argv[0]).stem}",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The forms of kernels that schedules make.
 
-compute-sanitizer is too slow for all kernels, and a wrong address depends on
-how a kernel is cut, not on its widths. So each form that the cost model
-chooses runs under it at least once, with small widths: what makes it, in both
-types, and each of the traits that it comes with.
+compute-sanitizer is too slow for all kernels. A wrong address depends on the
+tiling of a kernel, not on its widths. Therefore each form that the cost model
+chooses runs under compute-sanitizer at least once, with small widths, in both
+types, and with each of its traits.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ def _present(traits: Iterable[tuple[str, bool]]) -> list[str]:
 def list_forms(
     schedule: str, family: str, fp8: bool, rows: int = 0
 ) -> set[Form]:
-    """What a schedule makes of an op in 8 bits or bf16, alone and with each
-    trait. `rows` are those of GEMM1, 0 where there is none."""
+    """Forms that a schedule gives an op in 8 bits or bf16, with each trait.
+
+    `rows` are those of GEMM1; 0 without GEMM1.
+    """
     kind, _, body = schedule.removeprefix("#tile.").partition("<")
     fields = dict(re.findall(r"(\w+) = (\w+)", body))
     unknown = sorted(fields.keys() - _FIELDS - _NUMBERS)

@@ -137,7 +137,7 @@ def build(
 
 
 def assemble(plan: Path, ptxas: str) -> None:
-    """Assembles what was compiled without ptxas, in place."""
+    """Assembles kernels in place that were compiled without ptxas."""
     data = json.loads(plan.read_text())
     binary = plan.parent / data["binary"]
     if binary.suffix == ".ptx":
@@ -161,8 +161,10 @@ def read_part(text: str) -> tuple[int, int]:
 
 
 def choose_cases(sets: list[str], only: str) -> list[Case]:
-    """The cases of some sets whose names contain a regular expression; ends
-    the program where there are none."""
+    """The cases of some sets whose names match a regular expression.
+
+    Without any, the program ends.
+    """
     cases = all_cases(sets, SETS)
     chosen = [case for case in cases if re.search(only, case.name())]
     if not chosen:
@@ -174,7 +176,7 @@ def choose_cases(sets: list[str], only: str) -> list[Case]:
 
 
 def add_set_option(parser: argparse.ArgumentParser) -> None:
-    """The option of what takes kernels of some sets only."""
+    """Adds the option that selects sets of kernels."""
     parser.add_argument(
         "--set",
         action="append",
@@ -229,7 +231,7 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
 def run_all(
     work: Mapping[str, Callable[[], None]], folder: Path, jobs: int
 ) -> int:
-    """Runs steps by the name of their kernel; what fails goes to a file."""
+    """Runs steps by the name of their kernel; writes failures to a file."""
     report = folder / "_failures.json"
     failures = json.loads(report.read_text()) if report.exists() else {}
     begin = time.monotonic()

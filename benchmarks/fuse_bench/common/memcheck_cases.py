@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which kernels run under compute-sanitizer: small ones of all forms.
 
-The forms that the cost model chooses (`forms.py`) at any widths are among
-those that it chooses here, which a test holds it to. What it never chooses,
-a launch for each product, has other schedules.
+These cases cover all forms that the cost model chooses at any widths
+(`forms.py`); a test checks that. Other schedules cover the form that it never
+chooses, one launch for each product.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from dataclasses import replace
 from .cases import Case, blocks, variants
 from .problem import BF16, FP8
 
-#: Widths and tokens, by what else makes a problem: the family, the type, and
-#: which roundings it leaves out.
+#: Widths and tokens, by family, type, and omitted roundings.
 _EXACT: tuple[str, ...] = ()
 _FORMS = {
     ("gated_mlp", BF16, _EXACT): (

@@ -14,14 +14,14 @@ _LISTS = ("rows", "checks")
 
 
 def place(row: Row) -> tuple[Any, ...]:
-    """Where a row stands: what all systems beside each other have."""
+    """The key of a row, which all systems of the row share."""
     return tuple(
         row.get(name) for name in ("K", "H", "M", "act", "dtype", "protocol")
     )
 
 
 def merge(target: Results, source: Path, names: set[str] | None = None) -> None:
-    """Adds what a file has; checks of the kernels of such names only."""
+    """Adds the contents of a file, and its checks of the named kernels."""
     data = json.loads(source.read_text())
     timed = {
         place(row)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Launch plans: what a host needs to launch compiled kernels.
+"""Launch plans: the data that a host needs to launch compiled kernels.
 
 `fuse-translate --mlir-to-launch-plan` writes the PTX and the launches of a
 module as one JSON object. `fuse_bench.common.kernels` stores it with the
-problem that was compiled and the name of the assembled binary; that file is
-read here.
+compiled problem and the name of the assembled binary. This module reads that
+file.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from .problem import Problem
+
+#: A number, a symbol such as `s0`, or an operation and its two operands.
+Expression: TypeAlias = "int | str | list[Expression]"
 
 COMPILED_VERSION = 1
 ARGUMENT_KINDS = (
@@ -36,20 +39,21 @@ class PlanError(ValueError):
     """A plan that cannot be read or used."""
 
 
-def evaluate(expr: Any, symbols: list[int]) -> int:
-    """A size in a launch plan of the portable path."""
+def evaluate(expr: Expression, symbols: list[int]) -> int:
+    """The value of a size in a launch plan of the portable path."""
     if isinstance(expr, int):
         return expr
     if isinstance(expr, str):
         return symbols[int(expr[1:])]
-    lhs, rhs = (evaluate(part, symbols) for part in expr[1:])
+    operation, *operands = expr
+    lhs, rhs = (evaluate(part, symbols) for part in operands)
     return {
         "add": lambda: lhs + rhs,
         "mul": lambda: lhs * rhs,
         "mod": lambda: lhs % rhs,
         "floordiv": lambda: lhs // rhs,
         "ceildiv": lambda: -(-lhs // rhs),
-    }[expr[0]]()
+    }[str(operation)]()
 
 
 @dataclass
@@ -99,7 +103,7 @@ class Launch:
 
 
 def read_launches(compiled: dict[str, Any]) -> list[Launch]:
-    """The launches of what fuse-translate wrote."""
+    """The launches of a file of fuse-translate."""
     version = compiled.get("version")
     if version != COMPILED_VERSION:
         raise PlanError(
@@ -118,7 +122,7 @@ class Plan:
     commit: str = ""
     #: Of the PTX and the launches, see `digest`.
     digest: str = ""
-    #: Scales that a binary was compiled for, where it fixes any.
+    #: Scales of a binary that was compiled for fixed scales.
     fixed_scales: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -131,7 +135,7 @@ class Plan:
 
     @property
     def bases(self) -> list[int]:
-        """Where the workspace of each launch begins."""
+        """Offsets of the workspace of each launch."""
         bases: list[int] = []
         end = 0
         for launch in self.launches:
@@ -170,10 +174,10 @@ class Plan:
 
 
 def digest(ptx: str, launches: list[dict[str, Any]]) -> str:
-    """What tells one compiled kernel from another.
+    """A digest that identifies a compiled kernel.
 
-    Results carry it, so that a later compiler can be asked whether it still
-    makes the kernel that was measured.
+    Results contain it, to check whether a later compiler still makes the
+    measured kernel.
     """
     text = ptx + json.dumps(launches, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -96,8 +96,8 @@ def choose_tokens(
     # 128 is checked with all of them.
     if most <= 128:
         return tokens[-3:] if most < 128 else tokens
-    # Kernels that serve all numbers are checked with all of them, others with
-    # three in turn and the one that the schedule was made for.
+    # Kernels for all numbers of tokens are checked with all of them. Others are
+    # checked with three alternating ones and with that of their schedule.
     served = [m for m in PREFILL_CHECKED_TOKENS if m <= most]
     if every or len(served) == len(PREFILL_CHECKED_TOKENS):
         return served

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a kernel computes, and its text in the fuse dialect."""
+"""Problems of kernels, and their text in the fuse dialect."""
 
 from __future__ import annotations
 

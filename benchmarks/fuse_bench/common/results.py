@@ -54,7 +54,7 @@ class Results:
         }
 
     def gpu(self, name: str) -> dict[str, dict[str, float]]:
-        """The clocks and ceilings of one GPU of those that rows name."""
+        """Clocks and upper bounds of one of the GPUs of the rows."""
         found: dict[str, dict[str, float]] = self.data["gpus"].setdefault(
             name, {"clocks": {}, "ceilings": {}}
         )
@@ -167,8 +167,10 @@ def _us(row: Row | None) -> str:
 
 
 def at_most(ours: Row, best: Row | None) -> float | None:
-    """How many times as fast as the best peer what only reads the weights
-    would be, or only multiplies at the clock of our row."""
+    """Speed of the lower bound, relative to the best peer.
+
+    The bound reads the weights, or multiplies at the clock of our row.
+    """
     bound = max(ours.get("floor_us") or 0, ours.get("tensor_us") or 0)
     return best["median_us"] / bound if best and bound else None
 
@@ -229,8 +231,8 @@ def summary(rows: list[Row]) -> str:
 
 
 def side_by_side(rows: list[Row]) -> str:
-    """All systems beside each other: median us, least and most, and per cent
-    of the floor's time; last the clock that was read after the row."""
+    """All systems in one row: median, minimum and maximum in us, and percent
+    of the lower bound; the last column is the clock after the row."""
     groups = _groups(rows)
     columns = sorted(
         {(row["system"], row["scales"]) for row in rows},
@@ -285,7 +287,7 @@ def side_by_side(rows: list[Row]) -> str:
 
 
 def checks_summary(checks: list[Row]) -> str:
-    """How many checks passed, and those that did not."""
+    """The number of passed checks, and the failed ones."""
     bad = [row for row in checks if not row["ok"]]
     lines = [f"{len(checks) - len(bad)} of {len(checks)} checks passed"]
     for row in bad:

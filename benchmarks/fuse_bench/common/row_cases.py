@@ -14,7 +14,7 @@ _LINEAR_TOKENS = {
     128: CHECKED_TOKENS,
     1000: (129, 200, 256, 300, 384, 511, 512, 1000),
 }
-#: Tokens of kernels that take rows one by one.
+#: Numbers of tokens for kernels whose rows are independent.
 _ROW_TOKENS = (1, 33, 512, 1024, 2048, 8192)
 
 
@@ -148,7 +148,7 @@ def cases() -> list[Case]:
                     tokens=tokens,
                 )
             )
-    # Every norm, at widths in turn, with few and many tokens.
+    # All norms, at alternating widths, with few and many tokens.
     for index, (dtype, label) in enumerate(((FP8, "fp8"), (BF16, "bf16"))):
         for turn, norm in enumerate(("rms0", "rms1", "layer")):
             width = _WIDTHS[(turn + 2 * index) % len(_WIDTHS)]

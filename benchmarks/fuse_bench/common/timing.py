@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Timing of CUDA graphs with a cold L2, all systems of a table in turn."""
+"""Timing of CUDA graphs with a cold L2, alternating between systems."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _READ_BLOCKS, _READ_THREADS = 264, 512
 
 @dataclass
 class Sample:
-    """Microseconds of many replays, those of a round beside each other."""
+    """Microseconds of many replays, grouped by rounds."""
 
     times: list[float]
-    #: What was read while they ran, in MHz and W.
+    #: Clock in MHz and power in W during the replays.
     clocks: list[float] = field(default_factory=list)
     powers: list[float] = field(default_factory=list)
     #: How many there are of each round.
@@ -50,7 +50,7 @@ class Sample:
         ]
 
     def state(self) -> dict[str, float]:
-        """Median clock and power, where they are known."""
+        """Median clock and power, if they are known."""
         return {
             name: round(statistics.median(values), 1)
             for name, values in (
@@ -61,8 +61,10 @@ class Sample:
         }
 
     def over(self, other: Sample) -> tuple[float, float, float]:
-        """Median of the ratios of rounds, which see the same clocks, and
-        between what it is with a probability of 0.95."""
+        """Median of the ratios of rounds, with its 95 % interval.
+
+        The systems of a round run at the same clocks.
+        """
         ratios = sorted(
             own / its for own, its in zip(self.of_rounds(), other.of_rounds())
         )
@@ -101,8 +103,10 @@ def capture(function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
 def replay_us(
     graph: torch.cuda.CUDAGraph, replays: int = 1, batches: int = 20
 ) -> float:
-    """Median time of a replay in microseconds, over batches of replays
-    between two events. What fits in the L2 is there."""
+    """Median time of a replay in microseconds, with a warm L2.
+
+    A batch of replays is timed by two events.
+    """
     graph.replay()
     times = []
     for _ in range(batches):
@@ -116,7 +120,7 @@ def replay_us(
     return statistics.median(times)
 
 
-#: What graphs are called.
+#: Names of the graphs.
 Name = TypeVar("Name", bound=Hashable)
 Events = tuple[torch.cuda.Event, torch.cuda.Event]
 
@@ -136,10 +140,10 @@ def mean_clocks(stamps: Sequence[Sequence[int]]) -> list[float]:
 
 
 class Timer:
-    """Replays graphs in turn; before each one, 256 MB are overwritten.
+    """Alternates between graphs; before each replay, 256 MB are overwritten.
 
-    With a `floor`, samples can have the clocks of their launches: what NVML
-    says is the clock of a moment.
+    With a `floor`, samples can have the clocks of their launches. NVML only
+    reports the clock of a moment.
     """
 
     def __init__(self, floor: Floor | None = None) -> None:
@@ -172,8 +176,10 @@ class Timer:
         warmup: int = 3,
         clocks: bool = False,
     ) -> dict[Name, Sample]:
-        """Each graph once in a round, in another order each time: what ran
-        before a graph has set the clock that it finds."""
+        """Replays each graph once in a round, in changing orders.
+
+        The previous graph determines the clock of the next one.
+        """
         events: dict[Name, list[Events]] = {name: [] for name in graphs}
         stamps = (
             {name: self._stamps(rounds + warmup) for name in graphs}
@@ -220,11 +226,11 @@ class Timer:
         reader: DeviceReader,
         seconds: float = 0.2,
     ) -> dict[str, Sample]:
-        """Each graph for some time in a round, so that it runs at the clock
-        that its own power leaves it; power is read meanwhile, and the clock
-        where there is a floor.
+        """Replays each graph for some time in a round, at its steady clock.
 
-        The first half of each time is left out."""
+        Power is read during the replays, and the clock if there is a lower
+        bound. The first half of each time does not count.
+        """
         samples = {name: Sample([]) for name in graphs}
         counts = {}
         for name, graph in graphs.items():
@@ -275,7 +281,7 @@ class Floor:
         self._sink = torch.zeros(4, dtype=torch.int32, device="cuda")
 
     def read(self, data: Tensor) -> Callable[[], None]:
-        """Reads a buffer; what is left over after 16-byte words is not."""
+        """Reads a buffer, without a rest that is shorter than 16 bytes."""
         words = data.numel() * data.element_size() // 16
         arguments = [
             ctypes.c_void_p(data.data_ptr()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a user runs instead: the block in PyTorch, eager and compiled.
+"""Peers: the block in PyTorch, eager and compiled.
 
 Each system is a function of activations and parameters, so that a compiled
 one serves every layer of a chain. Per-tensor FP8 goes through
@@ -29,8 +29,8 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu2": lambda x: functional.relu(x).square(),
     "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
 }
-#: Where peers are tuned too, which takes long: the first shapes, with these
-#: numbers of tokens.
+#: Numbers of tokens for which peers are tuned too, with the first shapes;
+#: tuning takes long.
 AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
 AUTOTUNED_TOKENS = (50, 16, 512, 4096, 128, 1)
 
@@ -65,8 +65,8 @@ def parameters(
     return result
 
 
-#: What `--peers` may name. Tuned dynamic scales are apart, since they take as
-#: long to tune as static ones, and more time in every row.
+#: Values of `--peers`. Tuned dynamic scales are separate: tuning them takes as
+#: long as for static ones, and each row takes longer.
 MODES = ("eager", "compile", "autotune", "autotune-dynamic")
 
 
@@ -252,7 +252,7 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
 
 
 def library_products(problem: Problem, tokens: int) -> Callable[[], Tensor]:
-    """The two products of the library alone, without what is around them."""
+    """The two products of the library, without the ops around them."""
     rows = problem.hidden * (2 if problem.gated else 1)
     shapes = (
         (tokens, problem.width),

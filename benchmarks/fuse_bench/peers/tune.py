@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Has PyTorch compile and tune the peers ahead, several at a time.
+"""Lets PyTorch compile and tune the peers ahead, several at a time.
 
     TORCHINDUCTOR_CACHE_DIR=DIR python3 -m fuse_bench.peers.tune --jobs 12
 
 `max-autotune` compiles about a hundred kernels for a product before it times
-them: most of it is work of the CPU. `fuse_bench.suites.mlp` finds in DIR what
-was chosen, and leaves out what was not. Processes time in turn: a choice that
-is made beside another one's launches is none. The file of times is theirs
-together: products with static and with dynamic scales are the same. What was
-chosen for each is in DIR/choices.jsonl, which goes to the results.
+them, which is mostly work of the CPU. `fuse_bench.suites.mlp` finds the chosen
+kernels in DIR, and skips products without a choice. Only one process times at a
+time, because launches of others would disturb it. All processes share a file of
+times, because products with static and with dynamic scales are the same. The
+choices are in DIR/choices.jsonl, which becomes part of the results.
 
-`--untimed` only compiles what would be tried, while the GPU times something
-else. It needs another DIR, since it chooses nothing, and a TRITON_CACHE_DIR
-in which a later call with the same one finds the kernels.
+`--untimed` only compiles the candidates while the GPU times something else. It
+needs another DIR, because it chooses nothing. A later call with the same
+TRITON_CACHE_DIR finds the kernels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
 from ..common.cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
@@ -44,10 +44,16 @@ from ..common.prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from ..common.problem import Problem
 from .systems import AUTOTUNED_TOKENS, MODES, peer_modes
 
+if TYPE_CHECKING:
+    from torch._inductor.ir import ChoiceCaller
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 CACHE, CHOICES = "TORCHINDUCTOR_CACHE_DIR", "choices.jsonl"
 #: Number of candidates of a product that are kept for later runs.
 _FASTEST = 4
-#: How PyTorch times what it chooses among.
+#: The function by which PyTorch times candidates.
 _TIMERS = ("benchmark_gpu", "benchmark_gpu_with_cuda_graph")
 
 
@@ -73,8 +79,8 @@ class Turn:
     def close(self) -> None:
         self._file.close()
 
-    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*arguments: Any, **options: Any) -> Any:
+    def wrap(self, function: Callable[P, T]) -> Callable[P, T]:
+        def timed(*arguments: P.args, **options: P.kwargs) -> T:
             with self.take():
                 return function(*arguments, **options)
 
@@ -82,14 +88,18 @@ class Turn:
 
 
 def make_timer() -> Callable[..., float]:
-    """Times a launch in milliseconds as the tables do. PyTorch by itself
-    launches and times one after the other, and where the processor is busy
-    what it times is the launches."""
+    """Times a launch in milliseconds as the tables do.
+
+    PyTorch itself times single launches. On a busy processor, it would measure
+    the launches.
+    """
     from ..common.timing import Timer
 
     timer = functools.cache(Timer)
 
-    def milliseconds(function: Callable[[], Any], *_: Any, **__: Any) -> float:
+    def milliseconds(
+        function: Callable[[], object], *_: object, **__: object
+    ) -> float:
         return timer().behind_delay(function) / 1e3
 
     return milliseconds
@@ -115,8 +125,11 @@ def merge(found: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 
 def share_times(turn: Turn) -> None:
-    """Has times join those of other processes. PyTorch would write its file
-    as it was before it measured them, and what others did is lost."""
+    """Merges times with those of other processes.
+
+    PyTorch would overwrite its file with the contents before the measurement
+    and lose the times of others.
+    """
     from torch._inductor.codecache import CacheBase
 
     write = CacheBase.update_local_cache
@@ -142,12 +155,12 @@ def product(inputs: Sequence[Any]) -> dict[str, Any]:
 
 
 def keep_choices(turn: Turn, path: Path) -> None:
-    """Adds a line for each product: what is chosen, the library's time, and
-    what is fastest."""
+    """Adds a line for each product: the choice, the library's time, and the
+    fastest kernels."""
     from torch._inductor.select_algorithm import add_feedback_saver
 
     def save(
-        times: dict[Any, float], name: str, inputs: Sequence[Any], *_: Any
+        times: dict[Any, float], name: str, inputs: Sequence[Any], *_: object
     ) -> None:
         if not times:
             return
@@ -169,14 +182,14 @@ def keep_choices(turn: Turn, path: Path) -> None:
     add_feedback_saver(save)
 
 
-def is_written(choice: Any) -> bool:
+def is_written(choice: ChoiceCaller) -> bool:
     """Whether PyTorch writes this kernel, not a library."""
     return bool(choice.name.startswith("triton"))
 
 
 def keep_fastest(known: Sequence[dict[str, Any]]) -> None:
-    """Has this process choose among the library's and what was fastest of all
-    for a product before."""
+    """Limits the candidates of this process to those of the library and the
+    kernels that were fastest earlier."""
     from torch._inductor.select_algorithm import add_preprocessing_fn
 
     def keep(choices: list[Any]) -> list[Any]:
@@ -212,14 +225,16 @@ def keep_fastest(known: Sequence[dict[str, Any]]) -> None:
 
 
 class UntunedError(Exception):
-    """What would have to be tuned first."""
+    """Products that are not tuned yet."""
 
 
 @contextmanager
 def only_tuned() -> Iterator[list[str]]:
-    """Has this process's PyTorch take products that were tuned before, and
-    refuse to tune others, which takes minutes. It times the kernels that it
-    writes around them as the tables do. Gives what was refused."""
+    """Lets PyTorch use tuned products and refuse others in this process.
+
+    Tuning takes minutes. Generated kernels around the products are timed as in
+    the tables. Returns the refused products.
+    """
     from torch._inductor.runtime.benchmarking import benchmarker
     from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
@@ -232,9 +247,9 @@ def only_tuned() -> Iterator[list[str]]:
         choices: list[Any],
         name: str,
         inputs: str,
-        *more: Any,
-        **options: Any,
-    ) -> Any:
+        *more: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> object:
         if len(self.lookup(choices, name, inputs, None)) < len(choices):
             refused.append(f"{name} of {inputs}")
             raise UntunedError(f"{refused[-1]} is not tuned")
@@ -268,7 +283,7 @@ def read_choices(path: Path) -> list[dict[str, Any]]:
 
 
 def time_nothing() -> None:
-    """Has this process compile what it chooses among, and take any."""
+    """Lets this process compile the candidates and choose any of them."""
     from torch._inductor.runtime.benchmarking import benchmarker
 
     for name in ("benchmark", *_TIMERS):
@@ -316,11 +331,19 @@ def tune(
     return time.monotonic() - begin
 
 
-def tune_apart(*task: Any) -> float:
-    """The same in a separate process. PyTorch's errors hold what cannot be
-    sent to another one, which would see only that."""
+def tune_apart(
+    problem: Problem,
+    tokens: int,
+    modes: Sequence[str],
+    scales: str,
+    device: str = "cuda",
+) -> float:
+    """`tune` in another process.
+
+    Errors become texts: PyTorch's hold objects that cannot be pickled.
+    """
     try:
-        return tune(*task)
+        return tune(problem, tokens, modes, scales, device)
     except Exception as error:
         raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
@@ -328,9 +351,12 @@ def tune_apart(*task: Any) -> float:
 def tasks(
     wanted: Sequence[str],
 ) -> Iterator[tuple[Problem, int, list[str], str]]:
-    """What to compile: what is tuned first; dynamic scales, which take more
-    time than static ones in every row, last; of the same number of tokens FP8
-    first, which has five times as many kernels to choose from."""
+    """The order of compilation.
+
+    Tuned modes come first, and dynamic scales last, because each row with them
+    takes longer. For equal numbers of tokens, FP8 comes first, because it has
+    five times as many candidates.
+    """
     problems = [
         (shape, timed_problem(*shape, dtype))
         for shape in TIMED_SHAPES

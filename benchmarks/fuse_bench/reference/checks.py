@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether a kernel computes what its fused op means."""
+"""Checks that a kernel computes its fused op."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..common.plan import Plan, PlanError
 from ..common.problem import ROW_OPERANDS, Problem
 from .decomposition import Chain, Range, real_output
 
-#: Largest ||value - reference|| / ||reference|| of one step. This is all there
-#: is for a relaxed kernel, whose roundings differ from the chain's. An exact
-#: one has bounds element by element; its mean error would show a bias inside of
-#: them, where there are enough elements for a mean.
+#: Largest ||value - reference|| / ||reference|| of one step. It is the only
+#: check of a relaxed kernel, whose roundings differ from the chain's. An exact
+#: kernel also has bounds for each element; with enough elements, its mean error
+#: would show a bias within the bounds.
 STEP_ERROR = {"bf16": 8e-3, "f8E4M3FN": 2e-2}
 #: With fewer elements, the few that lie on a rounding boundary decide the mean.
 MEAN_ELEMENTS = 1 << 14
-#: Launches whose results are compared at once: two small kernels for each
-#: launch beside its own, instead of seven. They are fewer where they would take
-#: more bytes: many processes share the memory of a GPU.
+#: Launches whose results are compared at once: two additional small kernels per
+#: launch instead of seven. Large results are compared in smaller groups,
+#: because many processes share the memory of a GPU.
 KEPT_RESULTS = 25
 KEPT_BYTES = 1 << 27
-#: Tokens that references are made for at a time, of which each takes its
-#: share of some twenty matrices in float64.
+#: Tokens of one batch of references, which needs about twenty matrices in
+#: float64.
 PART_TOKENS = 1024
 #: Static scales are this much too small, so that the largest values saturate.
 HEADROOM = 0.8
@@ -44,8 +44,11 @@ def _poison(tensors: list[Tensor]) -> None:
 
 
 def _capture(function: Callable[[], None]) -> Callable[[], None]:
-    """Repeats a function as a graph. torch.cuda.graph would collect garbage
-    before, which takes longer than all launches of a small kernel."""
+    """Repeats a function as a graph.
+
+    torch.cuda.graph would first collect garbage, which takes longer than all
+    launches of a small kernel.
+    """
     graph = torch.cuda.CUDAGraph()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -79,7 +82,7 @@ def count_differences(
 
     launch: Callable[[], None] = partial(launch_some, most)
     if first[0].is_cuda and repeats > 2 * most:
-        # It keeps the GPU busy where processes take turns on it.
+        # It keeps the GPU busy while processes alternate on it.
         launch = _capture(launch)
     for done in range(1, repeats, most):
         count = min(most, repeats - done)
@@ -146,7 +149,7 @@ class Checker:
         self.module.unload()
 
     def check(self, tokens: int, repeats: int) -> dict[str, Any]:
-        """One row: what differs from the chain, and whether it may."""
+        """One row: differences from the chain, and whether it is good."""
         plan, problem = self.plan, self.plan.problem
         activations = data.make_activations(
             problem, tokens, self.seed * 1000 + tokens
@@ -220,7 +223,7 @@ def compare(
     tensors: Mapping[str, Tensor],
     values: Mapping[str, Tensor],
 ) -> None:
-    """Adds what a kernel left of some tokens to the tallies of its steps."""
+    """Adds intermediates of some tokens to the tallies of their steps."""
 
     def add(name: str, value: Tensor, reference: Tensor | Range) -> None:
         steps.setdefault(name, Tally()).add(value, reference)
@@ -263,8 +266,7 @@ def judge(row: dict[str, Any], dtype: str, exact: bool, elements: int) -> bool:
 def check_tokens(
     plan: Plan, tokens: Sequence[int], seed: int, repeats: int
 ) -> Generator[dict[str, Any], None, None]:
-    """A row for each number of tokens; what keeps one from being made is the
-    note of a row that is not good."""
+    """A row for each number of tokens; an error is a bad row with a note."""
     checker = None
     try:
         for m in tokens:
@@ -280,8 +282,11 @@ def check_tokens(
 
 
 def memory_bytes(plan: Plan, tokens: Sequence[int]) -> int:
-    """What the checks of a kernel take of the GPU's memory at most: stored
-    and packed weights, some of them in float64, and a part of the tokens."""
+    """Upper bound of the GPU memory of a kernel's checks in bytes.
+
+    It covers stored and packed weights, some of them in float64, and a batch of
+    tokens.
+    """
     problem = plan.problem
     most = max(tokens)
     return (

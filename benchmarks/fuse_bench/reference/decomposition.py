@@ -295,7 +295,7 @@ class Chain:
         return n.times(Range.exact(weight + norm.offset)).bf16(rounds)
 
     def _input(self) -> Range:
-        """What the first product reads: stored values."""
+        """The input of GEMM1: stored values."""
         normed = self.normed()
         if not self.problem.fp8:
             return normed.bf16()
@@ -375,7 +375,7 @@ def real_output(
 ) -> Tensor:
     """The block in float64 on the real values of the weights, no rounding.
 
-    This is what every system is compared with in the tables.
+    All systems in the tables are compared with it.
     """
     x = tensors["x"].double()
     if problem.residual:

@@ -60,7 +60,7 @@ class Operands:
             name: torch.tensor(value, dtype=torch.float32)
             for name, value in scales.items()
         }
-        # Kernels multiply with what stands for quantizing and dequantizing.
+        # Kernels multiply with factors for quantizing and dequantizing.
         self.scalars = {
             name: (1 / f32[name]).item() for name in ("input", "hidden")
         }
@@ -85,8 +85,11 @@ def count_outside(
     operands: Operands,
     intermediate: Callable[[int], torch.Tensor | None],
 ) -> int:
-    """Elements of the results outside of what the chain allows. Linears
-    have to fit the rows that their kernel has stored, `intermediate(0)`."""
+    """Number of result elements outside of the bounds of the chain.
+
+    Linears are checked with the rows that their kernel has stored,
+    `intermediate(0)`.
+    """
     tensors, scalars = operands.tensors, operands.scalars
     results = operands.results
     if case.family == "act_quantize":
@@ -193,8 +196,10 @@ class RowChecks:
     def _time(
         self, case: Case, runner: Runner, operands: Operands
     ) -> tuple[dict[str, Any], float]:
-        """Times of the kernel, and the median of what moves as many bytes: a
-        read of what norm_linear reads, or a copy."""
+        """Times of the kernel, and the median time of moving as many bytes.
+
+        That is a read of the weights for norm_linear, and a copy for others.
+        """
         read = _bytes(operands.tensors.values())
         both = read + _bytes(operands.results)
         raw = torch.empty(both, dtype=torch.uint8, device="cuda")

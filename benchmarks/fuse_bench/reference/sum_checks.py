@@ -52,7 +52,7 @@ def sum_up(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             ),
         ]:
             known = kernels.setdefault((row["case"], row["tile"]), [])
-            # What was checked again counts no more.
+            # Repeated checks replace earlier ones.
             known[:] = [
                 one
                 for one in known

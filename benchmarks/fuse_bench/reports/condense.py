@@ -265,7 +265,7 @@ def product(raw: Data) -> Data:
 
 
 def row_kernels(raw: Data) -> Data:
-    """norm_linear, norm_quantize and act_quantize beside a copy."""
+    """norm_linear, norm_quantize and act_quantize, compared with a copy."""
     return {
         "checks": len(raw["rows"]),
         "passed": sum(row["ok"] for row in raw["rows"]),
@@ -380,7 +380,7 @@ def architectures(raw: Data) -> Data:
 
 
 def slots(raw: Data) -> Data:
-    """Registered kernels beside their eager bodies."""
+    """Registered kernels, compared with their eager bodies."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in raw["rows"]:
         groups[row["op"], row["variant"]].append(row)
@@ -410,7 +410,7 @@ def slots(raw: Data) -> Data:
 
 
 def float8(raw: Data) -> Data:
-    """Conversions: codes that were compared, and those that differ."""
+    """Conversions: numbers of compared and of differing codes."""
     return columnar(
         (
             "source",
@@ -456,7 +456,7 @@ def external_kernel(raw: Data) -> Data:
 
 
 def host_gpu(raw: Data) -> Data:
-    """What a launch costs the host, and checks of embedding hosts."""
+    """Host time of a launch, and checks of embedding hosts."""
     checks = [
         *raw["checks"],
         *raw["in_process_checks"],
@@ -508,7 +508,7 @@ def schedule_change(schedule: str, other: str) -> str:
 
 
 def tuning(raw: Data) -> Data:
-    """The cost model's choice beside the fastest measured schedule."""
+    """The cost model's choice, compared with the fastest measured schedule."""
     rows = []
     for run in raw.get("ops") or raw["runs"]:
         good = [each for each in run["candidates"] if each["status"] == "ok"]
@@ -534,7 +534,7 @@ def tuning(raw: Data) -> Data:
 
 
 def random_modules(raw: Data) -> Data:
-    """What random modules gave: counts, distances and sanitizers."""
+    """Results of random modules: counts, distances and sanitizers."""
     found = raw["random_modules"]
     kept = (
         "modules",
@@ -560,7 +560,7 @@ def random_modules(raw: Data) -> Data:
 
 
 def faster_gpu(raw: Data) -> Data:
-    """Models that are fused by default: times of both, and what was fused."""
+    """Models that are fused by default: both times, and the fused sites."""
     return {
         "unit": raw["unit"],
         **columnar(
@@ -585,7 +585,7 @@ def faster_gpu(raw: Data) -> Data:
 
 
 def emulator(raw: Data) -> Data:
-    """The emulator beside a GPU: equal bits, and who finds mistakes."""
+    """The emulator compared with a GPU: equal bits, and found mistakes."""
     paths: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for row in raw["rows"]:
         bits = "8 bits" if row["operands"].startswith("f8") else "others"
@@ -809,8 +809,10 @@ def sum_error(raw: Data) -> Data:
 
 
 def commands(raw: Data) -> Data:
-    """For each model, what each command of `fuse_mlir` ended with: the index
-    of its status, text and refusals in `ends`."""
+    """The outcome of each command of `fuse_mlir` for each model.
+
+    It is the index of its status, text and refusals in `ends`.
+    """
     names = list(dict.fromkeys(row["command"] for row in raw["rows"]))
     ends: dict[tuple[Any, ...], int] = {}
     table: dict[str, dict[str, int]] = defaultdict(dict)

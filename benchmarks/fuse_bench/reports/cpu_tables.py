@@ -17,7 +17,7 @@ _RUNS = (
 
 
 def host_cpu(section: Section) -> str:
-    """MLPs beside PyTorch, in milliseconds."""
+    """MLPs compared with PyTorch, in milliseconds."""
     rows = []
     for row in sorted(
         records(section),

@@ -59,7 +59,7 @@ def sweep(section: Section) -> str:
 
 
 def row_kernels(section: Section) -> str:
-    """norm_quantize and act_quantize beside a copy of as many bytes."""
+    """norm_quantize and act_quantize, compared with a copy of as many bytes."""
     return table(
         ["kernel", "M", "MB", "us", "copy, us", "rate over copy"],
         (
@@ -78,7 +78,7 @@ def row_kernels(section: Section) -> str:
 
 
 def moe(section: Section) -> str:
-    """Experts beside grouped and batched products."""
+    """Experts, compared with grouped and batched products."""
     systems = (
         "fused",
         "kernel",
@@ -184,7 +184,7 @@ def architectures(section: Section) -> str:
 
 
 def slots(section: Section) -> str:
-    """Registered kernels beside their eager bodies."""
+    """Registered kernels, compared with their eager bodies."""
     return table(
         [
             "op",
@@ -228,7 +228,7 @@ def float8(section: Section) -> str:
 
 
 def host_launch(section: Section) -> str:
-    """What a launch through the runtime library costs."""
+    """Host time of a launch through the runtime library."""
     return table(
         [
             "artifact",
@@ -255,7 +255,7 @@ def host_launch(section: Section) -> str:
 
 
 def external_kernel(section: Section) -> str:
-    """A hand-written kernel beside generated ones."""
+    """A hand-written kernel next to generated ones."""
     return table(
         [
             "function",
@@ -280,7 +280,7 @@ def external_kernel(section: Section) -> str:
 
 
 def tuning(section: Section) -> str:
-    """The cost model's choice beside the fastest measured schedule."""
+    """The cost model's choice, compared with the fastest measured schedule."""
     return table(
         [
             "K/H",
@@ -339,7 +339,7 @@ def distances(section: Section) -> str:
 
 
 def sanitizers(section: Section) -> str:
-    """What compute-sanitizer reports of random modules."""
+    """Reports of compute-sanitizer on random modules."""
     return table(
         ["tool", "cases", "ok", "summary"],
         (
@@ -381,7 +381,7 @@ def faster_gpu(section: Section) -> str:
 
 
 def emulator_paths(section: Section) -> str:
-    """Values of the emulator beside those of the GPU."""
+    """Values of the emulator, compared with those of the GPU."""
     return table(
         [
             "path",

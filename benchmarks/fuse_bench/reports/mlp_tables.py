@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tables of norm and MLP on one GPU, beside PyTorch."""
+"""Tables of norm and MLP on one GPU, compared with PyTorch."""
 
 from __future__ import annotations
 

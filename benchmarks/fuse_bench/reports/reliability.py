@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums up what random modules did on a GPU.
+"""Sums up results of random modules on a GPU.
 
     fuse-fuzz --emit=out/bundles --count=1000 [--stratum=scheduled]
     fuse-device-run test out/bundles/*.bundle -o outcomes.json --soak=600   # GPU
@@ -7,8 +7,8 @@
 
 writes out/results/reliability-h200.json. `logs` has files per tool of
 compute-sanitizer, called `<tool>.log` or `<tool>.<anything>.log`, with what it
-and `fuse-device-run test --in-process` printed. Where cases name the stratum they
-are, they are counted by it as well.
+and `fuse-device-run test --in-process` printed. Cases that name their stratum
+are also counted by stratum.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
             name: {place: count for place, count in counts.items() if count}
             for name, counts in ulps.items()
         },
-        # Of what is allowed, by result: how much of it was measured.
+        # Fraction of the allowed error that was measured, by result.
         "ratio": {
             name: {
                 "median": statistics.median(found),
@@ -103,7 +103,7 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read_sanitizer(folder: Path) -> dict[str, Any]:
-    """What each tool said: cases that ran, and its number of errors."""
+    """The report of each tool: cases that ran, and number of errors."""
     tools = {}
     for tool in TOOLS:
         summaries, cases, good = [], 0, 0
@@ -111,7 +111,7 @@ def read_sanitizer(folder: Path) -> dict[str, Any]:
             [*folder.glob(f"{tool}.log"), *folder.glob(f"{tool}.*.log")]
         ):
             text = path.read_text(errors="replace")
-            # A line about what was not printed may follow.
+            # A line about omitted errors may follow.
             summary = re.findall(
                 r"=+ (?:ERROR|RACECHECK) SUMMARY: "
                 r"(\d+ (?:errors?$|hazards? .*))",

@@ -128,7 +128,7 @@ def is_stale(row: dict[str, Any], digest: str) -> bool:
 
 
 def count(rows: list[dict[str, Any]]) -> int:
-    """The number of rows and checks; those of the summary stand for many."""
+    """The number of rows and checks; one of the summary may count for many."""
     return sum(row.get("count", 1) for row in rows)
 
 

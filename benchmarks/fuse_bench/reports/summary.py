@@ -166,8 +166,7 @@ def layout(value: object, indent: int = 0) -> str:
 
 
 def write(path: Path, data: Mapping[str, Any]) -> None:
-    """Writes a file of the summary; a program that is ended meanwhile leaves
-    the file as it was."""
+    """Writes a file of the summary atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(layout(data) + "\n")
@@ -175,7 +174,7 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def commit_date(commit: str) -> str:
-    """The day of a commit; empty where the history does not have it."""
+    """The day of a commit; empty if the history lacks the commit."""
     name = commit.split(",")[0].removesuffix("-dirty")
     done = subprocess.run(
         ["git", "-C", str(ROOT), "show", "-s", "--format=%cs", name],
@@ -187,8 +186,10 @@ def commit_date(commit: str) -> str:
 
 
 def summarize(section: Section, raw: Data) -> Data:
-    """One section of the summary. Its date is that of the run or, where the
-    raw file has none, that of the commit."""
+    """One section of the summary.
+
+    Its date is that of the run, or of the commit if the raw file has no date.
+    """
     head = provenance(raw)
     if "date" not in head and "commit" in head:
         date = commit_date(head["commit"])
@@ -209,7 +210,7 @@ def kernels(sources: Mapping[str, Data]) -> Data:
     Raises:
         ValueError: two rows of one kernel have different digests.
     """
-    # Imported here: lists of all cases take a second.
+    # Imported here, because making lists of all cases lasts a second.
     from .stale import kernel_of
 
     table: dict[str, dict[str, list[Any]]] = {}

@@ -3,9 +3,9 @@
 
     python3 -m fuse_bench.reports.tables [--check]
 
-It also fills the tables of other pages of the documentation that stand between
-`<!-- table of NAME.json -->` and `<!-- end of table -->`, wherever the page is.
-With `--check`, nothing is written, and files that differ are named.
+It also fills tables between `<!-- table of NAME.json -->` and
+`<!-- end of table -->` in other pages of the documentation. With `--check`,
+nothing is written, and files that differ are named.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _mlp(page: str, section: Section) -> list[str]:
     ]
 
 
-#: What the counts of random modules need, by the raw file.
+#: Entries that the counts of random modules need, by raw file.
 _RANDOM = {
     "reliability-h200.json": """The interpreter of the contracts, as it is
         now, allows all values of the five cases that were wrong. Of the values
@@ -413,7 +413,7 @@ def refusal_link(page: Path) -> str:
 
 
 def command_rows(section: Section) -> list[dict[str, Any]]:
-    """What each command ended with for each model."""
+    """The outcome of each command for each model."""
     rows = []
     for found in records(section):
         for command in section["columns"][1:]:
@@ -463,7 +463,7 @@ def fill(text: str, page: Path) -> str:
     """A page with the tables between its marks.
 
     Raises:
-        ValueError: there is no table of a name.
+        ValueError: a table does not exist.
     """
 
     def replace(match: re.Match[str]) -> str:

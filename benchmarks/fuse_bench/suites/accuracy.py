@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What static FP8 and INT8 cost on MLP blocks of real sizes.
+"""The accuracy cost of static FP8 and INT8 on MLP blocks of real sizes.
 
     python3 -m fuse_bench.suites.accuracy --output out/results/accuracy.json
 
-Norm and gated MLP of Gemma's and Qwen's sizes, with weights and inputs drawn to
-have what makes quantization hard: rows of different spread, heavy tails, a few
-input channels and rows that are far larger than the rest, and a residual
-stream with massive channels and one massive token. Calibrated on one set of
-tokens, compared on another. The residual add after the block is left out: the
-stream would hide the differences. Runs on the CPU, which takes minutes for
-each configuration.
+The blocks are norm and gated MLP in the sizes of Gemma and Qwen. Weights and
+inputs are drawn so that quantization is hard: rows of different spread, heavy
+tails, a few input channels and rows that are far larger than the rest, and a
+residual stream with massive channels and one massive token. Scales are
+calibrated on one set of tokens and compared on another. The residual add after
+the block is omitted, because the stream would hide the differences. Each
+configuration runs for minutes on the CPU.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..common.environment import RAW, ROOT, read_commit, require_tools
 
 @dataclass(frozen=True)
 class Shape:
-    """A block: its sizes and what it computes."""
+    """A block: its sizes and its ops."""
 
     name: str
     width: int

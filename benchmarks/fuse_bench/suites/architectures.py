@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models that stay right on a GPU:
+"""Checks models on a GPU:
 `python -m fuse_bench.suites.architectures OUT.json [SECONDS]`.
 
-Small models of several architectures in bf16 with drawn weights, and layers in
-the width of published models: their sites are fused, verified (V0, V2, V3) and
-undone, and 32 greedy tokens with a static cache, every step a replay of a CUDA
-graph, have to be those of the unfused model. Then the same with experts as
-slots, with MLPs in static FP8 (`calibrate`; its tokens are its own, and have to
-be the same in a second run), and by `generate`, which compiles the step.
+The models are small ones of several architectures, and layers in the width of
+published models, in bf16 with drawn weights. Their sites are fused, verified
+(V0, V2, V3) and unfused. 32 greedy tokens with a static cache must be equal to
+those of the unfused model; each step is a replay of a CUDA graph. The same is
+checked with experts as slots, with MLPs in static FP8, and by `generate`, which
+compiles the step. Tokens in static FP8 (`calibrate`) must only be equal in a
+second run.
 
-A router may send a token to another expert when the hidden state differs in its
-last bits, and then the model goes on from another state. `routing` lists where
-that happens while both models read the same tokens: how far the last expert
-taken was ahead of the next one, and how far the router's logits are apart.
-Tokens may differ only from a step on where a router was that near.
+If the hidden state differs in its last bits, a router may select another
+expert, and the model continues from another state. `routing` lists these cases
+while both models read the same tokens: the margin of the last selected expert,
+and the difference of the router's logits. Tokens may differ only after a step
+with such a small margin.
 
-Without a GPU every replay is a call, which tests this file and not the kernels.
-OUT.json is written after every step; no step starts after SECONDS.
+Without a GPU, each replay is a call, which tests this file and not the kernels.
+OUT.json is written after each step; no step starts after SECONDS.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeAlias
 
 import torch
 import transformers
+from torch import nn
 
 import fuse_mlir
 
 from ..common.device import read_device
 from ..common.environment import read_commit, run_models, write_json
 from ..common.timing import capture
+
+Model: TypeAlias = transformers.PreTrainedModel
+P = ParamSpec("P")
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = {
@@ -56,7 +61,7 @@ VISION = {
     "patch_size": 8,
 }
 #: Model type, settings and sites.
-NAMED = {
+NAMED: dict[str, tuple[dict[str, Any], int]] = {
     "qwen3": (LLAMA, 4),
     "llama": (LLAMA, 4),
     "gemma3_text": ({**LLAMA, **FULL}, 4),
@@ -74,7 +79,7 @@ NAMED = {
         4,
     ),
 }
-OTHERS = {
+OTHERS: dict[str, tuple[dict[str, Any], int]] = {
     "mistral": (LLAMA, 4),
     "qwen2": ({**GROUPED, **FULL}, 4),
     "gemma2": ({**LLAMA, **FULL}, 4),
@@ -96,7 +101,7 @@ OTHERS = {
     "vit": (VISION, 4),
 }
 #: One layer in the width of a published model.
-FULL_WIDTH = {
+FULL_WIDTH: dict[str, tuple[dict[str, Any], int]] = {
     "qwen3": (
         {
             **LLAMA,
@@ -120,12 +125,13 @@ FULL_WIDTH = {
         1,
     ),
 }
-#: What has experts, is compiled by `generate`, and gets static scales.
+#: Models with experts, models compiled by `generate`, and those with static
+#: scales.
 EXPERTS = ("mixtral", "qwen3_moe")
 GENERATED = ("qwen3", "llama", "gpt_neox", "gemma3_text")
 STATIC = ("qwen3", "gemma3_text", "gpt_neox")
-#: What has no tokens to generate, or copies from the host in each step, which
-#: no graph can hold.
+#: Models that generate no tokens, or that copy from the host in each step,
+#: which a graph cannot contain.
 ENCODERS = ("bert", "siglip_vision_model", "vit")
 UNCAPTURED = ("falcon", "opt")
 PROMPT, COUNT = 9, 32
@@ -133,7 +139,7 @@ PROMPT, COUNT = 9, 32
 AHEAD = 1 / 64
 
 
-def build(kind: str, settings: dict[str, Any]) -> Any:
+def build(kind: str, settings: dict[str, Any]) -> Model:
     """A model in bf16 as its class initializes it."""
     config = transformers.AutoConfig.for_model(kind, **settings)
     auto = (
@@ -152,7 +158,7 @@ def build(kind: str, settings: dict[str, Any]) -> Any:
     return model.eval().requires_grad_(False)
 
 
-def draw(model: Any) -> Any:
+def draw(model: Model) -> Model:
     """Weights whose logits have a peak, as those of trained models do.
 
     Otherwise the largest two of a few hundred logits are often one number in
@@ -165,7 +171,7 @@ def draw(model: Any) -> Any:
     return model
 
 
-def draw_head(model: Any, seed: int) -> None:
+def draw_head(model: Model, seed: int) -> None:
     """Gives the rows of the head other sizes."""
     head = (
         model.get_output_embeddings()
@@ -194,14 +200,14 @@ class Replay:
         self.result = self._step()
 
     def replay(self) -> None:
-        """Runs the step again on what its tensors hold now."""
+        """Runs the step again on the current contents of its tensors."""
         if self.graph is None:
             self._run()
         else:
             self.graph.replay()
 
 
-def greedy(model: Any) -> tuple[list[int], list[float]]:
+def greedy(model: Model) -> tuple[list[int], list[float]]:
     """Greedy tokens with a static cache, each but the first one a replay.
 
     Returns:
@@ -251,12 +257,16 @@ def greedy(model: Any) -> tuple[list[int], list[float]]:
     return tokens, margins
 
 
-def forced(model: Any, tokens: list[int]) -> list[list[torch.Tensor]]:
+def forced(model: Model, tokens: list[int]) -> list[list[torch.Tensor]]:
     """Logits of the routers for the last token, by step and layer, when the
     model reads the prompt and then `tokens`."""
     found: list[list[torch.Tensor]] = []
 
-    def remember(_module: Any, _args: Any, output: Any) -> None:
+    def remember(
+        _module: nn.Module,
+        _args: object,
+        output: torch.Tensor | tuple[torch.Tensor, ...],
+    ) -> None:
         logits = output[0] if isinstance(output, tuple) else output
         found[-1].append(logits[-1].float())
 
@@ -288,7 +298,7 @@ def flips(
     theirs: list[list[torch.Tensor]],
     choices: int,
 ) -> list[dict[str, Any]]:
-    """Where routers take other experts."""
+    """Positions where routers select other experts."""
     found = []
     for step, layers in enumerate(zip(ours, theirs)):
         for layer, (a, b) in enumerate(zip(*layers)):
@@ -322,7 +332,7 @@ def routed(
     )
 
 
-def clear(model: Any) -> tuple[list[int], list[float]]:
+def clear(model: Model) -> tuple[list[int], list[float]]:
     """Greedy tokens, with that head of a few that leaves least doubt."""
     best = 0.0, 1
     for seed in range(1, 6 if DEVICE == "cuda" else 2):
@@ -337,7 +347,7 @@ def clear(model: Any) -> tuple[list[int], list[float]]:
 def compare(
     ours: list[int], theirs: list[int], margins: list[float]
 ) -> dict[str, Any]:
-    """Tokens, and how near the second one was, where they part or at worst."""
+    """Compares tokens, with the margin where they differ or the smallest."""
     parted = [m for a, b, m in zip(ours, theirs, margins) if a != b]
     return {
         "tokens": ours,
@@ -485,7 +495,8 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     def tokens() -> list[int]:
         torch._dynamo.reset()
-        return model.generate(
+        generate: Callable[..., torch.Tensor] = getattr(model, "generate")
+        return generate(
             prompt,
             max_new_tokens=COUNT,
             do_sample=False,
@@ -506,11 +517,16 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def steps() -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """What runs, the most important first."""
+    """The steps, the most important first."""
     made: list[tuple[str, Callable[[], dict[str, Any]]]] = []
 
-    def add(name: str, step: Callable[..., dict[str, Any]], *args: Any) -> None:
-        made.append((name, lambda: step(*args)))
+    def add(
+        name: str,
+        step: Callable[P, dict[str, Any]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> None:
+        made.append((name, lambda: step(*args, **options)))
 
     for kind, (settings, sites) in NAMED.items():
         add(kind, fused, kind, settings, sites)

@@ -5,17 +5,16 @@
         --processes 12 --resume out/results/mlp-h200.json \\
         --output out/checks.json
 
-runs where both the compiler and the GPU are. A kernel is checked as soon as
-it is compiled, unless a file of `--resume` has good checks of the same digest.
-Kernels are begun in the order of the sets. What checks take of the GPU's
-memory is bounded: one that finds too little is repeated at the end, with
-nothing beside it. Processes that die or hang are replaced, and what they did
-is a bad check. The output is a results file like that of
-`fuse_bench.suites.mlp`, which `fuse_bench.reports.merge` and
-`fuse_bench.reference.sum_checks` read. In the stage `memcheck`, small kernels
-of all forms (`memcheck_cases.py`) and of the other fused ops run under
-compute-sanitizer. The last lines have the numbers of kernels that are checked,
-bad, and left.
+runs on a machine with both the compiler and a GPU. A kernel is checked as soon
+as it is compiled, unless a file of `--resume` has good checks of the same
+digest. Kernels are started in the order of the sets. The GPU memory of checks
+is bounded. A check without enough memory is repeated alone at the end.
+Processes that die or hang are replaced, and their check is bad. The output is a
+results file like that of `fuse_bench.suites.mlp`, for
+`fuse_bench.reports.merge` and `fuse_bench.reference.sum_checks`. In the stage
+`memcheck`, small kernels of all forms (`memcheck_cases.py`) and of the other
+fused ops run under compute-sanitizer. The last lines have the numbers of
+checked, bad and remaining kernels.
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ class Stage:
             self.board.put(task)
 
     def compile(self, order: int, case: Case) -> Task | None:
-        """What is to be checked of a kernel, if anything is."""
+        """The remaining checks of a kernel; None without any."""
         options = self.options
         path = options.kernels / f"{case.name()}.json"
         if not options.keep or not path.exists():
@@ -195,7 +194,7 @@ class Stage:
     # Checking --------------------------------------------------------------
 
     def serve(self, number: int) -> None:
-        """Has one process check what is on the board."""
+        """Lets one process check the tasks of the board."""
         while not self.board.closed:
             try:
                 worker = Worker(
@@ -215,13 +214,13 @@ class Stage:
                     worker.close()
                     return
                 rest = self.run_task(worker, task)
-                # Its memory has to be free for what comes next.
+                # Its memory must be free for the next task.
                 if self.few and turn == _RENEWED:
                     worker.close()
                 self.board.done(task, rest)
 
     def run_task(self, worker: Worker, task: Task) -> Task | None:
-        """Checks a kernel; what has to be done again."""
+        """Checks a kernel; returns the tasks to repeat."""
         again: list[int] = []
         starved = False
         left = list(task.tokens)
@@ -238,7 +237,7 @@ class Stage:
                 if lacks_memory(row) and not task.alone:
                     again.append(row["M"])
                 elif lacks_memory(row) and self.few:
-                    # What has not run under compute-sanitizer is left.
+                    # Kernels that did not run under compute-sanitizer remain.
                     starved = True
                 else:
                     self.keep(task, row)
@@ -334,8 +333,7 @@ class Stage:
 def small_cases(
     options: argparse.Namespace, cases: Sequence[Case]
 ) -> list[Case]:
-    """What runs under compute-sanitizer, in an order that has all kinds in
-    what a short run gets done."""
+    """Cases for compute-sanitizer; the first ones include all kinds."""
     names = options.memcheck or options.only
     found = [
         case
@@ -594,7 +592,7 @@ def main(
     results.save()
     for stage in stages:
         print(stage.summary(), flush=True)
-    # What no time was left for is not a failure.
+    # A case without remaining time is not a failure.
     return (
         1
         if any(

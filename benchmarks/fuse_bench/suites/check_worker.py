@@ -67,7 +67,7 @@ class Board:
         self._changed.notify_all()
 
     def take(self) -> Task | None:
-        """The first one that has room beside the others; None at the end."""
+        """The first task that fits into the free memory; None at the end."""
         with self._changed:
             while not self.closed:
                 for task in self._waiting:
@@ -132,7 +132,7 @@ class Worker:
         )
         self._read(max(hang, _START))
 
-    def _read(self, seconds: float) -> Any:
+    def _read(self, seconds: float) -> dict[str, Any] | None:
         assert self._process.stdout is not None
         watch = threading.Timer(seconds, self._give_up)
         watch.start()
@@ -179,7 +179,7 @@ class Worker:
             yield row
 
     def close(self) -> None:
-        """Lets the process end by itself, which compute-sanitizer needs."""
+        """Lets the process exit, which compute-sanitizer needs."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
             self._process.stdin.close()
@@ -199,12 +199,12 @@ class Worker:
 
 
 def work() -> int:
-    """A process that checks what it reads of, line by line."""
-    # What libraries print must not come between the rows.
+    """A process that reads tasks line by line and checks them."""
+    # Output of libraries must not mix with the rows.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def answer(value: Any) -> None:
+    def answer(value: Mapping[str, object] | None) -> None:
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 
@@ -219,7 +219,7 @@ def work() -> int:
     answer({})
     for line in sys.stdin:
         asked = json.loads(line)
-        # The estimate, and what lies about in parts.
+        # The estimate, and an allowance for fragmentation.
         torch.cuda.set_per_process_memory_fraction(
             min(1.0, (1.5 * asked["memory"] + GIGABYTE) / whole)
         )

@@ -185,7 +185,9 @@ class Checkpoint:
     beside: dict[str, Any] | None = None
 
 
-def _float8(weight: torch.Tensor, dim: int | None = None) -> Any:
+def _float8(
+    weight: torch.Tensor, dim: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Codes, and the scale of all or of each row."""
     import torch
 
@@ -198,7 +200,7 @@ def _float8(weight: torch.Tensor, dim: int | None = None) -> Any:
     return (exact / scale).to(torch.float8_e4m3fn), scale
 
 
-def _blocks(weight: torch.Tensor) -> Any:
+def _blocks(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Codes, and the scales of square blocks."""
     import torch
 
@@ -313,7 +315,7 @@ def _gptq(weight: torch.Tensor) -> Weights:
 
 
 def _scheme(
-    strategy: str, kind: str = "float", **settings: Any
+    strategy: str, kind: str = "float", **settings: object
 ) -> dict[str, Any]:
     return {
         "num_bits": 8,
@@ -487,7 +489,7 @@ def write_tokenizer(path: Path) -> None:
     ).save_pretrained(path)
 
 
-def write_config(path: Path, config: dict[str, Any], **beside: Any) -> Path:
+def write_config(path: Path, config: dict[str, Any], **beside: object) -> Path:
     """A config.json, and other JSON files by their names."""
     path.mkdir(parents=True)
     for name, content in {"config": config, **beside}.items():

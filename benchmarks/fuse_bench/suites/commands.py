@@ -64,13 +64,13 @@ FORBIDDEN = re.compile(
 )
 #: Rows and lines of the inputs.
 ROWS = (1, 33)
-#: Seconds that the commands of one model may take.
+#: Time limit for the commands of one model in seconds.
 LIMIT = 300.0
 
 
 @contextlib.contextmanager
 def captured(folder: Path) -> Iterator[dict[str, str]]:
-    """All that this process prints, from the compiler as well."""
+    """All output of this process, including the compiler."""
     found: dict[str, str] = {}
     sys.stdout.flush()
     sys.stderr.flush()
@@ -154,7 +154,7 @@ def arguments(
 
 
 def prepare(folder: Path, width: int) -> None:
-    """Writes what commands read: text, and inputs of a chain."""
+    """Writes inputs of commands: text, and inputs of a chain."""
     import numpy as np
     import torch
 
@@ -202,7 +202,7 @@ def run_command(
             traceback.print_exc()
             status = -1
     seconds = time.perf_counter() - start
-    # Names of the machine are not part of what is said.
+    # Names of the machine are replaced.
     place = model.parent if model.is_file() else model
     text = {
         name: value.replace(str(folder), "OUT").replace(str(place), "MODEL")
@@ -220,7 +220,7 @@ def run_command(
 
 
 def says(command: str, status: int, stdout: str, stderr: str) -> str:
-    """The line that sums up what a command said."""
+    """The line that sums up the output of a command."""
     if status:
         lines = [
             line for line in stderr.splitlines() if line.startswith("error: ")

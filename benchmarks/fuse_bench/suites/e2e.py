@@ -108,7 +108,7 @@ class Wide:
             return self.model(input_ids=ids, use_cache=False).logits
 
         with torch.no_grad():
-            # Builds what a compiled call must not.
+            # Builds kernels, which a compiled call must not do.
             call()
             start = time.monotonic()
             step = call

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import tomllib
@@ -37,7 +38,7 @@ POOL_VALUES = 1024
 RANDOM = {"scheduled": 40, "mixed": 6}
 
 
-def _load_damage() -> Any:
+def _load_damage() -> ModuleType:
     path = TESTS / "Inputs/damage.py"
     spec = importlib.util.spec_from_file_location("damage", path)
     assert spec and spec.loader

@@ -36,13 +36,13 @@ from ..common.environment import (
 )
 from ..common.plan import evaluate
 
-#: What the page that adds a kernel contains, and no other page.
+#: Text that only the page about adding a kernel contains.
 MARK = "<!-- file: rms_norm.cu -->"
 WIDTH = 64
 TOKENS = (0, 1, 7, 300, 4096)
-#: What sums of f32 in another order may differ by, relative to the largest.
+#: Relative difference that sums of f32 in another order may have.
 TOLERANCE = 2e-6
-#: The slot alone, beside the block of the page.
+#: The slot alone, in addition to the block of the page.
 NORM = f"""
 func.func @norm_only(%x: tensor<?x{WIDTH}xf32>, %weight: tensor<{WIDTH}xf32>)
     -> tensor<?x{WIDTH}xf32> {{
@@ -161,7 +161,7 @@ class Plan:
     """The functions of a launch plan, and the modules that they launch."""
 
     def __init__(self, directory: Path, name: str) -> None:
-        # The driver is only there where there is a GPU.
+        # The driver exists only on machines with a GPU.
         from ..common.driver import Module
 
         plan = json.loads((directory / f"{name}.json").read_text())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether models that are fused by default get slower on a GPU.
+"""Checks whether models that are fused by default get slower on a GPU.
 
 Models have the widths of published ones, one layer and drawn weights. Each is
 called with several numbers of rows, as Python calls it and in a captured CUDA
@@ -59,7 +59,8 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
 
 def measure(case: str, device: torch.device, rounds: int) -> dict[str, Any]:
     """Milliseconds of a case, unfused and fused."""
-    model = build(case).to(device)
+    model: Any = build(case)
+    model.to(device)
     options = {} if model.config.model_type == "bert" else {"use_cache": False}
     row: dict[str, Any] = {"case": case}
     begin = time.perf_counter()

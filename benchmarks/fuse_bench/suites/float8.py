@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from ..common.environment import (
     require_tools,
     write_json,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 STORED = ("f8E4M3FN", "f8E5M2", "i8")
 FLOATS = ("bf16", "f16", "f32")
@@ -98,7 +101,7 @@ def cases() -> list[Case]:
     return result
 
 
-# Where the compiler is.
+# Steps on the machine of the compiler.
 
 
 def codes_as_floats(element: str) -> np.ndarray:
@@ -114,7 +117,7 @@ def codes_as_floats(element: str) -> np.ndarray:
 
 
 def expected_bytes(case: Case, tools: Path, folder: Path) -> bytes:
-    """What the CPU path makes of all codes of the source."""
+    """Results of the CPU path for all codes of the source."""
     import torch
 
     from ..common.data import TORCH_TYPES
@@ -165,7 +168,7 @@ def compile_all(options: argparse.Namespace) -> int:
     return 0
 
 
-# Where the GPU is.
+# Steps on the machine of the GPU.
 
 
 @dataclass
@@ -202,7 +205,7 @@ class Checker:
             self.plans[path] = {f["name"]: f for f in plan["functions"]}
         self.hardware = Module(PTX_FOLDER / "float8.ptx")
 
-    def run(self, path: str, case: Case, x: Any) -> Any:
+    def run(self, path: str, case: Case, x: torch.Tensor) -> torch.Tensor:
         """Bytes of the result, as compiled for `path`."""
         import ctypes
 
@@ -222,7 +225,7 @@ class Checker:
         )
         return y
 
-    def convert(self, kernel: str, case: Case, x: Any) -> Any:
+    def convert(self, kernel: str, case: Case, x: torch.Tensor) -> torch.Tensor:
         """The bytes that one instruction returns."""
         import ctypes
 
@@ -239,7 +242,7 @@ class Checker:
         )
         return y
 
-    def empty(self, case: Case) -> Any:
+    def empty(self, case: Case) -> torch.Tensor:
         """Room for a result, filled with a pattern that is not a result."""
         return self.torch.full(
             (case.count * BITS[case.target] // 8,),
@@ -248,7 +251,7 @@ class Checker:
             device="cuda",
         )
 
-    def is_nan(self, element: str, data: Any) -> Any:
+    def is_nan(self, element: str, data: torch.Tensor) -> torch.Tensor:
         from ..common.data import TORCH_TYPES
 
         torch = self.torch
@@ -260,7 +263,9 @@ class Checker:
             return (data & mask) > largest
         return data.view(TORCH_TYPES[element]).isnan()
 
-    def compare(self, case: Case, result: Any, expected: Any) -> list[int]:
+    def compare(
+        self, case: Case, result: torch.Tensor, expected: torch.Tensor
+    ) -> list[int]:
         """Mismatches, and NaN that differ."""
         size = BITS[case.target] // 8
         differs = (result != expected).view(-1, size).any(dim=1)

@@ -123,7 +123,7 @@ def run_fused(instance: native.Instance, x: Tensor) -> Call:
 
 
 def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
-    """A call of what torch.compile makes, with weights as constants or not."""
+    """A compiled call, with weights as constants or not."""
     import torch._inductor as inductor
 
     # All blocks have one code object, and what was compiled belongs to that:
@@ -168,8 +168,7 @@ def get_waiting() -> int:
 
 
 def measure(calls: dict[str, Call], seconds: float) -> dict[str, Any]:
-    """Times of single calls in batches that take turns, without those that
-    were disturbed."""
+    """Times of single calls in alternating batches, without disturbed ones."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     rejected = dict.fromkeys(calls, 0)
     end = time.perf_counter() + seconds * len(calls)
@@ -209,7 +208,7 @@ def measure(calls: dict[str, Call], seconds: float) -> dict[str, Any]:
 
 
 def probe(threads: int, sizes: list[int]) -> dict[str, Any]:
-    """What the machine reads and multiplies with some threads."""
+    """Rates of reading and multiplying with some threads."""
     with tempfile.TemporaryDirectory() as directory:
         program = f"{directory}/probe"
         subprocess.run(

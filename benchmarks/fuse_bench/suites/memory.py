@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Memory of a process on the CPU that fuses a model and takes it back.
+"""Memory of a process on the CPU that fuses and unfuses a model.
 
 MiB that are resident: with the model, with the compiler and the exporter of
 PyTorch loaded, which the first site of a process does, with all sites fused,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks and times the kernels beside what a user runs instead.
+"""Checks and times the kernels and their peers.
 
     python3 -m fuse_bench.suites.mlp --output out/results/mlp-h200.json
 
@@ -82,7 +82,7 @@ FEW_TOKENS = 128
 #: From here on, power limits the clock: systems also run for some time each.
 MANY_TOKENS = 2048
 _SUSTAINED = ("fuse", LIBRARY, "torch-compile", "torch-compile-autotune")
-#: What replays graphs of single calls.
+#: The timer of graphs of single calls.
 _SINGLE = {"single", "sustained"}
 
 
@@ -90,14 +90,14 @@ _SINGLE = {"single", "sustained"}
 #: the ratio to the fastest peer is certain to 1 -+ this with a probability of
 #: 0.95.
 _CERTAIN, _MOST_REPEATS = 0.001, 20
-#: What the tensor cores of a Hopper multiprocessor do in a cycle.
+#: Operations of the tensor cores of a Hopper multiprocessor per cycle.
 _FLOP_PER_CYCLE = {BF16: 4096, FP8: 8192}
 
 
 def tensor_us(
     problem: Problem, tokens: int, mhz: float, multiprocessors: int = 132
 ) -> float:
-    """How long the products take when all tensor cores always multiply."""
+    """Time of the products if all tensor cores always multiply."""
     return problem.flop(tokens) / (
         multiprocessors * _FLOP_PER_CYCLE[problem.dtype] * mhz
     )
@@ -115,7 +115,7 @@ def _find_ours(samples: dict[str, Sample]) -> Sample | None:
 
 
 class Watch:
-    """Ends the process when a step takes too long: a kernel may hang."""
+    """Ends the process if a step lasts too long, because a kernel may hang."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -182,7 +182,7 @@ class Bench:
         return re.search(self.options.only, name) is not None
 
     def describe(self) -> None:
-        """Fills in what the numbers were read on."""
+        """Adds the machine of the measurements."""
         info = self.results.data
         info.update(describe_device())
         commits = {plan.commit for plan in self.plans if plan.commit}
@@ -213,7 +213,7 @@ class Bench:
     # Checks ----------------------------------------------------------------
 
     def check_all(self) -> None:
-        # In an order that has all kinds in what a short run gets done.
+        # The order lets a short run have all kinds.
         plans = sorted(
             (
                 plan
@@ -304,7 +304,7 @@ class Bench:
                     self.time_problem(problem, tokens)
 
     def prepare(self) -> None:
-        """Makes what all timings need."""
+        """Prepares the data of all timings."""
         self.floor = Floor()
         self.timer = Timer(self.floor)
         empty = self.timer.interleave(
@@ -572,8 +572,8 @@ class Bench:
     def capture_all(
         self, calls: dict[tuple[str, str, str], Callable[[], Any]], kind: str
     ) -> dict[str, torch.cuda.CUDAGraph]:
-        """The graphs of one kind by system and scales; what cannot be
-        captured is said."""
+        """The graphs of one kind by system and scales; reports captures that
+        fail."""
         graphs = {}
         for (system, scales, own), function in calls.items():
             if own != kind:
@@ -599,7 +599,7 @@ class Bench:
             ours = _find_ours(samples)
             if ours is None:
                 break
-            # Of the fastest peer, which is what counts.
+            # Only the fastest peer counts.
             best = min(
                 (
                     sample
@@ -761,7 +761,7 @@ class Bench:
 
 
 def kernel_problem(options: argparse.Namespace) -> str:
-    """Why there is nothing to check or time; empty where there is."""
+    """Why there is nothing to check or time; empty if there is."""
     folder = options.kernels
     names = (
         []
@@ -899,7 +899,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception:
             traceback.print_exc()
             return 1
-    # A kernel that hangs takes its process along; the rest goes on in another.
+    # A kernel that hangs ends its process; the rest runs in another one.
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = [
         sys.executable,

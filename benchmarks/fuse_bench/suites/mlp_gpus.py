@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes the whole table in one call, on one GPU or several of a host.
+"""Makes the whole table in one call, on one or several GPUs of a host.
 
     python3 -m fuse_bench.suites.mlp_gpus --gpus 0 1 --budget 480
 
-compiles the kernels, those first that are timed first, and has a process for
-each GPU time rows as soon as their kernels are there. Rows are shared out in
-parts, the most important ones first, so that what the budget cuts off costs
-least; each is measured on one GPU, with all its systems in turn. A GPU without
-parts of its own takes those of others. With `--first`, commands such as checks
-run before the rows of a GPU, while kernels are compiled.
+compiles the kernels in the order of their timing. A process for each GPU times
+rows as soon as their kernels exist. Rows are divided into parts, the most
+important ones first, because the budget may cut off the last ones. Each row is
+measured on one GPU, alternating between its systems. A GPU without remaining
+parts times those of others. With `--first`, commands such as checks run before
+the rows of a GPU, while kernels are compiled.
 
 The results of each GPU are in a separate file until they are merged.
 
-With `--again`, the second GPU times some single launches that the first one
-has, too: how much rows differ among GPUs. They go to another file, so that a
-row of the table is wholly of one GPU.
+With `--again`, the second GPU also times some single launches of the first one,
+to show how much rows differ between GPUs. They are written to another file, so
+that each row of the table is from one GPU.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Part:
     shape: tuple[int, int, str]
     dtype: str
     tokens: tuple[int, ...]
-    #: Which GPU takes it before others do; there may be fewer.
+    #: The preferred GPU of a part; there may be fewer GPUs.
     lane: int
     options: tuple[str, ...]
 
@@ -84,8 +84,8 @@ class Part:
         return f"{self.problem.label()}-m{'-'.join(map(str, self.tokens))}"
 
     def cases(self) -> list[Case]:
-        """The kernels that its rows run: of those that serve a number of
-        tokens, the one with the smallest tile."""
+        """The kernels of its rows: for each number of tokens, the one with the
+        smallest tile."""
         relaxed = timed_problem(*self.shape, self.dtype, relaxed=True)
         made = all_cases(["timed", "prefill", "relaxed"], kernels.SETS)
         found = {}
@@ -132,7 +132,7 @@ def make_parts() -> list[Part]:
 
 
 def choose(parts: Iterable[Part], lane: int) -> list[Part]:
-    """Parts in the order in which a GPU takes them."""
+    """Parts in the order in which a GPU times them."""
     return sorted(parts, key=lambda part: part.lane != lane)
 
 
@@ -147,8 +147,8 @@ def claim(parts: Sequence[Part], lane: int, folder: Path) -> Iterator[Part]:
 
 
 def choose_again(parts: Iterable[Part], names: str) -> list[Part]:
-    """Parts of one number of tokens each, whose names contain a regular
-    expression: what a second GPU times, too."""
+    """Parts that a second GPU also times: those whose names match a regular
+    expression, each with one number of tokens."""
     each = (
         replace(part, tokens=(tokens,))
         for part in parts
@@ -158,7 +158,7 @@ def choose_again(parts: Iterable[Part], names: str) -> list[Part]:
 
 
 def wait_for(paths: Sequence[Path], ended: Path, until: float) -> None:
-    """Waits for files, at most until what makes them has ended."""
+    """Waits for files, at most until their producer has ended."""
     while (
         not ended.exists()
         and time.time() < until
@@ -253,8 +253,8 @@ def order_cases(parts: Sequence[Part], lanes: int) -> list[Case]:
 
 
 def compile_kernels(options: argparse.Namespace) -> None:
-    """Compiles what is timed, in its order. What is missing has rows that say
-    so."""
+    """Compiles kernels in the order of timing; missing ones get rows with a
+    note."""
     # What is timed launches in time.
     os.nice(10)
     commit = options.commit or read_commit()
@@ -283,7 +283,7 @@ def run(options: argparse.Namespace) -> int:
     folder, gpus = options.folder, options.gpus
     for path in (folder, options.kernels):
         path.mkdir(parents=True, exist_ok=True)
-    # What an earlier call has left here.
+    # Files of an earlier call.
     for left in ("*.taken", "free-*", "compiled", "gpu-*.json", "again-*.json"):
         for path in folder.glob(left):
             path.unlink()
@@ -335,8 +335,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def merge_all(options: argparse.Namespace) -> int:
-    """Adds the results of all GPUs to the output, and what a second one has
-    timed again to its own."""
+    """Adds the results of all GPUs to the output, and repeated timings of a
+    second GPU to another file."""
     from ..common.merging import forget_gpus, merge
     from ..common.results import Results
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times models on the CPU: as they are, with all sites fused, and fused by
-default, which leaves out what is slower.
+"""Times models on the CPU: unfused, with all sites fused, and fused by default,
+which omits slower sites.
 
 Models have the widths of published ones, one or two layers and drawn weights.
 A block is the largest site of a layer, a norm and its MLP where one kernel has
@@ -31,9 +31,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.environment import ROOT
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedModel
+
+    from fuse_mlir.matching.patterns import Patterns
 
 ROWS = (1, 33, 257)
 #: Environment of the processes, by the name of the setting.
@@ -184,7 +190,7 @@ TURNS, LEAST, LONG = 0.35, 3, 2.0
 Call = Callable[[], object]
 
 
-def build(case: str) -> Any:
+def build(case: str) -> PreTrainedModel:
     """A model with drawn weights, and norms that are not all ones."""
     import torch
     import transformers
@@ -200,7 +206,7 @@ def build(case: str) -> Any:
         if kind == "bert"
         else transformers.AutoModelForCausalLM
     )
-    # Drawing in this type takes half the memory; weights of norms are ones.
+    # Drawing in this type halves the memory. Weights of norms are ones.
     torch.set_default_dtype(getattr(torch, dtype))
     try:
         model = auto.from_config(config, dtype=getattr(torch, dtype))
@@ -246,7 +252,7 @@ class Blocks:
         patterns: as for `fuse_modules`.
     """
 
-    def __init__(self, model: Any, patterns: Any) -> None:
+    def __init__(self, model: nn.Module, patterns: Patterns) -> None:
         from fuse_mlir.fusion import modules
 
         sites, _ = modules.select(model, patterns, None)
@@ -273,8 +279,9 @@ class Blocks:
         """A call with a number of rows.
 
         Args:
-            members: whether of the members, and not of what stands in their
-                places.
+            rows: of the input, [rows, features].
+            members: whether the members run, not the modules that replace
+                them.
         """
         import torch
 
@@ -284,7 +291,7 @@ class Blocks:
         parts = (
             self.members
             if members
-            else [self.parent._modules[name] for name in self.names]
+            else [self.parent.get_submodule(name) for name in self.names]
         )
         chain = Chain(self.names, parts, self.site.plan)
         source = torch.Generator().manual_seed(rows)
@@ -362,8 +369,8 @@ def measure(case: str, systems: Sequence[str]) -> dict[str, Any]:
     return rows
 
 
-def whole(model: Any, count: int) -> tuple[float, float]:
-    """Milliseconds of the model with what stands in it, and with members."""
+def whole(model: PreTrainedModel, count: int) -> tuple[float, float]:
+    """Milliseconds of the model with its kernels, and with its members."""
     import torch
 
     from fuse_mlir.fusion.modules import fused_sites
@@ -557,6 +564,7 @@ def tables(data: dict[str, Any], part: str) -> str:
     """Markdown: a table for each machine and setting.
 
     Args:
+        data: the results, as this suite writes them.
         part: `block` or `model`.
     """
     lines: list[str] = []

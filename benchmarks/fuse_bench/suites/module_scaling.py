@@ -82,7 +82,7 @@ PASSES = [
     "--fuse-form-kernels",
     "--fuse-unfuse",
 ]
-# What MLIR calls the phases.
+# Names of the phases in MLIR.
 NAMES = {
     "Parser": "parse",
     "MatchModulesPass": "fuse-match-modules",
@@ -107,7 +107,7 @@ LAYERS_OF_ROUND = 10000
 # Bytes of the cache whose misses are counted: between the second and the third
 # level of the machines at hand.
 CACHE = 2 << 20
-# What callgrind calls them; the passes without the verifier after each.
+# Names in callgrind; passes without the verifier after each.
 FUNCTIONS = {
     "parse": "mlir::parseSourceFile",
     "fuse-match-modules": "MatchModules::runOnOperation",
@@ -190,7 +190,7 @@ def count_instructions(
 ) -> dict[str, dict[str, int]]:
     """Instructions and misses of a cache of 2 MiB, of each phase."""
     path = os.path.join(directory, "callgrind")
-    # Valgrind has to be told that a static library has the allocator.
+    # Valgrind needs to know that a static library has the allocator.
     subprocess.run(
         [
             "valgrind",

@@ -135,9 +135,9 @@ def microseconds(call: Call, inputs: Sequence[tuple]) -> float:
 
 
 def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
-    """What a row compares, by name."""
+    """The systems of a row, by name."""
     module: Any = layer.experts
-    # The members of a fused site are what transformers has.
+    # The members of a fused site are modules of transformers.
     own = module.members[0]
     kernel = module._kernel
 

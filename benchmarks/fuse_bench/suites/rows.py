@@ -4,10 +4,10 @@
     python3 -m fuse_bench.suites.rows compile      # compiler's machine
     python3 -m fuse_bench.suites.rows measure      # GPU's machine
 
-`fuse.norm_quantize` and `fuse.act_quantize` beside a copy of as many bytes,
-`fuse.norm_linear` beside a read of its weights. `measure` writes
-out/results/rows-h200.json. `--memcheck` takes small kernels of all
-forms, for `fuse_bench.suites.check_all`.
+`fuse.norm_quantize` and `fuse.act_quantize` are compared with a copy of as many
+bytes, `fuse.norm_linear` with a read of its weights. `measure` writes
+out/results/rows-h200.json. `--memcheck` runs small kernels of all forms, for
+`fuse_bench.suites.check_all`.
 """
 
 from __future__ import annotations

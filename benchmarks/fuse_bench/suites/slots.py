@@ -85,7 +85,7 @@ def run_on_cpu(
 
 
 def emit_ptx(program: Path, bin_dir: Path, chip: str = CHIP) -> None:
-    """PTX and launch plan beside a bound program."""
+    """Writes PTX and launch plan next to a bound program."""
     ptx, plan = program.with_suffix(".ptx"), program.with_suffix(".json")
     _fuse(
         [
@@ -117,7 +117,7 @@ class Kernel:
     """A function of a launch plan on the GPU."""
 
     def __init__(self, ptx: Path, plan: Path) -> None:
-        # The driver is only there where there is a GPU.
+        # The driver exists only on machines with a GPU.
         from ..common.driver import Module
 
         self.plan = json.loads(plan.read_text())["functions"][0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One artifact over the number of tokens: is it right, and does time jump?
+"""Checks one artifact over the number of tokens, and looks for jumps of time.
 
     python3 -m fuse_bench.suites.sweep compile
 
@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.cases import DTYPES, TIMED_SHAPES, timed_problem
 from ..common.environment import (
@@ -40,6 +40,11 @@ from ..common.environment import (
 )
 from ..common.problem import NORMS, ROW_OPERANDS, Problem
 
+if TYPE_CHECKING:
+    import torch
+
+    from fuse_mlir import native
+
 ARTIFACTS = ROOT / "out/sweep"
 RESULTS = RAW / "sweep-h200.json"
 CHECKED_TOKENS = (1, 8, 9, 128, 129, 200, 256, 300, 511, 512, 1000, 4096)
@@ -50,7 +55,7 @@ _RANGE = re.compile(r"(\d+) : (#tile\.(?:prefill_)?schedule<[^>]*>)")
 
 
 def problems() -> Iterator[tuple[Problem, bool]]:
-    """What is checked, and whether it is timed too."""
+    """The checked problems, and whether they are timed too."""
     for dtype in DTYPES:
         for width, hidden, act in TIMED_SHAPES[:2]:
             yield timed_problem(width, hidden, act, dtype), True
@@ -104,7 +109,7 @@ def _run(command: Sequence[str | Path], text: str = "") -> str:
 
 
 def compile_all(arguments: argparse.Namespace) -> int:
-    """Writes artifacts and, beside them, index.json."""
+    """Writes artifacts, and index.json next to them."""
     require_tools(arguments.bin, "fuse-opt", "fuse-compile")
     arguments.artifacts.mkdir(parents=True, exist_ok=True)
     index = []
@@ -257,13 +262,13 @@ class Sweep:
     def save(self) -> None:
         write_json(self.arguments.output, self.data)
 
-    def input(self, problem: Problem, tokens: int) -> Any:
+    def input(self, problem: Problem, tokens: int) -> torch.Tensor:
         generator = self.torch.Generator("cuda").manual_seed(tokens)
         return self.torch.randn(
             tokens, problem.width, generator=generator, device="cuda"
         ).bfloat16()
 
-    def output(self, problem: Problem, tokens: int) -> Any:
+    def output(self, problem: Problem, tokens: int) -> torch.Tensor:
         return self.torch.full(
             (tokens, problem.width),
             float("nan"),
@@ -271,9 +276,11 @@ class Sweep:
             device="cuda",
         )
 
-    def check(self, block: Block, instance: Any) -> None:
-        """All numbers of tokens in one workspace, up and down and once more:
-        what one launch leaves there is what another finds."""
+    def check(self, block: Block, instance: native.Instance) -> None:
+        """Checks all numbers of tokens in one workspace, in several orders.
+
+        Each launch finds the data that the previous one left there.
+        """
         from ..reference.decomposition import Chain, relative_error
 
         problem = block.problem

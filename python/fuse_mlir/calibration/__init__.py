@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scales from data, and what they cost in accuracy."""
+"""Scales that are chosen from data, and their effect on accuracy."""

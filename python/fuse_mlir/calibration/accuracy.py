@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What static quantization costs: fused against the original and dynamic.
+"""Measures the accuracy that static quantization costs.
 
-A function is run on data in its own precision, with static scales as one
-kernel, with scales measured at run time, and with stored weights alone. The
-differences, and how much of every tensor saturates, make the report.
+A function runs on data in its own precision, with static scales as one kernel,
+with scales that are measured at run time, and with only its weights quantized.
+The report shows the differences, and how much of each tensor saturates.
 """
 
 from __future__ import annotations
@@ -33,21 +33,20 @@ from fuse_mlir.quantized.value_range import Range
 from fuse_mlir.support.about import About
 from fuse_mlir.support.html import histogram, page, preformatted
 
-#: What fuse-quantize-linears does with inputs, by variant.
+#: How fuse-quantize-linears quantizes inputs, by variant.
 VARIANTS = {
     "static": "static",
     "dynamic per token": "per_token",
     "dynamic per tensor": "per_tensor",
     "weights only": "none",
 }
-#: Magnitudes of the relative error that the histogram tells apart, as powers
-#: of two.
+#: Buckets of the histogram: relative errors as powers of two.
 BUCKETS = tuple(range(-12, 1))
 
 
 @dataclass(frozen=True)
 class Row:
-    """How far the results of one variant are from a reference."""
+    """Distance of the results of one variant from a reference."""
 
     variant: str
     reference: str
@@ -58,20 +57,21 @@ class Row:
     mse: float
     #: Norm of the difference over the norm of the reference.
     relative_l2: float
-    #: Elements that are NaN or infinite on one side only.
+    #: Number of elements that are NaN or infinite on one side only.
     nonfinite: int
-    #: Elements by |difference| / rms(reference): below 2^-12, ..., above 1.
+    #: Number of elements by |difference| / rms(reference): below 2^-12, ...,
+    #: above 1.
     histogram: list[int]
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """How the static scale of one input meets the data of the report."""
+    """Range of one input in the data, and what its static scale can store."""
 
     linear: str
     scale: float
     largest: float
-    #: Largest value that is stored without saturating, over `largest`.
+    #: Largest value that does not saturate, divided by `largest`.
     headroom: float
     saturated: float
 
@@ -90,7 +90,7 @@ class Accuracy:
     rows: list[Row]
     saturation: list[Saturation]
     calibration: Calibration
-    #: Whether the static chain became one kernel, and which.
+    #: The kernels of the static chain; one if it was fused whole.
     kernels: list[str]
 
 
@@ -141,7 +141,7 @@ def _kernels(text: str) -> list[str]:
 
 
 class Runner:
-    """Quantizes a function in one way after the other and runs it."""
+    """Quantizes a function in several ways and runs it."""
 
     def __init__(
         self, tools: Tools, source: Path, weights: Path, directory: Path
@@ -154,7 +154,7 @@ class Runner:
     def run(
         self, source: Path, weights: Path, data: Sequence[Path]
     ) -> np.ndarray:
-        """First results for all files, one after the other."""
+        """The first result for each file, concatenated."""
         output = self._directory / "result.npy"
         results = []
         files = rounded_files(
@@ -216,21 +216,30 @@ def measure(
     cache: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Accuracy:
-    """Calibrates, runs every variant and compares.
+    """Calibrates a function, runs every variant and compares the results.
 
     Args:
+        tools: the command line tools to run.
         source: fuse IR with one function, before quantization.
         weights: safetensors file with its parameters.
-        data: .npy files, each the input of one call, that are compared on.
+        data: .npy files, each the input of one call; results are compared on
+            these.
         calibration_data: files that the scales come from; `data` when empty.
-        cache: directory with ranges that were observed before.
+        storage: f8E4M3FN, f8E5M2 or i8.
+        method: amax, percentile or mse.
+        percentile: percentage of values that must not saturate, for the method
+            of that name.
+        per_channel: whether weights have one scale per output channel.
+        order: how values are divided by a scale, `reciprocal` or `divide`.
+        cache: directory with ranges of earlier runs.
+        progress: called with a line per step.
 
     Raises:
         CalibrationError: no data, or a tool failed.
     """
     chosen = list(calibration_data) or list(data)
     ranges = observe(tools, source, weights, chosen, progress, cache)
-    # The scales have to hold on the data that is compared on.
+    # Saturation is measured on the data of the comparison.
     seen = (
         ranges
         if chosen == list(data)
@@ -370,7 +379,7 @@ def accuracy_text(report: Accuracy) -> str:
 
 
 def accuracy_json(report: Accuracy, about: About | None = None) -> str:
-    """Everything in the report, and the calibration without its vectors."""
+    """The report as JSON, with the calibration but without its vectors."""
     calibration = report.calibration
     fields = {
         name: getattr(report, name)
@@ -405,6 +414,7 @@ def accuracy_html(report: Accuracy, about: About | None = None) -> str:
     """One self-contained page; it holds no weights.
 
     Args:
+        report: the comparison to show.
         about: model, command, date and versions.
     """
     return page(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How two results differ, in units that explain rounding."""
+"""Differences of two results, in units that show rounding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Bits of the mantissa, without the implicit one, and the least exponent.
+# Bits of the mantissa without the implicit one, and the smallest exponent.
 FORMATS: Mapping[str, tuple[int, int]] = {
     "bf16": (7, -126),
     "f16": (10, -14),
@@ -45,8 +45,8 @@ def ulp(values: np.ndarray, element: str) -> np.ndarray:
 def finite_pairs(
     result: np.ndarray, reference: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """The elements that are finite in both, flat and in f64, and how many
-    others are not the same."""
+    """Elements that are finite in both, flat and in f64, and the number of
+    other elements that differ."""
     lhs = result.astype(np.float64).ravel()
     rhs = reference.astype(np.float64).ravel()
     finite = np.isfinite(lhs) & np.isfinite(rhs)

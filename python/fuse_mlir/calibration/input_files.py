@@ -19,7 +19,7 @@ _NARROW = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 def input_type(source: str) -> str:
     """The element type of a function's first argument, such as "bf16"; empty
-    where it is not a tensor.
+    if it is not a tensor.
 
     Args:
         source: text of fuse IR.
@@ -34,13 +34,14 @@ def rounded_files(
     directory: Path,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
-    """Files whose values the type of a block holds.
+    """Files whose values are representable in the input type of a block.
 
     Args:
         paths: .npy files in f32 or f64.
         element: type of the block's input.
-        directory: for rounded copies; nothing is written where all values fit.
-        say: called with a line about what was rounded, once.
+        directory: for rounded copies; a file whose values all fit is not
+            copied.
+        say: called once with a line about the rounded values.
 
     Returns:
         A path for each of `paths`. Values are rounded to nearest even.
@@ -85,24 +86,24 @@ def collect_inputs(
     length: int = 512,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Path]:
-    """Writes what a module reads while the model runs on lines of text.
+    """Writes the inputs of a module while the model runs on lines of text.
 
     Args:
         model: in eval mode.
-        tokenizer: of the model, as transformers has it.
-        lines: each the text of one call; empty ones are left out.
-        path: of the module, whose first tensor is kept.
-        directory: gets input-0000.npy and so on, in f32, of shape
-            [tokens, features].
-        length: most tokens of a line.
-        progress: called after each line with how many are done.
+        tokenizer: of transformers, for the model.
+        lines: each the text of one call; empty lines are skipped.
+        path: of the module; its first tensor argument is written.
+        directory: for the files input-0000.npy, input-0001.npy, ..., in f32,
+            of shape [tokens, features].
+        length: maximum number of tokens of a line.
+        progress: called after each line with the number of finished lines.
 
     Returns:
         The files.
 
     Raises:
-        BlockError: there is no such module or no text, or the model does not
-            reach the module.
+        BlockError: the module does not exist, there is no text, or the model
+            does not call the module.
     """
     texts = [line.strip() for line in lines if line.strip()]
     if not texts:

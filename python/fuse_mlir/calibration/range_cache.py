@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranges that were observed before, on disk.
+"""A cache of observed ranges on disk.
 
-Running a function on calibration data takes most of the time of calibration,
-and says the same until function, weights or data change. An entry is one file
-that is named by the hash of all of them.
+Calibration spends most of its time running the function on data. The ranges are
+the same until function, weights or data change. An entry is one file, named by
+the hash of all three.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import numpy as np
 from fuse_mlir.quantized.value_range import Range
 from fuse_mlir.support.cache_folder import cache_folder
 
-# Part of every key: what an entry holds and how ranges are counted.
+# Part of every key. Change it with the contents of entries or the counting of
+# ranges.
 FORMAT = "fuse-ranges-1"
 
 
@@ -33,7 +34,7 @@ def default_directory() -> Path:
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of the contents."""
+    """SHA-256 of the contents of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -47,8 +48,7 @@ def key_of(
     weights: Path | None,
     data: Sequence[Path],
 ) -> str:
-    """Name of the entry for a function, its weights and ordered data, as the
-    given tools compute it."""
+    """Name of the entry for a function, its weights, ordered data and tools."""
     parts = [
         FORMAT,
         *map(hash_file, tools),
@@ -60,7 +60,7 @@ def key_of(
 
 
 def load(directory: Path, key: str) -> dict[str, Range] | None:
-    """The ranges of an entry; None where there is none that can be read."""
+    """The ranges of an entry; None if it is missing or unreadable."""
     path = directory / f"{key}.npz"
     try:
         with (
@@ -89,7 +89,7 @@ def load(directory: Path, key: str) -> dict[str, Range] | None:
 
 
 def store(directory: Path, key: str, ranges: Mapping[str, Range]) -> None:
-    """Writes an entry at once; a cache that cannot be written is not an error."""
+    """Writes an entry atomically; a read-only cache is not an error."""
     header = {
         "key": key,
         "ranges": [

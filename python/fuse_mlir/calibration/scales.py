@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calibration: static scales from a function, its weights and sample inputs.
 
-The function is run in its own precision with every value that a linear reads
-returned as well (`fuse-observe-activations`). Ranges of those values and of
-the weights give the scales that `fuse-quantize-linears` takes.
+The function runs in its own precision and also returns the inputs of all
+linears (`fuse-observe-activations`). The scales for `fuse-quantize-linears` are
+chosen from the ranges of these inputs and of the weights.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fuse_mlir.support.about import About
 from fuse_mlir.support.html import histogram, page, preformatted
 from fuse_mlir.support.messages import tool_error
 
-# A name may have brackets itself, such as that of part of a weight.
+# Names may contain brackets, such as the name of rows of a weight.
 OBSERVED = re.compile(r'fuse\.observed = \[((?:"[^"]*"(?:, )?)*)\]')
 
 
@@ -47,7 +47,7 @@ class Tensor:
     #: `<linear>.input` or `<linear>.weight`.
     name: str
     choice: ScaleChoice
-    #: Values seen, and the largest magnitude among them.
+    #: Number of observed values, and the largest magnitude among them.
     count: int
     largest: float
     histogram: list[int]
@@ -56,7 +56,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scales of the linears of a function, and what they were made from."""
+    """Scales of the linears of a function, and the observed ranges."""
 
     storage: str
     #: By linear: input_scale, weight_scale as a number or "per_channel", and
@@ -71,11 +71,10 @@ class Tools:
     """The command line tools of fuse in one directory.
 
     Args:
-        directory: where `fuse-opt` and `fuse-run` are; the search path of the
-            process when None.
+        directory: of `fuse-opt` and `fuse-run`. None uses the search path.
 
     Raises:
-        CalibrationError: a tool is not there.
+        CalibrationError: a tool is missing.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -91,11 +90,15 @@ class Tools:
             self._paths[name] = path
 
     def paths(self) -> list[Path]:
-        """Where the tools are."""
+        """Paths of the tools."""
         return [Path(path) for path in self._paths.values()]
 
     def run(self, name: str, *arguments: str | Path) -> str:
-        """Output of a tool; its message when it fails is the error."""
+        """The output of a tool.
+
+        Raises:
+            CalibrationError: the tool failed; with its message.
+        """
         command = [self._paths[name], *map(str, arguments)]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False
@@ -106,11 +109,11 @@ class Tools:
 
 
 def observed_names(text: str) -> tuple[int, list[list[str]]]:
-    """Results of the function in `text`: own ones, and who reads the others.
+    """Counts the results of the function in `text`.
 
     Returns:
-        The number of results before the observed ones, and for each observed
-        one the linears that read it.
+        The number of results of the original function, and for each observed
+        value the linears that read it.
     """
     observers = [
         re.findall(r'"([^"]*)"', names) for names in OBSERVED.findall(text)
@@ -135,10 +138,10 @@ def observe(
 ) -> dict[str, Range]:
     """Runs the function of `source` on each file of `data`.
 
-    With a cache, a function that was observed on the same data before is not
-    run again.
+    With a cache, a function does not run again on the same data.
 
     Args:
+        tools: the command line tools to run.
         source: fuse IR with one function, before quantization.
         weights: safetensors file with its parameters.
         data: .npy files, each the input of one call.
@@ -146,7 +149,7 @@ def observe(
         cache: directory with the ranges of earlier runs.
 
     Returns:
-        Range of the input of each linear.
+        The range of the input of each linear.
 
     Raises:
         CalibrationError: no data, no linear to observe, or a tool failed.
@@ -205,8 +208,10 @@ def observe(
 
 
 def weight_name(linear: str) -> str:
-    """The parameter that is a linear's weight. Linears of part of a weight
-    have the name of that part."""
+    """The parameter that is the weight of a linear.
+
+    The name of a linear on rows of a weight contains these rows.
+    """
     return linear if linear.endswith("]") else f"{linear}.weight"
 
 
@@ -221,16 +226,17 @@ def calibrate(
     """Chooses the scales of every linear that was observed.
 
     Args:
-        inputs: range of what each linear reads.
+        inputs: range of the input of each linear.
         parameters: weights by `weight_name`, [out, in].
         storage: f8E4M3FN, f8E5M2 or i8.
         method: amax, percentile or mse, for inputs and weights alike.
-        percentile: share that does not saturate, for that method.
+        percentile: percentage of values that must not saturate, for the
+            method `percentile`.
         per_channel: one scale per output channel of a weight, by amax.
 
     Raises:
         CalibrationError: a linear has no weight among the parameters.
-        RangeError: values from which no scale can be made.
+        RangeError: a value is not finite, or all values are zero.
     """
     largest = largest_value(storage)
     scales: dict[str, dict[str, float | str]] = {}
@@ -267,8 +273,8 @@ def calibrate(
         }
         if per_channel:
             amax = weight.float().abs().amax(dim=1)
-            # A channel of zeros is stored as zeros with any scale, and so is
-            # one for which no kernel could use the scale.
+            # Any scale stores a channel of zeros as zeros. A scale that is too
+            # small for kernels is replaced, which also stores zeros.
             amax[amax < largest * 2.0**-100] = largest
             channel_scales[f"{linear}.weight_scale"] = amax / largest
             scales[linear]["weight_scale"] = "per_channel"
@@ -279,8 +285,10 @@ def calibrate(
 def stored_weights(
     calibration: Calibration, parameters: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """`parameters` with the weights of calibrated linears as they are stored,
-    for `fuse-quantize-linears=weights=stored`."""
+    """`parameters` with quantized weights of the calibrated linears.
+
+    They are for `fuse-quantize-linears=weights=stored`.
+    """
     stored = dict(parameters) | calibration.channel_scales
     for linear, scales in calibration.scales.items():
         name = weight_name(linear)
@@ -297,10 +305,10 @@ def stored_weights(
 def _share_inputs(
     inputs: Mapping[str, Range], scales: dict[str, dict[str, float | str]]
 ) -> None:
-    """Linears that read one value get one scale for it.
+    """Gives linears that read the same value the same scale for it.
 
-    Their ranges are equal but for the random sample, from which `mse` may
-    choose neighboring thresholds.
+    Their ranges differ only in random samples, from which `mse` may choose
+    neighboring thresholds.
     """
     first: dict[tuple[int, float, bytes], str] = {}
     for linear, seen in inputs.items():
@@ -319,7 +327,7 @@ def _tensor(name: str, choice: ScaleChoice, seen: Range) -> Tensor:
 def weight_error(
     weight: torch.Tensor, scale: float | torch.Tensor, storage: str
 ) -> float:
-    """Relative error in the L2 norm of storing a weight with `scale`."""
+    """Relative L2 error of a weight that is quantized by `scale`."""
     exact = weight.double()
     restored = dequantize(quantize(weight, scale, storage), scale).double()
     return float((restored - exact).norm() / exact.norm())
@@ -346,7 +354,7 @@ def report_text(calibration: Calibration) -> str:
     ]
     for tensor in calibration.tensors:
         choice = tensor.choice
-        # The share of the stored range that the values reach.
+        # Fraction of the representable range that the values use.
         used = min(1.0, 1.0 / choice.headroom)
         rows.append(
             (
@@ -370,7 +378,7 @@ def report_text(calibration: Calibration) -> str:
 
 
 def report_json(calibration: Calibration, about: About | None = None) -> str:
-    """Everything that the table and the page show."""
+    """All data of the table and the page, as JSON."""
     return (
         json.dumps(
             {
@@ -389,6 +397,7 @@ def report_html(calibration: Calibration, about: About | None = None) -> str:
     """One self-contained page with a histogram per tensor.
 
     Args:
+        calibration: the scales to show.
         about: model, command, date and versions.
     """
     return page(

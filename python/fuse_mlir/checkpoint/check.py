@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds the parameters of a loaded model against the files that they are from.
+"""Compares the parameters of a loaded model with the files of its directory.
 
-Fused and unfused modules read the same parameters, so no comparison of the two
-finds a weight that was drawn, or codes that were read as numbers.
+Fused and unfused modules read the same parameters. Comparing the two can
+therefore find neither a drawn weight nor codes that were read as numbers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Comparison:
     """The outcome for each tensor of a directory."""
 
     directory: str
-    #: Parameters that are those of the files, in their own or another type.
+    #: Number of parameters with the values of the files, in any dtype.
     equal: int = 0
-    #: Names of parameters whose values are others, with the reason.
+    #: Names of parameters with other values, with the reason.
     differ: list[str] = field(default_factory=list)
-    #: Parameters without a tensor of that name: transformers renames or
-    #: merges some while it loads them.
+    #: Parameters without a tensor of the same name. transformers renames or
+    #: merges some tensors while it loads them.
     unknown: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -39,7 +39,7 @@ class Comparison:
             f"'{self.directory}'"
         )
         if self.differ:
-            text += "; others have not: " + "; ".join(self.differ[:4])
+            text += "; others differ: " + "; ".join(self.differ[:4])
         if self.unknown:
             text += (
                 f"; {len(self.unknown)} have no tensor of their name and "
@@ -49,16 +49,15 @@ class Comparison:
 
 
 def compare_with_files(model: nn.Module, directory: str | Path) -> Comparison:
-    """Compares every parameter, and every scale of a stored weight, with the
-    tensor of its name.
+    """Compares parameters and scales with the tensors of the same names.
 
     Args:
         model: loaded from the directory; fused or not.
         directory: with safetensors files.
 
     Returns:
-        What agrees, what does not, and what has no tensor of its name. A
-        tensor of 8-bit codes agrees with a parameter of its own type alone.
+        The outcome for each parameter. A tensor of 8-bit codes equals only a
+        parameter of the same dtype.
 
     Raises:
         BlockError: the directory has no safetensors files.
@@ -85,7 +84,7 @@ def compare_with_files(model: nn.Module, directory: str | Path) -> Comparison:
 
 
 def _difference(ours: torch.Tensor, file: torch.Tensor) -> str | None:
-    """Why a parameter is not the tensor of a file, or None."""
+    """Why a parameter differs from the tensor of a file, or None."""
     if ours.shape != file.shape and ours.numel() != file.numel():
         return f"is {list(ours.shape)}, the file has {list(file.shape)}"
     file = file.reshape(ours.shape)

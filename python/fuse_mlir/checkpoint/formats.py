@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Formats of quantized checkpoints, by the names that publishers use.
 
-A checkpoint says how its weights are stored in `quantization_config` of
-config.json, or in hf_quant_config.json, which ModelOpt writes beside it.
+A checkpoint declares its format in `quantization_config` of config.json, or in
+hf_quant_config.json of ModelOpt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json: TypeAlias = (
 )
 Quantization = Mapping[str, Json]
 
-#: Methods whose weights no kernel reads, and what they store.
+#: Methods whose weights no kernel reads, and their formats.
 _UNSUPPORTED = {
     "awq": "AWQ",
     "gptq": "GPTQ",
@@ -40,7 +40,7 @@ _UNSUPPORTED = {
     "gguf": "GGUF",
     "fbgemm_fp8": "FBGEMM FP8",
 }
-#: Width of codes where a configuration does not say it.
+#: Width of codes in bits, for configurations that lack it.
 _BITS = {
     "awq": 4,
     "gptq": 4,
@@ -55,8 +55,7 @@ _COMPRESSED_8BIT = ("float-quantized", "int-quantized", "naive-quantized")
 
 
 def quantization_of(directory: str | Path) -> dict[str, Json] | None:
-    """How the weights of a checkpoint are stored, or None where no file of
-    the directory says so.
+    """The format of the weights of a checkpoint; None if no file declares it.
 
     Args:
         directory: with config.json, and hf_quant_config.json for ModelOpt.
@@ -85,7 +84,7 @@ def _read(path: Path) -> dict[str, Json]:
 
 
 def describe(quantization: Quantization) -> str:
-    """A format as its users call it, such as "4-bit AWQ"."""
+    """The usual name of a format, such as "4-bit AWQ"."""
     method = str(quantization.get("quant_method") or "unknown")
     if method == "modelopt":
         return f"ModelOpt {quantization.get('quant_algo') or 'FP8'}"
@@ -143,8 +142,8 @@ def _bits_of_groups(quantization: Quantization) -> int | None:
 
 
 def is_supported(quantization: Quantization) -> bool:
-    """Whether the weights of a format are codes of 8 bits, each of which
-    stands for one element, with scales beside them."""
+    """Whether the weights of a format are 8-bit codes, one per element, with
+    separate scales."""
     method = quantization.get("quant_method")
     if method == "fp8":
         return True
@@ -165,7 +164,7 @@ def is_supported(quantization: Quantization) -> bool:
 
 
 def refusal(quantization: Quantization) -> str | None:
-    """Why no kernel reads a checkpoint of this format, or None."""
+    """Why kernels cannot read a checkpoint of this format, or None."""
     if is_supported(quantization):
         return None
     return (
@@ -176,7 +175,7 @@ def refusal(quantization: Quantization) -> str | None:
     )
 
 
-#: Packages whose modules hold weights that no kernel reads, and what they are.
+#: Packages whose modules have weights that no kernel reads, and their formats.
 _PACKED = {
     "awq": "4-bit AWQ",
     "gptqmodel": "GPTQ or AWQ",
@@ -193,10 +192,10 @@ _PACKED = {
 
 
 def packed_format(module: nn.Module) -> str | None:
-    """The format of a loaded module's weights where no kernel reads them, by
-    the package of its class or of its weight's class; None for others.
+    """The format of a loaded module's weights if no kernel reads them, or None.
 
-    No package is imported for it.
+    It is found by the package of the class of the module or of its weight,
+    without importing a package.
     """
     weight = getattr(module, "weight", None)
     for kind in (*type(module).__mro__, type(weight)):
@@ -209,8 +208,10 @@ def packed_format(module: nn.Module) -> str | None:
 
 
 def compressed_forward(module: nn.Module) -> bool:
-    """Whether compressed-tensors replaced the forward of a module. It wraps
-    the forward of the class, so only its code tells."""
+    """Whether compressed-tensors replaced the forward of a module.
+
+    The wrapper looks like the forward of the class, so its code is compared.
+    """
     own = getattr(module.__dict__.get("forward"), "__func__", None)
     code = getattr(own, "__code__", None)
     return (

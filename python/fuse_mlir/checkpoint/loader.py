@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules out of a checkpoint directory, with stored weights as they are.
+"""Loads modules of a checkpoint directory, with their stored weights.
 
-transformers multiplies 8-bit weights out where there is no GPU, and with that
-the scales are gone. Here the model is built from its config without storage,
-and only the parameters of the wanted modules are read, in their own types.
+Without a GPU, transformers dequantizes 8-bit weights and loses their scales.
+Here, the model is built from its config without storage. Then only the
+parameters of the wanted modules are read, in their own dtypes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import safe_open
@@ -32,7 +32,10 @@ from fuse_mlir.quantized.stored import (
 )
 from fuse_mlir.support.fusion_registry import known_to_transformers
 
-#: Types of codes as safetensors files name them.
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+#: Types of codes in safetensors files.
 _CODES = {"F8_E4M3", "F8_E5M2", "I8", "U8"}
 
 
@@ -40,7 +43,7 @@ class Checkpoint:
     """The tensors of a directory of safetensors files, by name.
 
     Raises:
-        BlockError: the directory has no such files.
+        BlockError: the directory has no safetensors files.
     """
 
     def __init__(self, directory: str | Path) -> None:
@@ -61,7 +64,7 @@ class Checkpoint:
         return iter(self._files)
 
     def types(self) -> dict[str, str]:
-        """The type of each tensor, as safetensors names it: "BF16"."""
+        """The type of each tensor, such as "BF16" in safetensors."""
         found = {}
         for name in sorted(set(self._files.values())):
             with safe_open(self.directory / name, framework="pt") as file:
@@ -70,7 +73,7 @@ class Checkpoint:
         return found
 
     def find(self, name: str) -> str | None:
-        """The entry for a parameter; a base model's have no `model.`."""
+        """The entry for a parameter; those of base models lack `model.`."""
         for candidate in (name, name.removeprefix("model."), f"model.{name}"):
             if candidate in self._files:
                 return candidate
@@ -97,9 +100,8 @@ class Checkpoint:
 def policy_of(
     directory: str | Path, policy: Policy, bias_place: str | None
 ) -> Policy:
-    """`policy` with the place of biases that the checkpoint's own forward
-    has, unless the user gave one: FP8Linear of transformers adds a bias in an
-    op of its own."""
+    """`policy` with the bias position of the checkpoint, unless the user chose
+    one: FP8Linear of transformers adds a bias in a separate op."""
     if bias_place is not None:
         return replace(policy, bias_place=bias_place)
     quantization = quantization_of(directory) or {}
@@ -120,16 +122,22 @@ def load_chain(
     """The modules `members` below `parent` with the weights of a checkpoint.
 
     Args:
-        original: directory with the weights before quantization, with which
-            stored ones are compared.
+        directory: of the checkpoint.
+        parent: path of the module that owns the members.
+        members: their names below `parent`, in the order of calls.
+        residual: whether the input of the chain is added to its result.
+        dtype: of parameters in floating point.
+        policy: how stored linears are handled.
+        original: directory with the weights before quantization, to compare
+            the stored ones with.
 
     Returns:
         The chain, and the linears that stay in floating point.
 
     Raises:
-        Refused: a linear that cannot be expressed as it is stored.
-        BlockError: a parameter that the checkpoint does not have, or a format
-            that no kernel reads.
+        Refused: a linear cannot be expressed as it is stored.
+        BlockError: the checkpoint lacks a parameter, or no kernel reads its
+            format.
     """
     if not Path(directory).is_dir():
         raise BlockError(f"no directory '{directory}'")
@@ -167,7 +175,7 @@ def _fill(
         lambda _, parameter: parameter.is_meta
     ),
 ) -> None:
-    """Reads parameters, by default those that have no storage yet."""
+    """Reads parameters, by default those without storage."""
     tied = set(getattr(chain, "all_tied_weights_keys", None) or ())
     for path, owner in chain.named_modules():
         for name, parameter in list(owner.named_parameters(recurse=False)):
@@ -207,7 +215,7 @@ def check_format(directory: str | Path) -> None:
     """Whether kernels can read the weights of a directory.
 
     Raises:
-        BlockError: they cannot; with the name of the format.
+        BlockError: kernels cannot; with the name of the format.
     """
     quantization = quantization_of(directory)
     reason = None if quantization is None else refusal(quantization)
@@ -215,7 +223,7 @@ def check_format(directory: str | Path) -> None:
         raise BlockError(f"'{directory}': {reason}")
 
 
-def _float_config(directory: str | Path) -> Any:
+def _float_config(directory: str | Path) -> PretrainedConfig:
     """The config of a directory, for a model in floating point."""
     import transformers
 
@@ -229,18 +237,18 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     """A whole model whose linears keep their stored weights and scales.
 
     Linears get the entries of the checkpoint by their names: `weight` in its
-    own type, `weight_scale`, `input_scale`. `emulate` lets the model run in
+    own dtype, `weight_scale`, `input_scale`. `emulate` lets the model run in
     PyTorch. The packages that wrote the checkpoint are not needed.
 
     Args:
-        directory: safetensors files of compressed-tensors, ModelOpt, or
-            anything else that puts scales beside weights.
+        directory: with safetensors files of compressed-tensors, ModelOpt, or
+            another format with separate scales.
         dtype: of all other parameters.
 
     Raises:
         Refused: a stored weight has no scale.
-        BlockError: a parameter that the checkpoint does not have, or a format
-            that no kernel reads.
+        BlockError: the checkpoint lacks a parameter, or no kernel reads its
+            format.
     """
     from transformers.initialization import no_init_weights
 
@@ -279,8 +287,8 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
 def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     """A model in the fine-grained fp8 layout of transformers, on the CPU.
 
-    transformers itself multiplies the weights out where it finds no GPU, which
-    loses the scales. Here they stay, and `emulate` lets the model run.
+    Without a GPU, transformers dequantizes the weights and loses the scales.
+    Here, the scales stay, and `emulate` lets the model run.
     """
     from unittest import mock
 
@@ -290,7 +298,7 @@ def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     )
 
     config = transformers.AutoConfig.from_pretrained(directory)
-    # The check of the environment is what asks for multiplied weights.
+    # The check of the environment requests dequantized weights.
     with mock.patch.object(FineGrainedFP8HfQuantizer, "validate_environment"):
         model = from_pretrained(model_class(config), directory, dtype)
     emulate(model)
@@ -298,12 +306,17 @@ def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
 
 
 def from_pretrained(
-    kind: Any, directory: str | Path, dtype: torch.dtype, config: Any = None
+    kind: type,
+    directory: str | Path,
+    dtype: torch.dtype,
+    config: PretrainedConfig | None = None,
 ) -> nn.Module:
-    """A model as transformers loads it, with all of its weights.
+    """A model as transformers loads it, with all its weights.
 
     Args:
         kind: class of transformers.
+        directory: with config.json and weights.
+        dtype: of parameters in floating point.
         config: instead of that of the directory.
 
     Raises:
@@ -311,10 +324,11 @@ def from_pretrained(
             weights of the model are not in the directory; transformers would
             draw those.
     """
+    load = getattr(kind, "from_pretrained")
     more = {} if config is None else {"config": config}
     try:
         with known_to_transformers():
-            model, info = kind.from_pretrained(
+            model, info = load(
                 directory,
                 dtype=dtype,
                 output_loading_info=True,
@@ -357,13 +371,15 @@ def _first_line(error: BaseException) -> str:
 
 
 def load_model(
-    path: str | Path, dtype: torch.dtype, config: Any = None
+    path: str | Path,
+    dtype: torch.dtype,
+    config: PretrainedConfig | None = None,
 ) -> nn.Module:
     """A model with its weights from a local directory.
 
-    Checkpoints with weights in 8 bits keep them and their scales, and their
-    linears are computed with PyTorch, except for the FP8 layout of
-    transformers where there is a GPU.
+    Weights in 8 bits keep their codes and scales, and PyTorch computes their
+    linears. The exception is the FP8 layout of transformers on a machine with
+    a GPU.
 
     Args:
         path: directory with config.json and weights.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where a command's model comes from: a directory with weights, a config file
-or a model type of transformers.
+"""The model of a command: a directory with weights, a config file, or a model
+type of transformers.
 
-Keys of a config file are for transformers, which ignores those that it does
-not know. Only settings that a user adds are checked for typing errors.
+transformers ignores unknown keys of a config file. Only settings that a user
+adds are checked for typing errors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -27,15 +27,18 @@ from fuse_mlir.checkpoint.loader import (
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend import extract
 
-#: Types that kernels compute in, by their names on the command line.
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+#: Dtypes in which kernels compute, by their names on the command line.
 DTYPES = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
     "float32": torch.float32,
 }
-#: What a safetensors file calls them.
+#: The same dtypes, by their names in safetensors files.
 _OF_FILE = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
-#: Keys of a config that are not settings of the model.
+#: Keys of a config that do not change the model.
 _ABOUT_FILE = (
     "model_type",
     "transformers_version",
@@ -51,19 +54,19 @@ _ABOUT_FILE = (
 class ModelSource:
     """A model before it is built."""
 
-    #: What the user named.
+    #: The name that the user gave.
     name: str
     config: Any
     dtype: torch.dtype
-    #: With the weights; None where they are drawn.
+    #: The directory of the weights; None for drawn weights.
     directory: Path | None
-    #: Whether the config is not that of the directory any more.
+    #: Whether the config differs from that of the directory.
     changed: bool = False
 
     @property
     def is_stored(self) -> bool:
-        """Whether the directory has weights in 8 bits or less, of which a
-        skeleton knows nothing."""
+        """Whether the directory has weights in 8 bits or less, which a skeleton
+        does not show."""
         return self.directory is not None and is_stored_checkpoint(
             self.directory
         )
@@ -79,11 +82,11 @@ class ModelSource:
 
         Args:
             device: cpu or cuda.
-            say: called with a line about the size before memory is taken.
+            say: called with a line about the size before memory is allocated.
 
         Raises:
-            BlockError: it does not fit into memory, a weight is missing, or
-                settings ask for other weights than the directory has.
+            BlockError: the model does not fit into memory, a weight is
+                missing, or settings change the weights of the directory.
         """
         if self.directory is not None and not _has_weights(self.directory):
             raise BlockError(
@@ -105,7 +108,7 @@ class ModelSource:
         return model.to(device).eval()
 
     def _check_settings(self) -> None:
-        """Whether the weights of the directory are those of the config."""
+        """Checks that settings do not change the weights of the directory."""
         assert self.directory is not None
         quantization = quantization_of(self.directory)
         if quantization is not None:
@@ -157,17 +160,17 @@ class ModelSource:
 def open_source(
     name: str, settings: Mapping[str, Any], dtype: str | None
 ) -> ModelSource:
-    """Finds out what a name on the command line is.
+    """Opens the model that a name on the command line means.
 
     Args:
         name: a directory with config.json and weights, a config file, or a
             model type such as "qwen3"; the last two get drawn weights.
-        settings: of the config, which `--set` gave.
-        dtype: a name of `DTYPES`. None takes that of the config, else that
+        settings: settings of the config from `--set`.
+        dtype: a name of `DTYPES`. None uses the dtype of the config, else that
             of most weights, else bfloat16.
 
     Raises:
-        BlockError: there is no such thing, or a setting is unknown.
+        BlockError: the name has no model, or a setting is unknown.
     """
     import transformers
 
@@ -201,15 +204,15 @@ def load_model(
 ) -> nn.Module:
     """A model of transformers from a directory, with its weights as stored.
 
-    Weights of fine-grained FP8, compressed-tensors and ModelOpt checkpoints
-    stay codes of 8 bits with their scales, and the packages that wrote them
-    are not needed; `fuse_modules` makes kernels with static scales of those
-    that have them. Other models are what `from_pretrained` gives.
+    Checkpoints in fine-grained FP8 and those of compressed-tensors and ModelOpt
+    keep their 8-bit codes and scales. The packages that wrote them are not
+    needed. `fuse_modules` makes kernels with their static scales. Other models
+    are loaded by `from_pretrained`.
 
     Args:
         path: directory with config.json and weights.
-        dtype: of parameters in floating point; that of the config, or of the
-            weights, when None.
+        dtype: of parameters in floating point. None uses the dtype of the
+            config or of the weights.
         device: cpu or cuda.
 
     Returns:
@@ -220,9 +223,10 @@ def load_model(
         BlockError: the directory, its format, a package or a weight is
             missing or not supported, or memory does not suffice.
 
-    Example:
-        >>> model = fuse_mlir.load_model("path/to/model-FP8")  # doctest: +SKIP
-        >>> fuse_mlir.fuse_modules(model)                      # doctest: +SKIP
+    Examples:
+        >>> model = fuse_mlir.load_model(checkpoint, dtype=torch.float32)
+        >>> type(model).__name__
+        'Qwen3ForCausalLM'
     """
     names = {kind: name for name, kind in DTYPES.items()}
     if dtype is not None and dtype not in names:
@@ -243,9 +247,10 @@ def _has_weights(directory: Path) -> bool:
     )
 
 
-def _with_settings(config: Any, settings: Mapping[str, Any]) -> Any:
-    """A config with other settings, made anew because some follow from
-    others."""
+def _with_settings(
+    config: PretrainedConfig, settings: Mapping[str, Any]
+) -> PretrainedConfig:
+    """A new config, because some settings are derived from others."""
     blocks.check_settings(config, settings)
     values = {
         key: value
@@ -253,7 +258,7 @@ def _with_settings(config: Any, settings: Mapping[str, Any]) -> Any:
         if key not in _ABOUT_FILE
     }
     for key, value in list(values.items()):
-        # Lists with an entry per layer are derived from their number.
+        # Lists with an entry per layer depend on the number of layers.
         if (
             key == "layer_types"
             and key not in settings
@@ -268,8 +273,10 @@ def _with_settings(config: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _typed(
-    config: Any, dtype: str | None, directory: Path | None = None
-) -> tuple[Any, torch.dtype]:
+    config: PretrainedConfig,
+    dtype: str | None,
+    directory: Path | None = None,
+) -> tuple[PretrainedConfig, torch.dtype]:
     if dtype is not None:
         return config, DTYPES[dtype]
     found = getattr(config, "dtype", None)
@@ -288,7 +295,7 @@ def _typed(
 
 
 def _type_of_files(directory: Path) -> torch.dtype | None:
-    """The type of most tensors in floating point."""
+    """The dtype of most tensors in floating point."""
     if next(directory.glob("*.safetensors"), None) is None:
         return None
     kinds = [
@@ -300,7 +307,7 @@ def _type_of_files(directory: Path) -> torch.dtype | None:
 
 
 def free_memory(device: str) -> int | None:
-    """Bytes that a device has free, or None where the system does not say."""
+    """Free memory of a device in bytes; None if it is unknown."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info(torch.device(device))[0]
     try:

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Takes a chain of modules out of a model and exports it."""
+"""Models of transformers from their configs, and drawn weights."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
 
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend.extract import reason_of
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+Seeded = TypeVar("Seeded", bound=nn.Module)
 
 
 def build_model(
@@ -21,15 +26,17 @@ def build_model(
     dtype: torch.dtype,
     device: str = "meta",
 ) -> nn.Module:
-    """A model of transformers from its config alone.
+    """A model of transformers from its config, without weights.
 
-    By default without storage: parameters are on the meta device until
-    `seed_weights` draws them.
+    By default, parameters are on the meta device until `seed_weights` draws
+    them.
     """
     return build_from_config(config_of(architecture, settings), dtype, device)
 
 
-def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
+def config_of(
+    architecture: str, settings: Mapping[str, Any]
+) -> PretrainedConfig:
     """The config of a model type with some settings.
 
     Raises:
@@ -56,11 +63,13 @@ def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
     return config
 
 
-def check_settings(config: Any, settings: Mapping[str, Any]) -> None:
-    """Whether a config knows all settings that a user gave.
+def check_settings(
+    config: PretrainedConfig, settings: Mapping[str, Any]
+) -> None:
+    """Checks that a config has all settings that a user gave.
 
     Raises:
-        BlockError: one is unknown; with names that are similar.
+        BlockError: a setting is unknown; with similar names.
     """
     known = _config_fields(config)
     unknown = [k for k in settings if k not in known]
@@ -73,16 +82,15 @@ def check_settings(config: Any, settings: Mapping[str, Any]) -> None:
 
 
 def _similar(name: str, known: Iterable[str]) -> str:
-    """The end of an error about a name that is none of those known."""
+    """The end of an error about an unknown name, with similar names."""
     close = difflib.get_close_matches(name, sorted(known), n=6)
     return f"; similar: {', '.join(close)}" if close else ""
 
 
 def build_from_config(
-    config: Any, dtype: torch.dtype, device: str = "meta"
+    config: PretrainedConfig, dtype: torch.dtype, device: str = "meta"
 ) -> nn.Module:
-    """The model of a config, by default with its parameters on the meta
-    device."""
+    """The model of a config; by default, parameters are on the meta device."""
     try:
         with torch.device(device), _default_dtype(dtype):
             model = _make(config)
@@ -90,7 +98,7 @@ def build_from_config(
         raise
     except Exception as error:
         raise settings_error(config.model_type, error) from error
-    # What is made by torch.Tensor(size) knows no default device.
+    # torch.Tensor(size) ignores the default device.
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
             if parameter.device.type != torch.device(device).type:
@@ -103,9 +111,9 @@ def build_from_config(
 
 
 def settings_error(architecture: str, error: Exception) -> BlockError:
-    """What transformers says of settings, as an error of ours.
+    """An error of transformers about settings, as a BlockError.
 
-    Configs and models check settings with whatever error comes to hand.
+    Configs and models of transformers raise many kinds of errors.
     """
     reason = error.__cause__ or error
     return BlockError(
@@ -114,15 +122,15 @@ def settings_error(architecture: str, error: Exception) -> BlockError:
     )
 
 
-def _config_fields(config: Any) -> set[str]:
+def _config_fields(config: PretrainedConfig) -> set[str]:
     return set(type(config)().to_dict())
 
 
-def model_class(config: Any) -> Any:
+def model_class(config: PretrainedConfig) -> type:
     """The class of transformers that a config's `architectures` names.
 
-    Without that, the class with a language-model head where there is one,
-    because its module paths are the ones that checkpoints use.
+    Without `architectures`, it is the class with a language-model head, if
+    there is one, because checkpoints use its module paths.
 
     Raises:
         BlockError: transformers has no class of that name.
@@ -143,14 +151,16 @@ def model_class(config: Any) -> Any:
     return transformers.AutoModel
 
 
-def _make(config: Any) -> nn.Module:
+def _make(config: PretrainedConfig) -> nn.Module:
     kind = model_class(config)
-    make = getattr(kind, "from_config", None) or kind._from_config
+    make: Callable[[PretrainedConfig], nn.Module] = getattr(
+        kind, "from_config", None
+    ) or getattr(kind, "_from_config")
     return make(config)
 
 
 @contextlib.contextmanager
-def _default_dtype(dtype: torch.dtype) -> Any:
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -159,12 +169,12 @@ def _default_dtype(dtype: torch.dtype) -> Any:
         torch.set_default_dtype(before)
 
 
-def seed_weights(module: nn.Module, seed: int) -> nn.Module:
-    """Gives every parameter storage and drawn values.
+def seed_weights(module: Seeded, seed: int) -> Seeded:
+    """Gives all parameters storage and drawn values.
 
-    Matrices get the scale that keeps activations near one. Vectors get noise
-    around what the module's own initialization has there, so that a norm
-    weight of ones or zeros cannot hide a missing or an extra factor.
+    Matrices have the scale that keeps activations near one. Vectors have noise
+    around the values of the module's own initialization. A norm weight of ones
+    or zeros would hide a missing or an extra factor.
     """
     buffers = [n for n, b in module.named_buffers() if b.is_meta]
     if buffers:
@@ -194,8 +204,11 @@ def seed_weights(module: nn.Module, seed: int) -> nn.Module:
 
 
 def _vector_centers(module: nn.Module) -> dict[int, float]:
-    """What parameters of rank one start from: biases and the weights of
-    norms that add one to them start from zero, other weights from one."""
+    """Initial values of parameters of rank one, by id.
+
+    Biases, and weights of norms that add one to them, start from zero. Other
+    weights start from one.
+    """
     centers = {}
     for owner in module.modules():
         for name, parameter in owner.named_parameters(recurse=False):
@@ -206,7 +219,7 @@ def _vector_centers(module: nn.Module) -> dict[int, float]:
 
 
 def _adds_one(kind: type) -> bool:
-    """Whether a norm class starts from zeros; read off a fresh instance."""
+    """Whether the weight of a norm starts from zeros, as in a new instance."""
     with contextlib.suppress(Exception):
         instance = kind(8)
         return all(bool((p == 0).all()) for p in instance.parameters())

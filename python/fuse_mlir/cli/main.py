@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from fuse_mlir.cli.model_arguments import (
     DTYPES,
@@ -20,8 +20,17 @@ from fuse_mlir.cli.model_arguments import (
 )
 
 if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from fuse_mlir.frontend.extract import Chain, DimSpec
+    from fuse_mlir.fusion.results import FusionResult
     from fuse_mlir.reports.report import Check, Timing, Verification
     from fuse_mlir.support.about import About
+    from fuse_mlir.support.types import Progress
+
+#: The commands that a parser knows.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_import(commands: Any) -> None:
+def _add_import(commands: Commands) -> None:
     command = commands.add_parser(
         "import",
         help="turn modules of a transformers model into fuse IR",
@@ -145,10 +154,16 @@ def _run_import(options: argparse.Namespace) -> int:
 
 
 def _check_scales(
-    options: argparse.Namespace, chain: Any, dtype: Any, shape: list[Any]
+    options: argparse.Namespace,
+    chain: Chain,
+    dtype: torch.dtype,
+    shape: list[DimSpec],
 ) -> None:
-    """Runs the chain on data with its activations in floating point, and
-    compares every static input scale with what its linear reads."""
+    """Compares the static input scales of a chain with data.
+
+    The chain runs with activations in floating point, and each scale is
+    compared with the inputs of its linear.
+    """
     import tempfile
 
     from safetensors.torch import save_file
@@ -196,8 +211,8 @@ def _check_scales(
     )
 
 
-def _write_sample(chain: Any, sample: Any, output: Path) -> None:
-    """Files are f32, which holds every value of the 16-bit types."""
+def _write_sample(chain: Chain, sample: torch.Tensor, output: Path) -> None:
+    """Writes files in f32, which represents all values of 16-bit types."""
     import numpy as np
     import torch
 
@@ -214,7 +229,7 @@ def _write_sample(chain: Any, sample: Any, output: Path) -> None:
         print(f"{path}: {'x'.join(map(str, tensor.shape))}")
 
 
-def _add_compare(commands: Any) -> None:
+def _add_compare(commands: Commands) -> None:
     command = commands.add_parser(
         "compare",
         help="print how results differ from a reference",
@@ -299,7 +314,7 @@ def _run_compare(options: argparse.Namespace) -> int:
     return status
 
 
-def _add_calibrate(commands: Any) -> None:
+def _add_calibrate(commands: Commands) -> None:
     command = commands.add_parser(
         "calibrate",
         help="make static scales from sample inputs",
@@ -342,8 +357,8 @@ def _add_calibrate(commands: Any) -> None:
     command.set_defaults(run=_run_calibrate)
 
 
-def _add_scales(command: Any) -> None:
-    """How scales are chosen, where ranges are kept, what is reported."""
+def _add_scales(command: argparse.ArgumentParser) -> None:
+    """Adds arguments on scales, the cache of ranges, and reports."""
     command.add_argument(
         "--storage", default="f8E4M3FN", help="f8E4M3FN (default), f8E5M2 or i8"
     )
@@ -378,7 +393,9 @@ def _add_scales(command: Any) -> None:
         "fuse-mlir/ranges in the user's cache)",
     )
     command.add_argument(
-        "--no-cache", action="store_true", help="observe anew, and keep nothing"
+        "--no-cache",
+        action="store_true",
+        help="neither read nor write the cache",
     )
     command.add_argument(
         "--tools",
@@ -450,7 +467,7 @@ def _run_calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_accuracy(commands: Any) -> None:
+def _add_accuracy(commands: Commands) -> None:
     command = commands.add_parser(
         "accuracy",
         help="report what static quantization costs",
@@ -539,7 +556,7 @@ def _run_accuracy(options: argparse.Namespace) -> int:
             _say,
         )
     if from_model:
-        # The file is gone by now.
+        # The file does not exist any more.
         report = replace(report, source=_chain_name(options))
     print(accuracy.accuracy_text(report), end="")
     if options.report:
@@ -568,7 +585,7 @@ def _run_accuracy(options: argparse.Namespace) -> int:
 
 
 def _chain_name(options: argparse.Namespace) -> str:
-    """Model and modules, as a report names them."""
+    """The model and its modules, for a report."""
     members = "+".join(options.members.split(","))
     where = f"{options.parent}.{members}" if options.parent else members
     return f"{options.pretrained or options.architecture}: {where}"
@@ -577,7 +594,7 @@ def _chain_name(options: argparse.Namespace) -> str:
 def _import_to(
     options: argparse.Namespace, directory: Path
 ) -> tuple[Path, Path]:
-    """The modules of a model as files."""
+    """Writes the modules of a model to files."""
     from safetensors.torch import save_file
 
     from fuse_mlir.frontend import extract
@@ -594,13 +611,13 @@ def _import_to(
     return source, weights
 
 
-def _add_inputs(commands: Any) -> None:
+def _add_inputs(commands: Commands) -> None:
     command = commands.add_parser(
         "inputs",
         help="collect a module's inputs from text",
         description="Runs the model of DIR on each line of a text file, with "
-        "its tokenizer, and writes what a module reads as .npy files, which "
-        "calibrate, accuracy and import --check-data take.",
+        "its tokenizer, and writes the inputs of a module as .npy files for "
+        "calibrate, accuracy and import --check-data.",
     )
     command.add_argument(
         "model",
@@ -666,7 +683,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
             "inputs needs a directory with weights and a "
             f"tokenizer; '{options.model}' is not a directory"
         )
-    # Without files, transformers makes a tokenizer that knows no word.
+    # Without files, transformers makes a tokenizer without a vocabulary.
     if not any(
         next(Path(options.model).glob(name), None)
         for name in ("tokenizer*.json", "vocab.*", "*.model")
@@ -698,7 +715,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_model_commands(commands: Any) -> None:
+def _add_model_commands(commands: Commands) -> None:
     for name, run, summary in (
         (
             "explain",
@@ -801,7 +818,7 @@ def _patterns(items: Sequence[str]) -> dict[tuple, str] | None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What would end a command after a model was built, which takes long."""
+    """Checks options early, because building a model takes long."""
     _patterns(options.pattern)
     if getattr(options, "hub", None) is not None:
         from fuse_mlir.deploy import hub
@@ -820,15 +837,15 @@ def _check(options: argparse.Namespace) -> None:
         place.mkdir(parents=True, exist_ok=True)
 
 
-def _model(options: argparse.Namespace, weights: bool = True) -> Any:
+def _model(options: argparse.Namespace, weights: bool = True) -> nn.Module:
     import torch
     import transformers
 
     from fuse_mlir.checkpoint.model_source import open_source
 
     transformers.logging.disable_progress_bar()
-    # What transformers says of weights is for the user; a config cut down to
-    # one block makes it warn of tokens that are not there.
+    # Warnings of transformers about weights are for the user. For a config with
+    # one block, transformers also warns of missing tokens.
     if not Path(options.model).is_dir():
         transformers.logging.set_verbosity_error()
     _check(options)
@@ -849,7 +866,7 @@ def _about(options: argparse.Namespace) -> About:
     return about(options.model, options.line, options.device)
 
 
-def _progress(options: argparse.Namespace) -> Any:
+def _progress(options: argparse.Namespace) -> Progress | None:
     if options.quiet:
         return None
     bar = sys.stderr.isatty()
@@ -874,14 +891,14 @@ def _write(options: argparse.Namespace, text: str) -> None:
     if options.output is None:
         print(text, end="")
     else:
-        # A file lasts longer than the command that it is of.
+        # A file needs the command, because it outlives the terminal.
         if options.format == "text":
             text = _about(options).text() + text
         options.output.write_text(text)
         print(f"report: {options.output}")
 
 
-def _sites(options: argparse.Namespace, results: Any) -> str:
+def _sites(options: argparse.Namespace, results: FusionResult) -> str:
     from fuse_mlir.reports import report
 
     if options.format == "html":
@@ -956,9 +973,9 @@ def _run_verify(options: argparse.Namespace) -> int:
     return 0 if checks else 1
 
 
-def _check_files(model: Any, path: Path) -> list[Check]:
-    """Whether the weights are those of the model's directory, where it has
-    one with safetensors files."""
+def _check_files(model: nn.Module, path: Path) -> list[Check]:
+    """Compares the weights with the safetensors files of the model's directory,
+    if there are any."""
     from fuse_mlir.checkpoint.check import compare_with_files
     from fuse_mlir.reports.report import Check
 

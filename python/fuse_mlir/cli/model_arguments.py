@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arguments that name modules of a model, and the chain that they mean."""
+"""Arguments that name modules of a model, and the chain of these modules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuse_mlir.checkpoint.model_source import ModelSource
+    from fuse_mlir.frontend.extract import Chain
 
 DTYPES = ("bfloat16", "float16", "float32")
 
 
 def settings(items: Sequence[str]) -> dict[str, Any]:
-    """`KEY=VALUE` items; a value is a Python literal or text."""
+    """Parses `KEY=VALUE` items; a value is a Python literal or text."""
     result = {}
     for item in items:
         key, equals, value = item.partition("=")
@@ -31,7 +32,7 @@ def settings(items: Sequence[str]) -> dict[str, Any]:
 
 
 def add_model(command: argparse.ArgumentParser, required: bool) -> None:
-    """The arguments of a model, its modules and their input."""
+    """Adds the arguments on a model, its modules and their input."""
     source = command.add_mutually_exclusive_group(required=required)
     source.add_argument(
         "--architecture",
@@ -93,7 +94,7 @@ def add_model(command: argparse.ArgumentParser, required: bool) -> None:
 
 
 def add_stored(command: argparse.ArgumentParser) -> None:
-    """The arguments about linears whose weights are stored in 8 bits."""
+    """Adds the arguments on linears with stored weights."""
     group = command.add_argument_group(
         "quantized checkpoints", "linears whose weights are stored in 8 bits"
     )
@@ -137,8 +138,8 @@ def add_stored(command: argparse.ArgumentParser) -> None:
 def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     """The chain that the arguments name, its dtype and its input shape.
 
-    Linears that stay in floating point because the user allowed it are
-    listed on the standard error.
+    Linears that stay in floating point with the user's permission are listed
+    on the standard error.
     """
     import transformers
 
@@ -147,7 +148,7 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     from fuse_mlir.frontend import extract
 
     transformers.logging.disable_progress_bar()
-    # A config cut down to one block warns of tokens that are not there.
+    # For a config with one block, transformers warns of missing tokens.
     if not options.pretrained:
         transformers.logging.set_verbosity_error()
     shape = extract.parse_shape(options.shape)
@@ -171,9 +172,8 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     if source.directory is not None:
         raise ValueError(
             f"--architecture: '{options.architecture}' is a "
-            "directory; --pretrained takes its weights, "
-            f"'{options.architecture}/config.json' stands for "
-            "drawn ones"
+            "directory; use --pretrained for its weights, or "
+            f"'{options.architecture}/config.json' for drawn ones"
         )
     chain = extract.take_chain(
         source.skeleton(), options.parent, members, options.residual
@@ -184,7 +184,7 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
 
 def _pretrained_chain(
     options: argparse.Namespace, members: Sequence[str], source: ModelSource
-) -> Any:
+) -> Chain:
     from fuse_mlir.checkpoint.loader import check_format, load_chain, policy_of
     from fuse_mlir.frontend import extract
     from fuse_mlir.quantized.stored import Policy
@@ -197,7 +197,7 @@ def _pretrained_chain(
     if not hasattr(options, "activations"):
         raise ValueError(
             f"'{options.pretrained}' is quantized already; import "
-            "takes it with the scales that it has"
+            "keeps its scales"
         )
     inverse = tuple(n for n in options.inverse_scales.split(",") if n)
     policy = policy_of(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What adapters cost: the larger kernel that members had without them.
+"""Notes on adapters that keep a larger kernel from forming.
 
-PEFT puts a module in the place of a linear, which calls the linear as its
-`base_layer` and adds to the result. The chain is right with it, and its kernel
-smaller, which does not show in results.
+PEFT replaces a linear by a module that calls the linear as its `base_layer` and
+adds to the result. The fused chain computes the right result, but its kernel is
+smaller. Only a note can show that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fuse_mlir.errors import KernelError
 from fuse_mlir.matching.sites import Plan, join
 from fuse_mlir.native.refusals import compiler_refusal
 
-#: Families of whole MLPs, beyond which there is no larger kernel.
+#: Families of whole MLPs, the largest kernels.
 WHOLE = ("gated_mlp", "mlp", "moe_experts")
 
 
@@ -28,14 +28,17 @@ def lost(
     plan: Plan,
     compiled: Compiled,
 ) -> str:
-    """Why the kernel of members is none of a whole MLP, where it could be.
+    """Why a kernel does not cover a whole MLP, although it could.
 
     Args:
         names: of the members among the children of their parent.
-        compiled: what their kernel is.
+        members: the modules, in the order of `names`.
+        plan: how the model calls them.
+        compiled: their kernel.
 
     Returns:
-        A clause for the note of a site; empty where nothing is lost.
+        A clause for the note of a site; empty when the kernel is of a whole
+        MLP.
     """
     if any(family in WHOLE for family in compiled.families):
         return ""
@@ -63,7 +66,7 @@ def lost(
                 "into the weights for that"
             )
     refused = compiler_refusal(compiled.remarks)
-    # What a formula rounds is said with what takes it.
+    # The refusal of formulas has its own advice.
     if refused is None or refused.id == "FUSE-N101":
         return ""
     return f"no larger kernel, because of {refused}"
@@ -74,7 +77,7 @@ def _is_adapter(module: nn.Module) -> bool:
 
 
 def _without(module: nn.Module) -> nn.Module:
-    """A module in which linears stand where their adapters are."""
+    """A copy of a module with linears instead of their adapters."""
     if _is_adapter(module):
         return module._modules["base_layer"]  # type: ignore[return-value]
     children = {

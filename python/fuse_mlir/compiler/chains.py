@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains of modules as code: exported, imported, formed and compiled.
+"""Compiles chains of modules: exports, imports, forms kernels, makes code.
 
-Code belongs to the structure of a chain and not to its weights, so that layers
-of one kind share it. `fuse_mlir.compiler.kernels` has it with weights.
+Code depends on the structure of a chain, not on its weights, so that layers of
+one kind share it. `fuse_mlir.compiler.kernels` adds the weights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.export import Dim
+from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fuse_mlir import errors, native
@@ -47,7 +47,7 @@ FUSED_OP = re.compile(
     r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
     r"act_quantize|moe_experts|group)\b"
 )
-#: Ops that compute every row by itself.
+#: Ops whose rows do not depend on each other.
 ROW_OPS = frozenset(
     f"fuse.{name}"
     for name in (
@@ -63,7 +63,7 @@ ROW_OPS = frozenset(
         "quantize",
     )
 )
-#: Kernels that structurally equal chains share.
+#: Maximum number of cached kernels, which structurally equal chains share.
 CACHE_SIZE = 64
 
 
@@ -72,8 +72,8 @@ class Chain(nn.Module):
 
     Args:
         names: of the members among the children of their parent.
-        members: stay what they are; their own hooks do not run.
-        plan: where arguments come from.
+        members: the modules; they do not change, and their hooks do not run.
+        plan: the sources of their arguments.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ def run_chain(
     steps: Sequence[Step],
     inputs: Sequence[torch.Tensor],
 ) -> torch.Tensor:
-    """The result of members that are called as the model calls them."""
+    """Calls members as the model calls them, and returns the last result."""
     results: list[torch.Tensor] = []
 
-    def value(source: Source) -> Any:
+    def value(source: Source) -> object:
         if source.kind == "input":
             return inputs[source.index]
         if source.kind == "step":
@@ -120,7 +120,7 @@ def run_chain(
 
 @dataclass(frozen=True)
 class InputType:
-    """Type of an input; every dimension but the last has any size."""
+    """Type of an input; all dimensions except the last have any size."""
 
     rank: int
     features: int
@@ -129,34 +129,34 @@ class InputType:
 
 @dataclass
 class Compiled:
-    """What structurally equal chains share."""
+    """The compiled function that structurally equal chains share."""
 
     #: Type and shape of each parameter, by its name in the chain.
     parameters: dict[str, tuple[torch.dtype, tuple[int, ...]]]
-    #: Tensors that a forward holds and no module does.
+    #: Tensors that a forward refers to and that no module has.
     constants: dict[str, torch.Tensor]
-    #: IR with the layers recognized, and with the kernel formed.
+    #: IR with recognized layers, and IR with the formed kernel.
     layers: str
     formed: str
     families: tuple[str, ...]
     remarks: list[native.Remark]
     inputs: tuple[InputType, ...]
-    #: Each dimension: a size, or the input and dimension that has it.
+    #: Each dimension of the result: a size, or an input and its dimension.
     result: tuple[int | tuple[int, int], ...]
     dtype: torch.dtype
-    #: What the key refers to by id.
+    #: Objects that the key names by id, kept alive.
     kept: list[Any] = field(default_factory=list)
-    #: Other names of parameters that are tied.
+    #: Other names of tied parameters.
     aliases: dict[str, str] = field(default_factory=dict)
-    #: Whether every row is computed by itself.
+    #: Whether the rows do not depend on each other.
     by_rows: bool = False
     #: Names of the ops of the function, in order.
     ops: tuple[str, ...] = ()
-    #: Whether a clone of the chain computes the same with other parameters.
+    #: Whether a clone of the chain can use other parameters.
     clones: bool = True
-    #: Whether to do without scheduled kernels.
+    #: Whether to use no scheduled kernels.
     portable: bool = False
-    #: Code that the user gave, of the function itself or of that for rows.
+    #: Code from the user, for this function or for the one of rank two.
     given: native.Artifact | None = None
     given_rows: bool = False
     _rows: Compiled | None = None
@@ -198,7 +198,7 @@ class Compiled:
             return self._programs[device].instance()
 
     def for_rows(self, chain: nn.Module) -> Compiled:
-        """The same for inputs of rank two."""
+        """The same function for inputs of rank two, [rows, features]."""
         with self._lock:
             if self._rows is None:
                 self._rows = _compile(
@@ -220,9 +220,9 @@ def compile_chain(
     """Exports, imports and forms the kernel of a chain.
 
     Raises:
-        KernelError: PyTorch cannot export the members, they hold an op that
-            has no translation, or no kernel forms; with the place.
-        NativeError: there is no libfuse.
+        KernelError: PyTorch cannot export the members, one of their ops has
+            no translation, or no kernel forms; with the location.
+        NativeError: libfuse is missing.
     """
     # A missing library is not a property of the members.
     native.library()
@@ -253,7 +253,10 @@ def from_artifact(
     """The same function with the code of an artifact.
 
     Args:
-        path: of its file, for messages.
+        compiled: the function as compiled here.
+        chain: its members.
+        path: of the file, for messages.
+        artifact: the code to use.
 
     Raises:
         KernelError: the file is of another function.
@@ -281,8 +284,8 @@ def from_ptx(
     """The same function with a PTX kernel of the user as its code.
 
     Raises:
-        KernelError: the device is not a GPU that it is for, or the kernel takes
-            what the function has not.
+        KernelError: the kernel is for other devices, or has an argument that
+            the function lacks.
         NativeError: the file is missing, or lacks the kernel.
     """
     if device.type != "cuda":
@@ -308,7 +311,9 @@ def with_code(
     """The same function with code that the user gave.
 
     Args:
-        rows: whether the code is for inputs of rank two.
+        compiled: the function as compiled here.
+        artifact: the code to use.
+        rows: whether the code is for inputs of rank two, [rows, features].
     """
     return replace(
         compiled,
@@ -324,17 +329,19 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     """Code for a chain whose forward is not that of `Chain`.
 
     Raises:
-        As `compile_chain`.
+        KernelError: as `compile_chain`.
     """
     return _compile(chain, inputs)
 
 
 def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
-    """Everything that an export can depend on, but for values of tensors.
+    """Everything that an export can depend on, except values of tensors.
 
     Args:
-        kept: gets what the result refers to by id.
-        types: whether types and shapes of tensors count.
+        module: with its children.
+        kept: receives the objects that the result names by id, so that they
+            stay alive.
+        types: whether dtypes and shapes of tensors count.
     """
     tensors = types and tuple(
         (
@@ -382,7 +389,8 @@ def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
 
 
 def _ties(members: Sequence[nn.Module]) -> tuple[int, ...]:
-    """For each tensor of the members the first one that is the same."""
+    """For each tensor of the members, the index of the first one with the same
+    storage."""
     seen: dict[Any, int] = {}
     return tuple(
         seen.setdefault(id(t) if t.is_meta else storage_key(t), len(seen))
@@ -404,10 +412,11 @@ def require_dense(tensors: Sequence[torch.Tensor], what: str) -> None:
     """Refuses sparse and nested tensors.
 
     Args:
-        what: takes them, for the message.
+        tensors: of any shape and dtype.
+        what: names the function in the message.
 
     Raises:
-        KernelError: one is none of memory with strides.
+        KernelError: a tensor is not memory with strides.
     """
     for tensor in tensors:
         if not is_dense(tensor):
@@ -428,7 +437,7 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     """Types of the inputs of a chain, from one call of it.
 
     Raises:
-        KernelError: an input has no features, or another layout.
+        KernelError: an input has no dimensions, or is not dense.
     """
     require_dense(examples, "the chain")
     for tensor in examples:
@@ -449,7 +458,7 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
     if any(
         t.is_meta for t in itertools.chain(chain.parameters(), chain.buffers())
     ):
-        # Tensors without storage cannot be told apart.
+        # Tensors on the meta device have no storage to compare.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
     program, clones = _export_apart(chain, inputs)
     try:
@@ -505,7 +514,7 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
 def _untranslated(
     chain: nn.Module, inputs: Sequence[InputType], error: ImportFailure
 ) -> Refusal:
-    """Why a program has no IR: its types, if they are the reason, or an op."""
+    """Why a program has no IR: its dtypes, or else an op."""
     tensors = [("an input", t.dtype) for t in inputs]
     tensors += [
         (f"'{name}'", t.dtype)
@@ -530,7 +539,7 @@ def _untranslated(
 
 
 def rows_of(name: str) -> tuple[str, slice | None]:
-    """The parameter of a name, and which of its rows it means."""
+    """The parameter and its rows that a name such as `w[0:8]` means."""
     found = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", name)
     if found is None:
         return name, None
@@ -538,7 +547,7 @@ def rows_of(name: str) -> tuple[str, slice | None]:
 
 
 def rows(tensor: torch.Tensor, part: slice | None) -> torch.Tensor:
-    """Those rows of a tensor, where they are."""
+    """A view of rows of a tensor; all of it for None."""
     return tensor if part is None else tensor[part]
 
 
@@ -556,7 +565,10 @@ def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
 def _export_apart(
     chain: nn.Module, inputs: Sequence[InputType]
 ) -> tuple[Any, bool]:
-    """The program of a clone of `chain`, and whether it is that of `chain`."""
+    """The program of a clone of `chain`, and whether clones work.
+
+    If they do not, the program is that of `chain` itself.
+    """
     program = _export(clone(chain), inputs)
     held = {
         storage_key(t)
@@ -568,14 +580,14 @@ def _export_apart(
         for t in program.constants.values()
     ):
         return program, True
-    # A function that a module holds reads parameters of the module itself.
+    # A function in an attribute may read parameters of the original module.
     return _export(chain, inputs), False
 
 
-def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
+def _export(chain: nn.Module, inputs: Sequence[InputType]) -> ExportedProgram:
     tensor = next(itertools.chain(chain.parameters(), chain.buffers()), None)
     device = torch.device("cpu") if tensor is None else tensor.device
-    # Sizes 0 and 1 would be specialized, and equal ones identified.
+    # torch.export would specialize sizes 0 and 1, and unify equal sizes.
     sizes = (5, 7, 3, 11, 13)
     depth = max(t.rank for t in inputs) - 1
     if depth > len(sizes):
@@ -597,7 +609,7 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
             return torch.export.export(
                 chain, tuple(examples), dynamic_shapes=(tuple(dynamic),)
             )
-    # Whatever a module or the tracer raises is about the module.
+    # Any error of a module or of the tracer is about the module.
     except Exception as error:
         why = (
             "they branch on the values of a tensor; compute both results "
@@ -612,7 +624,7 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
         ) from error
 
 
-def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
+def _result_type(program: ExportedProgram) -> tuple[tuple, torch.dtype]:
     spec = program.call_spec.out_spec
     if not spec.is_leaf():
         kind = "None" if spec.type is None else spec.type.__name__

@@ -31,18 +31,18 @@ from fuse_mlir.quantized.value_range import as_scale, largest_value, quantize
 
 @dataclass
 class Copies:
-    """Members for kernels, and what they were made from."""
+    """Copies of members for kernels, and the parameters they depend on."""
 
     members: list[nn.Module]
-    #: Parameters whose change asks for new copies: the owner and the name,
-    #: and whether its values count or its place alone.
+    #: Parameters whose change requires new copies: the owner, the name, and
+    #: whether its values count or only its identity.
     watched: list[tuple[nn.Module, str, bool]]
-    #: Activations that round once here.
+    #: Activations that round once in the copies.
     once: list[str] = field(default_factory=list)
 
     @property
     def note(self) -> str:
-        """What kernels round otherwise than the members; empty for nothing."""
+        """How rounding differs from the members; empty if it does not."""
         if not self.once:
             return ""
         return (
@@ -52,7 +52,7 @@ class Copies:
         )
 
     def state(self) -> list[tuple[int, int]]:
-        """Differs when a watched parameter was replaced or changed."""
+        """A value that changes when a watched parameter changes."""
         found = []
         for owner, name, values in self.watched:
             tensor = getattr(owner, name)
@@ -69,21 +69,21 @@ def stored_members(
     static: StaticMlp | None,
     relaxed: bool = False,
 ) -> Copies:
-    """Members in which linears with scales are `StoredLinear`s, and experts
-    are one op.
+    """Copies of members in which linears with scales are `StoredLinear`s, and
+    experts are one op.
 
-    Members without any are themselves.
+    Members without either are not copied.
 
     Args:
         names: of the members, for messages and for the scales of `static`.
-        members: stay as they are.
-        static: its paths count from the parent of the members; when given,
-            a linear without a stored weight and scales is refused.
+        members: the modules, which do not change.
+        static: with paths relative to the parent of the members. If given, a
+            linear without a stored weight and scales is refused.
         relaxed: whether activations round once.
 
     Raises:
-        Refused: a linear that cannot be expressed as it is stored.
-        UnknownExperts: experts that no op computes.
+        Refused: a linear cannot be expressed as it is stored.
+        UnknownExperts: no op computes the experts.
     """
     copies = Copies([], [])
     for name, member in zip(names, members):
@@ -143,11 +143,11 @@ def _stored_linear(
         shown = module.weight.dtype
         entries = _quantized(module, path, chosen, static.storage)
     else:
-        # Says what is missing.
+        # This raises an error that names the missing entry.
         read_linear(path, entries, Policy())
         return module
     if module.weight.is_meta:
-        # Any scale will do where there is no data.
+        # Without data, any scale is valid.
         entries = {
             name: torch.ones(tensor.shape, dtype=tensor.dtype, device="cpu")
             if "scale" in name
@@ -160,7 +160,7 @@ def _stored_linear(
 def _quantized(
     module: nn.Linear, path: str, chosen: Mapping[str, Any], storage: str
 ) -> dict[str, torch.Tensor]:
-    """Entries of a linear in floating point, as a checkpoint has them."""
+    """Entries of a quantized checkpoint for a linear in floating point."""
     missing = [
         name for name in ("input_scale", "weight_scale") if name not in chosen
     ]
@@ -188,7 +188,7 @@ def _quantized(
     if scale == "per_channel":
         largest = largest_value(storage)
         amax = weight.float().abs().amax(dim=1)
-        # A channel of zeros is stored as zeros with any scale.
+        # A channel of zeros has the codes of zero with any scale.
         factor = (
             amax.where(
                 amax >= largest * 2.0**-100, torch.full_like(amax, largest)

@@ -32,12 +32,12 @@ _DTYPES = {
 
 
 def describe(site: str, compiled: Compiled, rows: str | None) -> str:
-    """All of a kernel but its weights, as JSON.
+    """A kernel without its weights, as JSON.
 
     Args:
         site: id of the site.
         compiled: code of the kernel.
-        rows: IR of the code for rows, where the kernel runs that.
+        rows: IR of the code of rank two, if the kernel runs that code.
     """
     return json.dumps(
         {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels inside of programs of torch.export.
+"""Kernels inside programs of torch.export.
 
-In an exported program a kernel is the op `fuse_mlir::exported`, whose last
-argument is its IR with what a host has to know. So a saved program needs
-neither the process nor the model that it was made in: the first call compiles
-the kernel for where its tensors are. Importing this module registers the op.
+In an exported program, a kernel is the op `fuse_mlir::exported`. Its last
+argument describes the kernel, with its IR. A saved program therefore needs
+neither its process nor its model: the first call compiles the kernel for the
+device of its tensors. Importing this module registers the op.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fuse_mlir.compiler.chains import CACHE_SIZE
 from fuse_mlir.compiler.description import parse
 from fuse_mlir.compiler.kernels import Kernel
 
-# Kernels by their text, device and weights, which they keep alive.
+# Kernels by description, device and weights; the entries keep weights alive.
 _KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
 
 

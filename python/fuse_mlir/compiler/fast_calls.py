@@ -61,7 +61,7 @@ def make_call(
     arguments: Arguments,
     rows: Sequence[tuple[int, int | None]] = ((1, None),),
     site: Site | None = None,
-) -> native.Call | None:
+) -> native.FastCall | None:
     """A call object for calls like the one that `kernel` has just run.
 
     Args:
@@ -117,7 +117,7 @@ def make_call(
 
 def _weights(
     kernel: Kernel,
-) -> list[tuple[dict[str, Any], str, torch.Tensor, int, int]] | None:
+) -> list[tuple[dict[str, Any], str, object, int, int]] | None:
     """Where each weight is, the tensor, its address and its version, which is
     -1 if values do not count."""
     found = []

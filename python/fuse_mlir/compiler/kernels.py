@@ -2,9 +2,9 @@
 """Kernels for chains of modules: code with weights, called by PyTorch.
 
 A kernel is called as the custom op `fuse_mlir::call`, whose arguments are the
-inputs of the chain and the parameters of its members. So torch.compile and
-torch.export see every tensor that it reads, and gradients are those of the
-chain itself, which the backward pass computes again.
+inputs of the chain and the parameters of its members. Thus torch.compile and
+torch.export see every tensor that it reads. The backward pass computes the
+chain again and returns its gradients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -36,17 +36,22 @@ from fuse_mlir.quantized.stored import StoredLinear
 from fuse_mlir.support.clone import clone
 from fuse_mlir.support.module_snapshot import is_exporting
 
-#: Rows that a GPU has kernels for from the start. Those for more are loaded
-#: when a call has them, because the driver takes seconds to compile them.
+#: Number of rows up to which a GPU has kernels from the start. Kernels for more
+#: rows are loaded on demand, because the driver compiles them for seconds.
 FEW_ROWS = 128
 
 
-#: The kernel that this thread validated, so that its call need not again.
+T = TypeVar("T")
+
+#: A tensor; or a module, the name of its attribute and a slice of rows.
+WeightSource: TypeAlias = "torch.Tensor | tuple[nn.Module, str, Any]"
+
+#: The kernel that this thread has validated; its call skips the second check.
 _ASKED = threading.local()
 
 
-def _tensor_of(source: Any) -> torch.Tensor:
-    """A tensor, or what an attribute of a module holds now."""
+def _tensor_of(source: WeightSource) -> torch.Tensor:
+    """The tensor itself, or rows of the attribute of a module as it is now."""
     if isinstance(source, torch.Tensor):
         return source
     owner, attribute, part = source
@@ -54,24 +59,24 @@ def _tensor_of(source: Any) -> torch.Tensor:
 
 
 class Packed:
-    """What kernels of the same weights have packed of them."""
+    """Packed weights that kernels of the same weights share."""
 
     def __init__(self) -> None:
         self.weights = native.SharedWeights()
         self._of: list[tuple[int, int]] | None = None
 
     def require(self, weights: list[tuple[int, int]]) -> None:
-        """Packs anew what was packed of others.
+        """Drops packed weights if they were packed from other weights.
 
         Args:
-            weights: address and version of each.
+            weights: address and version of each weight.
         """
         if self._of is not None and self._of != sorted(weights):
             self.weights = native.SharedWeights()
         self._of = sorted(weights)
 
     def forget(self) -> None:
-        """Whatever was packed is no longer right."""
+        """Drops all packed weights."""
         self.weights = native.SharedWeights()
         self._of = None
 
@@ -80,13 +85,13 @@ class Kernel:
     """Code for one chain on one device, with the weights of its members.
 
     Args:
-        site: its id, for messages.
-        chain: members whose parameters the code reads where they are.
+        site: id of the site, for messages.
+        chain: members whose parameters the code reads in place.
         compiled: the code.
         device: where it runs.
-        copies: what members of the chain were made from, if they are no
-            modules of the model.
-        shared: a kernel of the same weights, whose packed ones are used.
+        copies: the sources of the members, if they are copies of modules of
+            the model.
+        shared: a kernel of the same weights, whose packed weights are used.
     """
 
     _ids = itertools.count(1)
@@ -110,7 +115,7 @@ class Kernel:
         self.device = device
         self.id = next(Kernel._ids)
         Kernel._all[self.id] = self
-        # Scheduled kernels of GPUs are made for rows.
+        # Scheduled kernels of GPUs expect inputs [rows, features].
         self._flat = (
             device.type == "cuda" and compiled.by_rows
             if compiled.given is None
@@ -124,14 +129,14 @@ class Kernel:
         # Held while weights are bound, and while a launch is made again.
         self._lock = threading.RLock()
         self._instance: native.Instance | None = None
-        #: Most rows whose kernels are loaded.
+        #: Number of rows up to which kernels are loaded.
         self._limit = sys.maxsize
         self._packed: Packed = shared._packed if shared else Packed()
         #: Rows above which the members are faster; None if never.
         self.most_rows = _most_rows(compiled)
-        #: The kernel with residual adds, where `inductor_options` made one.
+        #: The kernel with residual adds, if `inductor_options` made one.
         self.residual: Kernel | None = None
-        #: Callback: whether the members are those that it was made from.
+        #: Callback: whether the members are still those of the kernel.
         self.owner: weakref.WeakMethod | None = None
         self._base = weakref.ref(shared or self)
         self._names = list(compiled.parameters)
@@ -143,12 +148,12 @@ class Kernel:
         ]
         self._copies = copies or Copies([], [])
         self._copied: list[tuple[int, int]] | None = self._copies.state()
-        #: Whether weights are stored in 8 bits, which have no gradients.
+        #: Whether weights are stored in 8 bits and have no gradients.
         self.stored = any(isinstance(m, StoredLinear) for m in chain.modules())
         #: Address and version of each weight that the code reads.
         self._bound = self._nothing_bound()
         self._check(self.weights())
-        #: What an exported program has of it; none of code from files.
+        #: The description for exported programs; None for code from files.
         self.described: str | None = None
         if compiled.given is None:
             self.described = describe(
@@ -157,10 +162,10 @@ class Kernel:
 
     @classmethod
     def by_id(cls, number: int) -> Kernel:
-        """The kernel of a call.
+        """The kernel with a number, which is an argument of the op.
 
         Raises:
-            KernelError: it is of another process, or gone.
+            KernelError: the kernel is of another process, or was deleted.
         """
         kernel = cls._all.get(number)
         if kernel is None:
@@ -214,15 +219,15 @@ class Kernel:
                     yield owner, name, getattr(owner, name).data_ptr(), -1
 
     def originals(self) -> list[torch.Tensor]:
-        """Tensors of the model that the weights are, or were made from."""
+        """Tensors of the model that are the weights or their sources."""
         owners = [s[:2] for s in self._sources if isinstance(s, tuple)]
         owners += [watched[:2] for watched in self._copies.watched]
         return [getattr(owner, name) for owner, name in owners]
 
     def refresh(self) -> None:
-        """Reads the weights anew, whether they changed or not."""
+        """Reads the weights again, whether they changed or not."""
         if self._copies.watched:
-            # The next call makes a kernel of new copies.
+            # The next call makes a kernel with new copies.
             self._copied = None
             return
         self._bound = self._nothing_bound()
@@ -234,8 +239,8 @@ class Kernel:
 
     @property
     def note(self) -> str:
-        """What differs from the members, and when calls run them instead;
-        empty when nothing does. Nothing was measured."""
+        """How the kernel differs from the members, and which calls run the
+        members, without a measurement; empty if neither applies."""
         rows = (
             ""
             if self.most_rows is None
@@ -248,12 +253,12 @@ class Kernel:
 
     @property
     def copies_note(self) -> str:
-        """What differs from the members."""
+        """How the copies differ from the members."""
         return self._copies.note
 
     @property
     def experts(self) -> int:
-        """How many there are; 0 of what is not a mixture."""
+        """Number of experts; 0 without experts."""
         return _experts(self.compiled)
 
     def _find(
@@ -310,8 +315,11 @@ class Kernel:
         )
 
     def _ask(self, inputs: Sequence[torch.Tensor]) -> None:
-        """What eager calls ask before they come here; torch.compile knows
-        neither the members nor what copies were made from."""
+        """Checks members and copies, as eager calls do earlier.
+
+        Code of torch.compile knows neither the members nor the sources of
+        copies.
+        """
         if self._is_outdated():
             raise KernelError(
                 f"weights of site '{self.site}' changed after they were "
@@ -331,16 +339,18 @@ class Kernel:
             )
 
     def _is_outdated(self) -> bool:
-        """Whether the copies are of weights as they were before."""
+        """Whether the weights changed after they were copied."""
         return (
             bool(self._copies.watched) and self._copies.state() != self._copied
         )
 
     def computes(self, compiled: Compiled, same_modules: bool) -> bool:
-        """Whether it has that code, and reads what the members have now.
+        """Whether the kernel has that code and reads the current weights.
 
         Args:
-            same_modules: whether members consist of the same modules still.
+            compiled: the code that the members have now.
+            same_modules: whether the members still consist of the same
+                modules.
         """
         if self._copies.watched and (not same_modules or self._is_outdated()):
             return False
@@ -362,11 +372,13 @@ class Kernel:
     def run(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """Launches on the current stream; no copy but of inputs that are
-        strided, or not where a GPU can read vectors.
+        """Launches on the current stream.
+
+        Only inputs with gaps, or without the alignment that a GPU needs for
+        vector loads, are copied.
 
         Raises:
-            KernelError: members or weights are others than the kernel is for.
+            KernelError: the members or weights changed.
         """
         if getattr(_ASKED, "kernel", None) != self.id:
             self._ask(inputs)
@@ -402,7 +414,7 @@ class Kernel:
             return
         rows = [t.view(-1, t.shape[-1]) for t in inputs]
         result = out.view(-1, out.shape[-1])
-        # The launch picks the kernels for its number of rows.
+        # The launch selects the kernels for its number of rows.
         most = instance.max_tokens or len(result)
         if len(result) > self._limit:
             self._load_all(instance, len(result))
@@ -411,8 +423,10 @@ class Kernel:
             instance.launch([t[part] for t in rows], [result[part]])
 
     def load(self, rows: int) -> None:
-        """Loads what a call with `rows` rows needs, for a graph that is
-        captured later: there it is too late."""
+        """Loads the kernels for `rows` rows before a graph is captured.
+
+        Nothing can be loaded during a capture.
+        """
         if self._flat and rows > self._limit and self._instance is not None:
             self._load_all(self._instance, rows)
 
@@ -436,10 +450,10 @@ class Kernel:
             instance.limit_tokens(self._limit)
 
     def _check(self, weights: Sequence[torch.Tensor]) -> native.Instance:
-        """Binds weights that moved or changed, as kernels pack them.
+        """Binds weights again that moved or changed, because kernels pack them.
 
         Returns:
-            What runs the code.
+            The instance to launch.
         """
         now = [
             (w.data_ptr(), 0 if w.is_inference() else w._version)
@@ -488,7 +502,7 @@ class Kernel:
     def recompute(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """The chain itself on these inputs and weights."""
+        """The result of the chain itself on these inputs and weights."""
         values: dict[str, torch.Tensor] = {}
         parts: dict[str, dict[int, torch.Tensor]] = {}
         for name, weight, source in zip(self._names, weights, self._sources):
@@ -505,11 +519,13 @@ class Kernel:
         return torch.func.functional_call(chain, values, tuple(inputs))
 
 
-def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
-    """What `function` returns. It runs in a thread of its own, because
-    exporting fails inside of an op of PyTorch."""
+def outside_of_ops(device: torch.device, function: Callable[[], T]) -> T:
+    """The result of `function`, which runs in another thread.
 
-    def run() -> Any:
+    Exporting a module fails inside an op of PyTorch.
+    """
+
+    def run() -> T:
         if device.type != "cuda":
             return function()
         with torch.cuda.stream(stream):
@@ -523,11 +539,12 @@ def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
 
 
 def wait_for_writes(site: str, device: torch.device) -> None:
-    """Waits until weights are what they will be: the runtime packs them
-    without regard to the stream on which they are written.
+    """Waits until all writes to weights are complete.
+
+    The runtime does not order packing after the stream that writes weights.
 
     Raises:
-        KernelError: a graph is captured, which cannot wait.
+        KernelError: a graph is being captured, which cannot wait.
     """
     if device.type != "cuda":
         return
@@ -548,8 +565,11 @@ def _experts(compiled: Compiled) -> int:
 
 
 def _most_rows(compiled: Compiled) -> int | None:
-    """Experts are read again for each token that is routed to them. That is
-    what has to be read anyway while most tokens have other experts."""
+    """Number of rows above which the members of experts are faster.
+
+    The kernel reads an expert once for each token that is routed to it. That
+    costs nothing extra while most tokens have different experts.
+    """
     if compiled.given is not None or "moe_experts" not in compiled.families:
         return None
     return max(1, _experts(compiled) // compiled.inputs[1].features)
@@ -561,7 +581,7 @@ def _register() -> torch.library.Library:
     from torch.optim.optimizer import register_optimizer_step_post_hook
     from torch.utils.flop_counter import register_flop_formula
 
-    # Fused optimizers write weights without counting it.
+    # Fused optimizers write weights without changing their versions.
     register_optimizer_step_post_hook(count_step)
     library = torch.library.Library("fuse_mlir", "DEF")
     library.define(
@@ -582,9 +602,9 @@ def _flops(
     inputs: list[torch.Tensor],
     weights: list[torch.Tensor],
     kernel: int,
-    **_kwargs: Any,
+    **_kwargs: object,
 ) -> int:
-    """What the members would count."""
+    """The operations that the members would count."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
@@ -609,7 +629,7 @@ def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
 
 
 def call_asked(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
-    """The same where the members were just looked at."""
+    """`call` of a kernel whose members were just checked."""
     _ASKED.kernel = kernel.id
     return call(kernel, inputs)
 
@@ -629,14 +649,24 @@ def _fake(
     )
 
 
-def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+class _Context(Protocol):
+    """The context of autograd, with values that the forward pass stores."""
+
+    kernel: Kernel
+    count: int
+    saved_tensors: tuple[torch.Tensor, ...]
+
+    def save_for_backward(self, *tensors: torch.Tensor) -> None: ...
+
+
+def _save(ctx: _Context, inputs: tuple, output: torch.Tensor) -> None:
     tensors, weights, kernel = inputs
     # A model may be unfused, or gone, before the backward pass.
     ctx.kernel, ctx.count = Kernel.by_id(kernel), len(tensors)
     ctx.save_for_backward(*tensors, *weights)
 
 
-def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+def _backward(ctx: _Context, gradient: torch.Tensor) -> tuple:
     kernel = ctx.kernel
     if kernel.stored:
         raise KernelError(
@@ -644,8 +674,8 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
             "through which no gradient goes; unfuse it, or use "
             "torch.no_grad()"
         )
-    # With create_graph, gradients have gradients themselves, through views
-    # that tell apart what is read twice.
+    # With create_graph, gradients have gradients too. Views distinguish
+    # tensors that are read twice.
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
         leaves = [
@@ -665,10 +695,10 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
 
 
 def count_step(
-    optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any
+    optimizer: torch.optim.Optimizer, _args: object, _kwargs: object
 ) -> None:
-    """Counts what a step of an optimizer changed in weights of kernels."""
-    # What torch.compile makes of other optimizers counts by itself.
+    """Changes the versions of weights that a step of an optimizer wrote."""
+    # Compiled steps of other optimizers change versions themselves.
     if not torch.compiler.is_compiling() or any(
         group.get("fused") for group in optimizer.param_groups
     ):

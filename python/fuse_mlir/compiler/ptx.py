@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels in PTX files of the user as kernels of chains."""
+"""Compiles PTX files of the user to kernels of chains."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
     """An artifact of a kernel, with the signature of a function.
 
     Args:
-        kernel: is read now.
+        kernel: its file is read now.
         function: IR whose only function has the signature.
-        chip: that it will run on, such as `sm_90a`.
+        chip: the chip to run on, such as `sm_90a`.
 
     Raises:
-        PtxError: a name that the function has not, or an older chip.
+        PtxError: the function lacks a name, or the chip is too old.
         NativeError: the file is missing, or lacks the kernel.
     """
     found = _NUMBER.fullmatch(chip)
@@ -64,7 +64,7 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
 
 
 def _tensor_names(parameters: Sequence[str]) -> dict[str, str]:
-    """What tensors are called, and what IR calls them."""
+    """Names of tensors for the user, and in the IR."""
     names = {"result0": "result0"}
     inputs = 0
     for i, parameter in enumerate(parameters):
@@ -75,7 +75,7 @@ def _tensor_names(parameters: Sequence[str]) -> dict[str, str]:
 
 
 def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
-    """The kernel as fuse IR registers it."""
+    """The IR that registers the kernel."""
     places = []
     for name, (tensor, dim) in kernel.sizes.items():
         place = names.get(tensor, "")
@@ -97,8 +97,8 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
             return f"affine_map<{symbols} -> ({argument})>"
         if argument not in names:
             raise PtxError(
-                f"argument '{argument}' of PTX '{kernel}' is no "
-                "tensor and no size; there are "
+                f"argument '{argument}' of PTX '{kernel}' is "
+                "neither a tensor nor a size; there are "
                 + ", ".join([*names, *kernel.sizes])
             )
         return quote(names[argument])

@@ -2,10 +2,9 @@
 """Changes of weights that PyTorch does not count.
 
 Kernels pack copies of weights, and pack them again when the version of a weight
-says that its values changed. PyTorch's fused optimizers and those of other
-packages write without counting; they are followed here. What is written through
-`weight.data`, NumPy, or by collectives on a weight cannot be seen: `refresh`
-is told.
+changes. Fused optimizers of PyTorch and of other packages write without
+changing versions; this module follows them. Writes through `weight.data`,
+NumPy, or collectives cannot be seen: the user calls `refresh` after them.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from fuse_mlir.support.arguments import require_module
 
 
 def refresh(model: nn.Module) -> int:
-    """Lets kernels of `model` read their weights anew.
+    """Lets kernels of `model` read their weights again.
 
-    For changes that PyTorch does not count: through `weight.data`, through
+    Call it after changes that PyTorch does not count: through `weight.data`,
     NumPy or DLPack, by collectives such as `torch.distributed.broadcast`, and
-    of weights that were made under `inference_mode`. Not needed after
+    of weights that were made under `inference_mode`. It is not needed after
     optimizers, `load_state_dict`, or changes of a weight in place.
 
     Args:
         model: with fused sites or compiled modules.
 
     Returns:
-        How many kernels read weights of `model`.
+        The number of kernels that read weights of `model`.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> y = model(x)
         >>> model.layers[0].mlp.up.weight.data.mul_(2)  # doctest: +ELLIPSIS

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels of fused sites as kernel directories of Hugging Face.
+"""Exports kernels of fused sites as kernel directories of Hugging Face.
 
-A directory has the variant `torch-cuda`, which is for any Python and PyTorch:
-PTX for several chips, its launches, and layers in Python.
-`kernels.LocalLayerRepository` loads it, and a repository of the Hub that it is
-uploaded to serves it.
+A directory has the variant `torch-cuda`, which supports any version of Python
+and PyTorch. It has PTX for several chips, launch plans, and layers in Python.
+`kernels.LocalLayerRepository` loads it. It can be uploaded to the Hub.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import Any
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.deploy.hub_template import _driver, _host
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion.fused_module import FusedModule
@@ -31,7 +29,7 @@ from fuse_mlir.fusion.modules import one_kernel
 from fuse_mlir.support.arguments import require
 
 VARIANT = "torch-cuda"
-#: How names of kernels of the Hub look.
+#: The form of names of kernels of the Hub.
 _NAME = re.compile(r"[a-z][-a-z0-9]*[a-z0-9]")
 _CHIP = re.compile(r"sm_(\d+)(\d)a?")
 _LICENSE = "Apache-2.0 WITH LLVM-exception"
@@ -88,15 +86,15 @@ class {layer}Layout(nn.Module):
 
 
 def check_name(name: str) -> None:
-    """Whether a kernel directory can be called so.
+    """Checks the name of a kernel directory.
 
     Raises:
-        FuseError: it cannot.
+        FuseError: the name has another form.
     """
     require(name, str, "the name of a kernel", "one such as 'my-mlp'")
     if not _NAME.fullmatch(name):
         raise FuseError(
-            f"'{name}' is no name of a kernel; expected one such as 'my-mlp'"
+            f"'{name}' is not a kernel name; expected one such as 'my-mlp'"
         )
 
 
@@ -114,32 +112,40 @@ def export_hub_kernel(
 ) -> Path:
     """Writes the kernel of a fused site as a kernel directory.
 
-    It has the scheduled kernels for all numbers of rows, where there are any,
-    and the portable kernel for other GPUs from `chip` on. A site of one module
-    becomes a layer that takes the place of that module's forward. One of
-    several comes with a layout, a module made of them, whose forward the layer
-    is.
+    The directory has the scheduled kernels for all numbers of rows, if there
+    are any, and the portable kernel for other GPUs from `chip` on. A site of
+    one module becomes a layer that replaces the forward of this module. A site
+    of several modules also gets a layout: a module that contains them, whose
+    forward the layer replaces.
 
     Args:
         model: with a fused site, on any device.
         directory: of the repository, which must have no such variant yet.
         site: its id; needed when the kernels of the sites differ.
         name: of the kernel, such as `my-mlp`.
-        layer: of the class, `MyMlp` for that name when left out.
+        layer: name of the class of the layer. None derives it from `name`,
+            such as `MyMlp`.
         version: of the kernel, 1 or more.
-        license: of the kernel, as its metadata say it.
-        chip: the oldest one that it runs on, such as `sm_80`.
-        scheduled: chips whose scheduled kernels it has.
+        license: of the kernel, for its metadata.
+        chip: the oldest supported chip, such as `sm_80`.
+        scheduled: chips with scheduled kernels.
 
     Returns:
         The directory of the variant.
 
     Raises:
-        FuseError: no such site, kernels that differ, a name of another form,
-            a chip that none or all later ones run code of, where the other
-            kind is expected, a variant that exists, or weights that the
-            members do not have, as those of `calibrate`.
-        NativeError: there is no code for the chip.
+        FuseError: the site does not exist, or kernels differ; the name is
+            malformed; `chip` has no successors that run its code, or a chip
+            of `scheduled` has no scheduled kernels; the variant exists; or
+            the kernel has weights that the members lack, such as those of
+            `calibrate`.
+        NativeError: the kernel cannot be compiled for the chip.
+
+    Examples:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> made = fuse_mlir.export_hub_kernel(model, folder, name="norm-mlp")
+        >>> (made / "layers.py").is_file()
+        True
     """
     check_name(name)
     layer = layer or "".join(part.title() for part in name.split("-"))
@@ -147,7 +153,7 @@ def export_hub_kernel(
     require(scheduled, (list, tuple), "argument 'scheduled'", "a list of chips")
     if not _CHIP.fullmatch(chip) or chip.endswith("a"):
         raise FuseError(
-            f"chip '{chip}' is none that later ones run code of; "
+            f"later chips do not run code for chip '{chip}'; "
             "expected sm_ and a number, such as sm_80"
         )
     for own in scheduled:
@@ -155,12 +161,13 @@ def export_hub_kernel(
         if not _CHIP.fullmatch(own) or not own.endswith("a"):
             raise FuseError(
                 f"chip '{own}' has no scheduled kernels; expected "
-                "one with instructions of its own, such as sm_90a"
+                "an architecture-specific chip, such as sm_90a"
             )
     variant = Path(directory) / "build" / VARIANT
     if variant.exists():
         raise FuseError(f"'{variant}' exists; expected a new directory")
     module = one_kernel(model, site)
+    assert module._kernel is not None
     if any(
         name == "weight" and values
         for _, name, values in module._kernel._copies.watched
@@ -183,7 +190,7 @@ def export_hub_kernel(
     metadata = _metadata(name, version, license, files)
     files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
     variant.parent.mkdir(parents=True, exist_ok=True)
-    # Others see the variant whole or not at all.
+    # The variant appears atomically.
     with tempfile.TemporaryDirectory(dir=variant.parent) as made:
         for file, data in files.items():
             (Path(made) / file).write_bytes(data)
@@ -192,7 +199,7 @@ def export_hub_kernel(
 
 
 def _arch(chip: str) -> str:
-    """A chip as metadata name it."""
+    """The name of a chip in metadata."""
     number = chip.removeprefix("sm_").removesuffix("a")
     return f"{number[:-1]}.{number[-1]}" + (
         "a" if chip.endswith("a") else "+PTX"
@@ -200,15 +207,16 @@ def _arch(chip: str) -> str:
 
 
 def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
-    """PTX, and the plan of its launches on each chip."""
-    kernel: Kernel = module._kernel
+    """PTX, and the launch plan of each chip."""
+    kernel = module._kernel
+    assert kernel is not None
     compiled = kernel.compiled
     rows = compiled.by_rows
     code = compiled.for_rows(kernel.chain) if rows else compiled
     files: dict[str, bytes] = {}
     codes, function = [], {}
     for chip in chips:
-        # Code for one architecture alone is worth it for its schedules.
+        # Code for only one architecture is useful for its schedules.
         own = chip.endswith("a")
         artifact = native.Module(code.formed).compile(
             chip=chip, portable=not own
@@ -222,7 +230,7 @@ def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
         ptx = artifact.sections(native.SECTION_PTX)
         codes[-1]["ptx"] = [f"{chip}-{j}.ptx" for j in codes[-1]["ptx"]]
         files |= {f"{chip}-{j}.ptx": text for j, text in enumerate(ptx)}
-    # One member's own layer has its parameters, not those of its parent.
+    # The layer of a single member has parameters relative to the member.
     prefix = f"{module.names[0]}." if len(module.names) == 1 else ""
     names = [
         argument["parameter"].removeprefix(prefix)
@@ -248,8 +256,11 @@ def _metadata(
     license: str,  # pylint: disable=W0622
     files: dict[str, bytes],
 ) -> dict[str, Any]:
-    """What libraries of kernels read before they load one. The id has a digest
-    of all files, so that kernels that differ have different ones."""
+    """Metadata that the package `kernels` reads before it loads a kernel.
+
+    The id contains a digest of all files, so that different kernels have
+    different ids.
+    """
     contents = sorted(files.items())
     mark = hashlib.sha256(
         b"".join(path.encode() + data for path, data in contents)
@@ -278,7 +289,7 @@ def _metadata(
 
 
 def _plan_of(chip: str, cuda: dict[str, Any]) -> dict[str, Any]:
-    """The code for a chip, as the launcher reads it."""
+    """The launch plan for a chip, in the format of the launcher."""
     sections = sorted(module["ptx"] for module in cuda["modules"])
     plans = [
         {
@@ -300,7 +311,7 @@ def _plan_of(chip: str, cuda: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_plan(cuda: dict[str, Any]) -> None:
-    """What the launcher of such directories does not do."""
+    """Refuses launch plans that the launcher does not support."""
     known = {
         "tensor",
         "workspace",
@@ -324,12 +335,12 @@ def _check_plan(cuda: dict[str, Any]) -> None:
                 ):
                     raise FuseError(
                         f"kernel '{launch['kernel']}' is launched in a way "
-                        "that kernel directories have not"
+                        "that kernel directories do not support"
                     )
 
 
 def _layers(module: FusedModule, layer: str, title: str) -> str:
-    """Python text of the layer, and of its layout."""
+    """The Python source of the layer and of its layout."""
     kind = type(module.members[0])
     signature = inspect.signature(kind.forward)
     plain = [

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lets torch.compile hand residual adds over to fused modules.
+"""Lets torch.compile move residual adds into kernels of fused modules.
 
-Decoder layers add before the norm and after the MLP, in the forward of a
-module that is not fused. `torch.compile` sees both adds beside the kernel: one
-that the kernel computes as well is one launch and one trip to memory less.
+Decoder layers add residuals before the norm and after the MLP, in the forward
+of a module that is not fused. `torch.compile` sees both adds next to the
+kernel. Moving an add into the kernel saves a launch and a round trip to memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADDS = (torch.ops.aten.add.Tensor,)
 
 
 class ResidualChain(Chain):
-    """The sum of two inputs, and the chain of that sum added to it."""
+    """Computes `s + chain(s)`, where `s` is the sum of two inputs."""
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         stream = inputs[0] + inputs[1]
@@ -34,8 +34,10 @@ class ResidualChain(Chain):
 
 
 def with_residual(kernel: Kernel) -> Kernel | None:
-    """A kernel of the same weights with the adds around its chain, if one
-    kernel can hold them."""
+    """A kernel of the same weights with the adds around its chain.
+
+    None if one kernel cannot compute them.
+    """
     chain, inputs = kernel.chain, kernel.compiled.inputs
     if len(inputs) != 1 or not kernel.compiled.by_rows:
         return None
@@ -47,13 +49,13 @@ def with_residual(kernel: Kernel) -> Kernel | None:
             return None
         return Kernel(kernel.site, wide, compiled, kernel.device, shared=kernel)
     except KernelError:
-        # The chain alone is right too.
+        # The kernel without adds is right too.
         return None
 
 
 class ResidualPass(CustomGraphPass):
-    """Replaces add, kernel, add by one kernel where the first sum has no
-    other reader."""
+    """Replaces add, kernel, add by one kernel, if no other op reads the first
+    sum."""
 
     def __call__(self, graph: torch.fx.Graph) -> None:
         for node in list(graph.nodes):
@@ -80,7 +82,7 @@ class ResidualPass(CustomGraphPass):
             for v in values
         ):
             return
-        # Nothing is exported while a model is compiled.
+        # Kernels cannot be exported while a model is compiled.
         kernel = Kernel.by_id(number).residual
         if kernel is None:
             return
@@ -94,12 +96,12 @@ class ResidualPass(CustomGraphPass):
         for old in (after, node, stream):
             graph.erase_node(old)
 
-    def uuid(self) -> Any:
+    def uuid(self) -> bytes:
         return get_hash_for_files((__file__,))
 
 
-def _summands(node: Any) -> tuple[torch.fx.Node, torch.fx.Node] | None:
-    """The two tensors that a node adds, if it does that."""
+def _summands(node: object) -> tuple[torch.fx.Node, torch.fx.Node] | None:
+    """The two tensors that a node adds; None for other nodes."""
     if (
         not isinstance(node, torch.fx.Node)
         or node.target not in _ADDS
@@ -115,11 +117,11 @@ def _summands(node: Any) -> tuple[torch.fx.Node, torch.fx.Node] | None:
 def inductor_options(model: nn.Module) -> dict[str, Any]:
     """Options for `torch.compile(model, options=...)` of a fused model.
 
-    With them, kernels take the residual adds around their sites. They act on
-    fused modules alone. Sites whose kernels are made after this, because the
-    model was changed, keep their adds.
+    With these options, kernels include the residual adds around their sites.
+    Other modules are not affected. Sites whose kernels are made later, after a
+    change of the model, keep their adds.
 
-    Example:
+    Examples:
         >>> compiled = torch.compile(
         ...     model, options=fuse_mlir.inductor_options(model))
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Element types, as PyTorch and as IR spell them."""
+"""Element types of PyTorch, and their names in the IR."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ELEMENTS = {
 }
 
 
-# Types that layer ops of fuse take.
+# Types that layer ops of fuse support.
 LAYER_ELEMENTS = ("bf16", "f16", "f32")
 
 
-# Types that indices have.
+# Types of indices.
 INDEX_ELEMENTS = {torch.int64: "i64", torch.int32: "i32"}
 
 
-# Types that parameters are stored in; ops of PyTorch do not read them.
+# Types of stored parameters, which ops of PyTorch do not read.
 STORED_ELEMENTS = {
     torch.float8_e4m3fn: "f8E4M3FN",
     torch.float8_e5m2: "f8E5M2",

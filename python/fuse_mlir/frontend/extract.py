@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains of modules, taken out of a model and exported."""
+"""Extracts chains of modules from a model, and exports them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DimSpec = int | str
 class Chain(nn.Module):
     """Modules of a model, called one after the other.
 
-    The members keep their dotted paths, so parameters and module paths in the
-    exported program are those of the model.
+    The members keep their dotted paths, so that the exported program has the
+    parameters and module paths of the model.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ def export_module(
 ) -> ExportedProgram:
     """torch.export with the named dimensions of `shape` dynamic."""
     names = sorted({d for d in shape if isinstance(d, str)})
-    # Sizes 0 and 1 would be specialized; equal ones would be identified.
+    # torch.export would specialize sizes 0 and 1, and unify equal sizes.
     sizes = {name: 5 + 2 * i for i, name in enumerate(names)}
     dims = {name: Dim(name, min=1) for name in names}
     dynamic = {i: dims[d] for i, d in enumerate(shape) if isinstance(d, str)}
@@ -107,7 +107,7 @@ def export_module(
             return torch.export.export(
                 module, (example,), dynamic_shapes=(dynamic or None,)
             )
-    # Whatever the module or the tracer raises is about the module.
+    # Any error of the module or of the tracer is about the module.
     except Exception as error:
         raise BlockError(
             "PyTorch cannot export the modules: "
@@ -123,7 +123,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def parse_shape(text: str) -> list[DimSpec]:
-    """`tokens,1024`: sizes and names of dynamic dimensions."""
+    """Parses `tokens,1024`: sizes and names of dynamic dimensions."""
     shape: list[DimSpec] = []
     for part in text.split(","):
         part = part.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Turns a torch.export program into textual fuse IR and its weights."""
+"""Translates a torch.export program to textual fuse IR and weights."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind, InputSpec, OutputKind
+from torch.fx.node import Argument
 
 from fuse_mlir.errors import ImportFailure, Unsupported
 from fuse_mlir.frontend.elements import (
@@ -36,7 +37,7 @@ Node = torch.fx.Node
 
 @dataclass(frozen=True)
 class ImportedFunction:
-    """A function as text with everything it needs from the state dict."""
+    """A function as text, with its tensors from the state dict."""
 
     name: str
     text: str
@@ -51,9 +52,9 @@ class Walker:
 
     Args:
         program: from `torch.export`.
-        name: of the function that is written.
+        name: of the function to write.
         handlers: translations of ATen ops, by the name of the overload.
-        ignored: names of ops that yield no tensor.
+        ignored: names of ops that return no tensor.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Walker:
         self._weights: dict[str, torch.Tensor] = {}
         self._aliases: dict[str, str] = {}
         self._root = f"{quote(name)}"
-        # Quantized inputs of linears, by what they were made from.
+        # Quantized inputs of linears, by their sources and parameters.
         self.quantized: dict[tuple, tuple[Value, Value | None]] = {}
         # Inputs of relus, by their results.
         self.rectified: dict[str, Value] = {}
@@ -106,7 +107,7 @@ class Walker:
                 )
 
     def _arguments(self) -> None:
-        """User inputs first, then every parameter the graph uses."""
+        """Adds user inputs first, then all parameters that the graph uses."""
         signature = self.program.graph_signature
         specs = {s.arg.name: s for s in signature.input_specs}
         nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
@@ -128,7 +129,7 @@ class Walker:
                     "expected a tensor, parameter or buffer"
                 )
             if self._is_zero_point(node):
-                # Looked at, never computed with.
+                # Handlers read the values; no op computes with them.
                 self._values[node] = self._state(spec)
                 continue
             self._parameter(node, spec, owners)
@@ -136,7 +137,7 @@ class Walker:
 
     @staticmethod
     def _is_zero_point(node: Node) -> bool:
-        """Whether only per-channel dequantize ops read it, as zero points."""
+        """Whether only per-channel dequantize ops read it, as a zero point."""
         return all(
             "dequantize_per_channel" in _target_name(user)
             and len(user.args) > 2
@@ -145,7 +146,7 @@ class Walker:
             for user in node.users
         )
 
-    def _user_input(self, node: Node) -> Value | Any:
+    def _user_input(self, node: Node) -> object:
         fake = node.meta["val"]
         if not isinstance(fake, torch.Tensor):
             if node.users:
@@ -160,14 +161,18 @@ class Walker:
         return self.emitter.argument(_identifier(node.name), shape, element)
 
     def _parameter(
-        self, node: Node, spec: Any, owners: dict[tuple, tuple[str, Value]]
+        self,
+        node: Node,
+        spec: InputSpec,
+        owners: dict[tuple, tuple[str, Value]],
     ) -> None:
         tensor = self._state(spec)
+        assert spec.target is not None
         key = storage_key(tensor)
         if key in owners:
             self._values[node] = owners[key][1]
             return
-        # A tied weight goes by the first of its names in the state dict.
+        # A tied weight has the first of its names in the state dict.
         name = next(
             (
                 n
@@ -190,8 +195,9 @@ class Walker:
         self._weights[name] = tensor.detach().contiguous()
         owners[key] = (name, value)
 
-    def _state(self, spec: Any) -> torch.Tensor:
+    def _state(self, spec: InputSpec) -> torch.Tensor:
         name = spec.target
+        assert name is not None
         if name in self.program.state_dict:
             return self.program.state_dict[name]
         return self.program.constants[name]
@@ -209,21 +215,25 @@ class Walker:
             value = self._values[item] if isinstance(item, Node) else item
             if not isinstance(value, Value):
                 raise ImportFailure(
-                    f"result '{item}' is no tensor; expected tensors only"
+                    f"result '{item}' is not a tensor; expected tensors only"
                 )
             results.append(value)
         return results
 
-    # What handlers use.
+    # The interface for handlers.
 
     def arg(
         self,
         node: Node,
         position: int,
         name: str | None = None,
-        default: Any = None,
-    ) -> Any:
-        """An argument of the call, by position or name."""
+        default: Argument = None,
+    ) -> Any:  # noqa: ANN401
+        """An argument of the call, by position or name.
+
+        Its type depends on the op: a value, a number, a dtype, a list of these
+        or None. Each handler knows the schema of its op.
+        """
         if position < len(node.args):
             item = node.args[position]
         elif name is not None:
@@ -233,14 +243,13 @@ class Walker:
         return self._resolve(item)
 
     def is_parameter(self, value: Value) -> bool:
-        """Whether a value is an argument with a name of the state dict."""
+        """Whether a value is an argument from the state dict."""
         return value.name in self._parameters
 
     def rows(self, value: Value, start: int, stop: int) -> Value:
-        """Rows of a parameter as an argument of its own, `name[start:stop]`.
+        """Rows of a parameter as a separate argument, `name[start:stop]`.
 
-        The tensor is a view of the parameter's, and the name says of which
-        rows.
+        The tensor is a view of the parameter, and the name has the rows.
         """
         key = (value.name, start, stop)
         if key not in self._cut:
@@ -256,7 +265,7 @@ class Walker:
         return self._cut[key]
 
     def _drop_cut(self) -> None:
-        """Drops parameters of which only rows are read."""
+        """Drops parameters whose rows are separate arguments."""
         for whole in {key[0] for key in self._cut}:
             if not self.emitter.is_read(whole):
                 self.emitter.drop_argument(whole)
@@ -268,7 +277,7 @@ class Walker:
 
     @staticmethod
     def dtype(element: str) -> torch.dtype:
-        """PyTorch's type for an element type."""
+        """The dtype of PyTorch for an element type."""
         found = next((d for d, e in ELEMENTS.items() if e == element), None)
         if found is None:
             raise Unsupported(
@@ -282,7 +291,7 @@ class Walker:
         samples = []
         for operand in operands:
             if isinstance(operand, Value):
-                # Promotion distinguishes scalars from other tensors only.
+                # Promotion only distinguishes scalars from other tensors.
                 samples.append(
                     torch.empty(
                         [1] * min(operand.rank, 1),
@@ -299,7 +308,7 @@ class Walker:
         return ELEMENTS[torch.result_type(*samples)]
 
     def reshape(self, hint: str, value: Value, shape: Sequence[Dim]) -> Value:
-        """`value` with another shape, by collapsing then expanding."""
+        """`value` with another shape, by collapsing and then expanding."""
         shape = tuple(shape)
         if shape == value.shape:
             return value
@@ -308,7 +317,7 @@ class Walker:
             raise Unsupported(
                 f"reshape of {_show(value.shape)} to {_show(shape)}"
             )
-        # A tensor of rank zero has no dimensions to put into groups.
+        # A tensor of rank zero has no dimensions to group.
         if not shape:
             return self._collapse(hint, value, [], shape)
         if not value.shape:
@@ -370,8 +379,8 @@ class Walker:
         """`value` with its dimensions in another order."""
         if list(order) == list(range(value.rank)):
             return value
-        # The transpose of a transpose is the value itself, which lets
-        # x @ w.t() become a linear on w.
+        # The transpose of a transpose is the value itself, so that
+        # x @ w.t() becomes a linear on w.
         if list(order) == [1, 0] and value.name in self._transposed:
             return self._transposed[value.name]
         shape = tuple(value.shape[i] for i in order)
@@ -407,15 +416,15 @@ class Walker:
                 f"{self._place(node)}: no translation for "
                 f"'{target}' with {error}"
             ) from error
-        # Translations are for arguments that layers have: another one must
-        # not keep the other layers of a model from being fused.
+        # Translations support the arguments of usual layers. An unusual
+        # argument must not prevent fusing the other layers of a model.
         except Exception as error:
             raise ImportFailure(
                 f"{self._place(node)}: no translation for '{target}' with "
                 f"these arguments: {first_line(error)}"
             ) from error
 
-    def _resolve(self, item: Any) -> Any:
+    def _resolve(self, item: object) -> object:
         if isinstance(item, Node):
             if item in self._values:
                 return self._values[item]
@@ -444,7 +453,7 @@ class Walker:
             )
         return tuple(_dim(d) for d in tensor.shape), element
 
-    # Places.
+    # Source locations.
 
     def _module_path(self, node: Node) -> str:
         stack = node.meta.get("nn_module_stack") or {}
@@ -452,7 +461,7 @@ class Walker:
         return paths[-1] if paths and paths[-1] else ""
 
     def _source(self, node: Node) -> tuple[str, int] | None:
-        """The innermost source line, the path counted from the package."""
+        """The innermost source line, with a path relative to its package."""
         trace = node.meta.get("stack_trace") or ""
         found = re.findall(r'File "([^"]+)", line (\d+)', trace)
         if not found:
@@ -481,7 +490,7 @@ class Walker:
         return f"{place} (module '{path}')" if path else place
 
 
-def _dim(size: Any) -> Any:
+def _dim(size: object) -> object:
     if isinstance(size, torch.SymInt):
         expr = size.node.expr
         return int(expr) if expr.is_number else expr
@@ -513,7 +522,7 @@ def _target_name(node: Node) -> str:
 
 
 def _makes_tensors(node: Node) -> bool:
-    """Whether the call yields tensors rather than sizes."""
+    """Whether the call returns tensors rather than sizes."""
     value = node.meta.get("val")
     if isinstance(value, (list, tuple)):
         return any(isinstance(v, torch.Tensor) for v in value)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fusion of models as they are loaded, where their configs ask for it.
+"""Fuses models while transformers loads them, if their configs ask for it.
 
-A site that is refused stays as it is. No caller reads the result of a call that
-`from_pretrained` makes, so a `FusionWarning` has the reason, and
-`fusion_result` all of them.
+A refused site keeps its members. `from_pretrained` returns only the model, so a
+`FusionWarning` carries the first reason, and `fusion_result` returns all sites.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def fuse_loaded(
     patterns: KernelMapping | None,
     fusion_config: Mapping[str, Any] | None = None,
 ) -> FusionResult:
-    """Fuses what can be fused of a model that was just loaded.
+    """Fuses the sites of a model that was just loaded.
 
-    Sites that are refused, or a model of which nothing can be fused, are told
-    by a `FusionWarning`.
+    A `FusionWarning` reports refused sites, and a model without any site that
+    can be fused.
 
     Raises:
         PatternError: the config is wrong: an unknown option, or a path that
@@ -72,12 +71,12 @@ def fuse_loaded(
 
 
 def fusion_result(model: nn.Module) -> FusionResult | None:
-    """The sites of a model that was fused as it was loaded.
+    """The sites of a model that was fused while it was loaded.
 
     Returns:
-        What `fuse_modules` returned then. None for other models.
+        The result of `fuse_modules` at that time. None for other models.
 
-    Example:
+    Examples:
         >>> print(fuse_mlir.fusion_result(model))
         None
     """
@@ -88,28 +87,48 @@ def fusion_result(model: nn.Module) -> FusionResult | None:
 def fusion_at_load() -> Iterator[None]:
     """Fuses models that `from_pretrained` of transformers loads in a `with`.
 
-    That is done for models whose config has a `fusion_config` with
-    `static_quantized_mlp`, which transformers 5.23 refuses to load as an
-    unknown fusion, and for a `kernel_config` with chains to fuse where the
-    package `kernels` is missing. Outside of the `with`, transformers is as it
-    was. Loading in other threads meanwhile is affected, too.
+    It fuses two kinds of models that transformers alone cannot fuse:
+
+    - Models whose config has a `fusion_config` with `static_quantized_mlp`.
+      transformers 5.23 refuses to load them because of an unknown fusion.
+    - Models with chains in their `kernel_config`, if the package `kernels` is
+      missing.
+
+    The `with` replaces `PreTrainedModel.from_pretrained` for all threads.
 
     Raises:
         ImportError: transformers is not installed.
+
+    Examples:
+        >>> import transformers
+        >>> chain = (
+        ...     ("Qwen3RMSNorm", "model.layers.*.post_attention_layernorm"),
+        ...     ("Qwen3MLP", "model.layers.*.mlp"),
+        ... )
+        >>> with fuse_mlir.fusion_at_load():
+        ...     loaded = transformers.AutoModelForCausalLM.from_pretrained(
+        ...         checkpoint,
+        ...         use_kernels=True,
+        ...         kernel_config=fuse_mlir.KernelConfig({chain: "fuse"}),
+        ...     )
+        >>> len(fuse_mlir.fusion_result(loaded).fused)
+        1
     """
     from transformers import PreTrainedModel
 
     own = PreTrainedModel.__dict__["from_pretrained"]
 
-    def from_pretrained(cls: type, *args: Any, **options: Any) -> Any:
+    def from_pretrained(cls: type, *args: object, **options: object) -> object:
         config = options.get("kernel_config")
         alone = (
-            isinstance(config, KernelMapping)
+            config
+            if isinstance(config, KernelMapping)
             and config.fusions
             and not config.layers
             and not kernels_available()
+            else None
         )
-        if alone:
+        if alone is not None:
             options = {
                 name: value
                 for name, value in options.items()
@@ -117,8 +136,8 @@ def fusion_at_load() -> Iterator[None]:
             }
         loaded = own.__func__(cls, *args, **options)
         model = loaded[0] if isinstance(loaded, tuple) else loaded
-        if alone:
-            fuse_loaded(model, config)
+        if alone is not None:
+            fuse_loaded(model, alone)
         elif fusion_result(model) is None and static_mlp.asks_for_fusion(model):
             fuse_loaded(model, None)
         return loaded
@@ -132,8 +151,8 @@ def fusion_at_load() -> Iterator[None]:
 
 
 def kernels_available() -> bool:
-    """Whether transformers loads kernels of the Hub here: the package is there,
-    and of a version that it takes."""
+    """Whether transformers can load kernels of the Hub: the package `kernels`
+    is installed in a version that it supports."""
     try:
         from transformers.utils import is_kernels_available
     except ImportError:

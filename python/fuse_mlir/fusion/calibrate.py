@@ -13,6 +13,7 @@ from fuse_mlir.calibration.scales import calibrate as choose_scales
 from fuse_mlir.errors import CalibrationError
 from fuse_mlir.fusion.results import FusionResult
 from fuse_mlir.matching.patterns import ANY_FAMILY, Patterns
+from fuse_mlir.matching.sites import Site
 from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
@@ -38,36 +39,39 @@ def calibrate(
     rounding: str = "exact",
     progress: Progress | None = None,
 ) -> FusionResult:
-    """Fuses the MLPs of `model` with static scales that `data` lead to.
+    """Fuses the MLPs of `model` with static scales that are chosen from `data`.
 
-    The model runs on all of `data` as it is, and every value that a linear of
-    a site reads is counted. Then the sites are fused with stored copies of
-    their weights; `unfuse_modules` brings the modules back, which were not
-    changed.
+    The model runs unfused on all of `data`, and the inputs of all linears of
+    sites are measured. Then the sites are fused with quantized copies of their
+    weights. The modules themselves do not change; `unfuse_modules` puts them
+    back.
 
     Args:
-        model: in eval mode, on the CPU or CUDA. What is fused already stays
-            as it is.
+        model: in eval mode, on the CPU or CUDA. Sites that are fused already
+            stay fused.
         data: inputs of one call each: a tensor, a tuple or a dict.
         patterns: as for `fuse_modules`.
         storage: f8E4M3FN, f8E5M2 or i8.
         method: amax, percentile or mse; see docs/how-to/quantize.md.
-        percentile: share of values that does not saturate, for that method.
+        percentile: percentage of values that must not saturate, for the method
+            `percentile`.
         per_channel: one scale per output channel of a weight, by amax.
-        strict, rounding: as for `fuse_modules`.
+        strict: as for `fuse_modules`.
+        rounding: as for `fuse_modules`.
         progress: called after each of `data` and each site.
 
     Returns:
-        The sites, as `fuse_modules` does, with `calibration`: the scales and
-        what they were made from, for `calibration.scales.report_text` and for
-        the `scales` of a `fusion_config`.
+        The sites, as `fuse_modules` returns them. Their `calibration` has the
+        scales and the measured ranges. It can be the `scales` of a
+        `fusion_config`.
 
     Raises:
         CalibrationError: no data, training mode, or a linear without a site.
-        RangeError: a value that is not finite, or nothing but zeros.
-        As `fuse_modules`.
+        RangeError: a value is not finite, or all values are zero.
+        FuseError: as `fuse_modules`.
+        PatternError: as `fuse_modules`.
 
-    Example:
+    Examples:
         >>> sites = fuse_mlir.calibrate(model, [x])
         >>> sorted(sites.calibration.scales)[0]
         'layers.0.mlp.down'
@@ -131,7 +135,7 @@ def calibrate(
     return result
 
 
-def _linears(site: Any) -> Iterable[tuple[str, nn.Linear]]:
+def _linears(site: Site) -> Iterable[tuple[str, nn.Linear]]:
     for path, member in zip(site.paths, site.members):
         for below, module in member.named_modules():
             if isinstance(module, nn.Linear):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One module as a kernel by itself, and kernels in files."""
+"""Single modules that run as one kernel, and kernels in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
@@ -45,9 +45,9 @@ Target = TypeVar("Target", nn.Module, type)
 def compile_module(target: Target) -> Target:
     """Lets a module, or every instance of a class, run as one kernel.
 
-    The forward takes tensors and returns one. It is compiled when
-    it is first called with inputs of some type; parameters stay where they
-    are, and `state_dict` is that of the module.
+    The forward must have tensors as arguments and return one tensor. The first
+    call with inputs of a new type compiles it. Parameters and `state_dict` do
+    not change.
 
     Args:
         target: a module, changed in place, or a class, as a decorator.
@@ -56,12 +56,12 @@ def compile_module(target: Target) -> Target:
         The module, or a subclass of the class.
 
     Raises:
-        KernelError: at a call, when there is no kernel.
-        FuseError: at a call, when modules inside have hooks; at once, when the
+        KernelError: at a call, if the module cannot be compiled.
+        FuseError: at a call, if modules inside have hooks; immediately, if the
             target is part of a fused site.
-        TypeError: `target` is something else.
+        TypeError: `target` is neither a module nor a class of modules.
 
-    Example:
+    Examples:
         >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
         >>> y = mlp(x)
     """
@@ -75,7 +75,7 @@ def compile_module(target: Target) -> Target:
         return target
     if not (isinstance(target, type) and issubclass(target, nn.Module)):
         raise TypeError(
-            f"compile_module takes a torch.nn.Module or a class of them, "
+            "compile_module expects a torch.nn.Module or a subclass of it, "
             f"got {target!r}"
         )
     return _COMPILED.of(target)
@@ -85,7 +85,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
     def forward(
         self: nn.Module, *inputs: torch.Tensor, **named: torch.Tensor
     ) -> torch.Tensor:
-        # It is one thing, and not a mapping, where torch.fx traces a call.
+        # While torch.fx traces a call, this is one proxy and not a mapping.
         if not isinstance(named, dict):
             raise KernelError(
                 f"the compiled {kind.__name__} expects tensors, "
@@ -101,9 +101,9 @@ def _methods(kind: Kind) -> dict[str, Any]:
             bound = inspect.signature(kind.forward).bind(self, *inputs, **named)
             if bound.kwargs:
                 raise KernelError(
-                    f"{kind.__name__} takes "
+                    f"{kind.__name__} expects "
                     + ", ".join(f"'{name}'" for name in bound.kwargs)
-                    + " by name alone, and a kernel reads tensors by position"
+                    + " by name only, but a kernel reads tensors by position"
                 )
             inputs = bound.args[1:]
         return _call(self, kind, inputs)
@@ -111,7 +111,7 @@ def _methods(kind: Kind) -> dict[str, Any]:
     def getstate(self: nn.Module) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_fuse_kernels"}
 
-    def replicate(self: nn.Module) -> Any:
+    def replicate(self: nn.Module) -> NoReturn:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to other "
             f"devices, and kernels of the compiled {kind.__name__} read the "
@@ -119,14 +119,14 @@ def _methods(kind: Kind) -> dict[str, Any]:
             "the module"
         )
 
-    def prepare_scriptable(self: nn.Module) -> Any:
+    def prepare_scriptable(self: nn.Module) -> NoReturn:
         raise FuseError(
             f"torch.jit.script sees no kernel, and {kind.__name__} "
             "is compiled to one; decompile it before, or use "
             "torch.export"
         )
 
-    # Hosts ask for it to know which arguments they can pass.
+    # Hosts read the signature to choose the arguments that they pass.
     setattr(forward, "__signature__", inspect.signature(kind.forward))
     return {
         "_replicate_for_data_parallel": replicate,
@@ -146,7 +146,7 @@ _COMPILED = Derived("_fuse_compiled_from", _restore, _methods)
 def decompile_module(module: nn.Module) -> nn.Module:
     """Undoes `compile_module` of a module.
 
-    Example:
+    Examples:
         >>> mlp = fuse_mlir.compile_module(model.layers[0].mlp)
         >>> fuse_mlir.decompile_module(mlp) is mlp
         True
@@ -156,9 +156,9 @@ def decompile_module(module: nn.Module) -> nn.Module:
         raise FuseError(f"{type(module).__name__} is not compiled")
     if type(module) is not _COMPILED.of(kind):
         raise FuseError(
-            f"the class of the compiled {kind.__name__} became "
-            f"{type(module).__name__}, by a parametrization for one; take "
-            "that back before"
+            f"the class of the compiled {kind.__name__} changed to "
+            f"{type(module).__name__}, such as by a parametrization; undo "
+            "that first"
         )
     module.__class__ = kind
     module.__dict__.pop("_fuse_kernels", None)
@@ -166,22 +166,22 @@ def decompile_module(module: nn.Module) -> nn.Module:
 
 
 class _Built:
-    """Kernels of a module by the types of their inputs.
+    """Kernels of a compiled module, by the types of their inputs.
 
     Args:
-        module: that they are of.
-        kind: its class before it was compiled.
+        module: the compiled module.
+        kind: its class before `compile_module`.
     """
 
     def __init__(self, module: nn.Module, kind: Kind) -> None:
         self.kernels: dict[Any, Kernel] = {}
         #: Runs calls like the last one, by `_fast_of`.
-        self.fast: native.Call | None = None
+        self.fast: native.FastCall | None = None
         self._fast_of: tuple[int, int] | None = None
         self._module = weakref.ref(module)
         self._kind = kind
         if parametrize.is_parametrized(module):
-            # Its class has properties where there were parameters.
+            # A parametrized class has properties instead of parameters.
             kind = type(
                 kind.__name__,
                 (type(module),),
@@ -202,7 +202,7 @@ class _Built:
         self.watch = Watch([module], own_hooks=True)
 
     def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether calls of the module would take `kernel` now."""
+        """Whether calls of the module would run `kernel` now."""
         if self.watch.same():
             return True
         module = self._module()
@@ -233,10 +233,12 @@ class _Built:
         """A kernel for inputs of some types.
 
         Args:
-            before: the one that there was, which is kept if it is right.
+            inputs: rank, features and dtype of each input.
+            device: of the inputs and the weights.
+            before: the previous kernel, which is returned if it still fits.
 
         Raises:
-            KernelError: there is none.
+            KernelError: the module cannot be compiled.
         """
         name = self._kind.__name__
         plan = Plan(
@@ -250,8 +252,11 @@ class _Built:
         return Kernel(name, Chain([name], [self.plain], plan), code, device)
 
     def take_over(self, module: nn.Module, before: _Built) -> None:
-        """Goes on with kernels that are right for what the module is now, and
-        makes others for the same types, which torch.compile cannot."""
+        """Keeps the kernels that still fit the module.
+
+        Kernels that do not fit are replaced now, because torch.compile cannot
+        make kernels.
+        """
         if before.watch.has_modules([module]) and structure(
             self.plain, [], types=False
         ) == structure(before.plain, [], types=False):
@@ -263,19 +268,19 @@ class _Built:
                         kernel.compiled.inputs, kernel.device, kernel
                     )
                 except KernelError:
-                    # A call with such inputs will say why.
+                    # A call with such inputs reports the reason.
                     continue
-        # What is compiled already does not come here to ask.
+        # Code of torch.compile does not check this again.
         for kernel in self.kernels.values():
             kernel.owner = weakref.WeakMethod(self.still_has)
 
 
 def _built(module: nn.Module, kind: Kind) -> _Built:
-    """What was made of a module, unless it is another one now.
+    """The kernels of a module; new ones if the module changed.
 
     Raises:
-        FuseError: it got hooks that would not run, or was distributed.
-        KernelError: there is no kernel for what it is now.
+        FuseError: the module has hooks that would not run, or is distributed.
+        KernelError: the changed module cannot be compiled.
     """
     built = module.__dict__.get("_fuse_kernels")
     if built is not None and (is_tracing() or built.watch.same()):
@@ -338,27 +343,28 @@ def export(
 ) -> Path:
     """Writes the kernel of a fused site as an artifact.
 
-    The file has code that hosts without the compiler load, the IR, and the
-    names of its parameters, but no weights. Kernels for GPUs take rows, so
-    inputs of two dimensions, where every row is computed by itself.
+    The file has compiled code, the IR and the names of the parameters, but no
+    weights. Hosts do not need the compiler to load it. Kernels for GPUs whose
+    rows do not depend on each other expect inputs [rows, features].
 
     Args:
         model: with a fused site.
         path: of the file, `*.fuse`.
         site: its id; needed when the kernels of the sites differ.
-        chip: of a GPU, such as `sm_90a`, or `""` for this CPU; where the model
-            is when left out.
+        chip: of a GPU, such as `sm_90a`, or `""` for this CPU. None uses the
+            device of the model.
 
     Raises:
         FuseError: no such site, or kernels that differ.
         NativeError: there is no code for the chip.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> fuse_mlir.export(model, folder / "mlp.fuse").name
         'mlp.fuse'
     """
     kernel = one_kernel(model, site)._kernel
+    assert kernel is not None
     compiled = kernel.compiled
     if chip is None:
         chip = (
@@ -399,11 +405,29 @@ def export_all(
 
 
 def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
-    """Loads what `export` wrote.
+    """Loads a kernel that `export` wrote.
+
+    Args:
+        path: of the file.
+        device: where the kernel runs, such as `cuda:0`.
+
+    Returns:
+        The kernel without weights; `LoadedKernel.bind` binds them by name.
 
     Raises:
         NativeError: the file is damaged, of another version, or for another
             machine.
+
+    Examples:
+        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+        >>> path = fuse_mlir.export(model, folder / "mlp.fuse")
+        >>> kernel = fuse_mlir.load(path)
+        >>> kernel.parameters
+        ['norm.weight', 'mlp.gate.weight', 'mlp.up.weight', 'mlp.down.weight']
+        >>> layer = model.layers[0]
+        >>> y = kernel.bind(layer.state_dict())(x)
+        >>> torch.allclose(y, layer.mlp(layer.norm(x)), atol=1e-5)
+        True
     """
     return LoadedKernel(native.Artifact.load(path), device)
 
@@ -442,8 +466,11 @@ class LoadedKernel:
         ]
 
     def bind(self, weights: Mapping[str, torch.Tensor]) -> LoadedKernel:
-        """Binds parameters by name, again after a change of their values:
-        kernels pack some of them."""
+        """Binds parameters by name.
+
+        Call it again after their values changed, because kernels pack some of
+        them.
+        """
         require(
             weights, Mapping, "argument 'weights'", "tensors by their names"
         )
@@ -452,7 +479,7 @@ class LoadedKernel:
         wanted = {chains.rows_of(name)[0] for name in self.parameters}
         for name, tensor in weights.items():
             if name not in wanted:
-                # The library says which names there are.
+                # The error of the library lists the names.
                 self._instance.bind(name, tensor)
         for name in self.parameters:
             whole, part = chains.rows_of(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The module that computes a chain, and what it asks before a call."""
+"""The module that computes a chain, and its checks before a call."""
 
 from __future__ import annotations
 
@@ -55,22 +55,45 @@ class FusedModule(FusedPlace):
     """Computes a chain of members with one kernel.
 
     Args:
-        site: id of the place.
+        site: id of the site.
         names: of the members among the children of their parent.
-        members: the modules, the first of which this one stands for.
+        members: the modules; this module replaces the first one.
         plan: how the model calls them.
-        kernel: `fuse`, the family that it has to be, the path of an artifact,
-            or a `PtxKernel`.
+        kernel: `fuse` for any family, the required family, the path of an
+            artifact, or a `PtxKernel`.
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
-        static: scales for linears of the members, which then are demanded.
-        rounding: `relaxed` rounds activations in 16 bits once, also where
-            the members write them out as formulas that round in between.
-
-        rows: numbers of rows to measure, so that calls run the members where
-            they are faster; none to run the kernel for any number, or for
-            those of `Kernel.most_rows`, which experts have.
+        static: scales of linears; then all linears must be quantized. None
+            for the weights of the members.
+        rounding: `relaxed` rounds activations in 16 bits once, also if the
+            members compute them by formulas that round each op.
+        rows: numbers of rows to measure; calls run the members where they are
+            faster. None runs the kernel for any number of rows, or for up to
+            `Kernel.most_rows` rows, which kernels of experts have.
     """
+
+    #: The modules that the kernel replaces, and how the model calls them.
+    members: list[nn.Module]
+    plan: Plan
+    #: The kernel of the last call; None before the first.
+    _kernel: Kernel | None
+    #: The artifact that the user named.
+    _file: native.Artifact | None
+    _watch: Watch | None
+    #: Runs calls like the last one without Python, and what it was made for.
+    _fast: native.FastCall | None
+    _fast_of: tuple[int, int] | None
+    _built: Any
+    #: The parent of the members.
+    _parent: weakref.ref[nn.Module] | None
+    _verdict: Verdict | None
+    #: Rows that run the kernel, in eager and in compiled calls.
+    _eager_rows: RowRanges | None
+    _traced_rows: RowRanges | None
+    #: Why the kernel covers less than a whole MLP; empty if it covers all.
+    lost: str
+    #: Numbers of rows to measure.
+    _counts: tuple[int, ...] | None
 
     def __init__(
         self,
@@ -91,7 +114,7 @@ class FusedModule(FusedPlace):
         self.gradients = gradients
         self.static = static
         self.rounding = rounding
-        # Examples are tensors of another mode and are not needed any more.
+        # The examples are fake tensors and are no longer needed.
         self.__dict__["plan"] = Plan(
             plan.inputs, [], plan.steps, plan.eval_only
         )
@@ -124,7 +147,7 @@ class FusedModule(FusedPlace):
         )
 
     def put_into(self, parent: nn.Module) -> None:
-        """Takes the places of its members among the children of `parent`."""
+        """Replaces the members among the children of `parent`."""
         places: list[nn.Module] = [self]
         places += [
             FusedIdentity(
@@ -132,11 +155,10 @@ class FusedModule(FusedPlace):
             )
             for member, step in list(zip(self.members, self.plan.steps))[1:]
         ]
-        # The parent owns this module, so that a strong reference would be a
-        # cycle.
+        # The parent owns this module, so a strong reference would be a cycle.
         self.__dict__["_parent"] = weakref.ref(parent)
-        # Assigning to a key keeps the order of children, and one call is not
-        # interrupted.
+        # Assigning to existing keys keeps the order of children. One call of
+        # `update` is atomic.
         parent._modules.update(zip(self.names, places))
         self._forget_fast()
 
@@ -170,7 +192,7 @@ class FusedModule(FusedPlace):
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         state = self.__getstate__()
-        # Where the parent is copied, that has begun already.
+        # If the parent is being copied, the memo has its copy already.
         parent = memo.get(id(state.pop("_parent")))
         copied.__dict__.update(copy.deepcopy(state, memo))
         copied.__dict__.update(
@@ -178,8 +200,8 @@ class FusedModule(FusedPlace):
         )
         return copied
 
-    def _apply(self, *args: Any, **kwargs: Any) -> FusedModule:
-        # Type or device may change; the next call makes a kernel for them.
+    def _apply(self, *args: object, **kwargs: object) -> FusedModule:
+        # The dtype or device may change; the next call makes a new kernel.
         super()._apply(*args, **kwargs)
         self.__dict__["_kernel"] = None
         self._forget_fast()
@@ -190,7 +212,7 @@ class FusedModule(FusedPlace):
         self._forget_fast()
         return self
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "training":
             self._forget_fast()
@@ -200,10 +222,10 @@ class FusedModule(FusedPlace):
         self.__dict__.update(_fast=None, _fast_of=None)
 
     def build(self, inputs: Sequence[torch.Tensor]) -> Kernel:
-        """Makes the kernel for the types of `inputs`, and their device.
+        """Makes the kernel for the types and the device of `inputs`.
 
         Raises:
-            KernelError: there is none; with the reason.
+            KernelError: the members cannot be compiled; with the reason.
         """
         copies, compiled = self._compile_again(inputs)
         return self.bind(copies, compiled, inputs)
@@ -211,10 +233,11 @@ class FusedModule(FusedPlace):
     def _compile_again(
         self, inputs: Sequence[torch.Tensor]
     ) -> tuple[Copies, Compiled]:
-        """`compile_for` of a site that is fused.
+        """`compile_for` of a site that is fused already.
 
         Raises:
-            KernelError: there is none any more; with the reason.
+            KernelError: the changed members cannot be compiled; with the
+                reason.
         """
         try:
             return self.compile_for(inputs)
@@ -227,10 +250,10 @@ class FusedModule(FusedPlace):
     def compile_for(
         self, inputs: Sequence[torch.Tensor]
     ) -> tuple[Copies, Compiled]:
-        """Code for the types of `inputs`, and the members that it is of.
+        """The members with their copied weights, and code for `inputs`.
 
         Raises:
-            KernelError: there is none; with the reason.
+            KernelError: the members cannot be compiled; with the reason.
             Refused: a linear has no scales that a kernel can use.
         """
         try:
@@ -257,9 +280,10 @@ class FusedModule(FusedPlace):
             self.names, copies.members, self.plan, compiled
         )
         if self.kernel_name.endswith(ARTIFACT):
-            # Kernels for other types come later, when the file may be gone.
+            # Kernels for other types are made later, when the file may be gone.
             if self._file is None:
                 self.__dict__["_file"] = native.Artifact.load(self.kernel_name)
+            assert self._file is not None
             compiled = chains.from_artifact(
                 compiled, chain, self.kernel_name, self._file
             )
@@ -272,10 +296,12 @@ class FusedModule(FusedPlace):
         inputs: Sequence[torch.Tensor],
         slow: Callable[[str], None] | None = None,
     ) -> Kernel:
-        """The kernel with the weights of `copies`, for the calls to come.
+        """Makes the kernel of later calls, with the weights of `copies`.
 
         Args:
-            inputs: as in a call; their values do not matter.
+            copies: the weights that the kernel reads.
+            compiled: the code of the members.
+            inputs: as in a call, [..., features]; values do not matter.
             slow: as for `timing.measured`.
         """
         chain = Chain(self.names, copies.members, self.plan)
@@ -297,13 +323,13 @@ class FusedModule(FusedPlace):
     def verdict_for(
         self, compiled: Compiled, device: torch.device
     ) -> Verdict | None:
-        """What was measured before of a site of this structure."""
+        """The earlier measurement of a site with the same structure."""
         return None if self._counts is None else self._known(compiled, device)
 
     def _known(
         self, compiled: Compiled, device: torch.device
     ) -> Verdict | None:
-        """What this process, or another one, measured of such a site."""
+        """The measurement of such a site in this process or another one."""
         key = self._key(compiled, device)
         found = timing.known(key)
         if found is None:
@@ -331,7 +357,7 @@ class FusedModule(FusedPlace):
         )
 
     def _key(self, compiled: Compiled, device: torch.device) -> object:
-        """What sites that take the same time have in common."""
+        """A key that sites with equal times share."""
         return (
             compiled.formed,
             self.plan.structure(),
@@ -348,10 +374,10 @@ class FusedModule(FusedPlace):
         inputs: Sequence[torch.Tensor],
         slow: Callable[[str], None] | None,
     ) -> Verdict | None:
-        """Holds the kernel against the members, once for each structure.
+        """Times the kernel and the members, once for each structure.
 
         Returns:
-            None where the members do not run.
+            None if the members do not run on this device.
         """
         if self.training and self._mode_matters:
             return None
@@ -361,8 +387,8 @@ class FusedModule(FusedPlace):
             return verdict
         members = Chain(self.names, self.members, self.plan)
         by_kernel = self._trial(kernel, self.members, None)
-        # What is asked before members run takes as long for any members, and
-        # is seen best where these do nothing.
+        # The checks before members run take the same time for all members.
+        # Members that do nothing show it best.
         idle = [timing.Idle() for _ in self.members]
         asked = self._trial(kernel, idle, RowRanges())
         not_asked = Chain(self.names, idle, self.plan)
@@ -387,9 +413,10 @@ class FusedModule(FusedPlace):
         try:
             with torch.no_grad():
                 run(members, 1)()
-        # Those of FP8Linear have no code for a CPU, for one.
+        # Some members have no code for a CPU, such as those of FP8Linear.
         except Exception:
             return None
+        assert self._counts is not None
         verdict = timing.measured(self._counts, eager, overhead, device, slow)
         stored_timings.store(self._stored_key(kernel.compiled, device), verdict)
         return timing.remember(self._key(kernel.compiled, device), verdict)
@@ -400,10 +427,12 @@ class FusedModule(FusedPlace):
         members: Sequence[nn.Module],
         rows: RowRanges | None,
     ) -> nn.Module:
-        """A chain with places of its own, as calls of the model have it.
+        """A chain with separate proxies, called as the model calls it.
 
         Args:
-            rows: those that run the kernel; None for any.
+            kernel: that the chain runs.
+            members: that the proxies replace.
+            rows: numbers of rows that run the kernel; None for any.
         """
         place = FusedModule(
             self.site,
@@ -442,18 +471,18 @@ class FusedModule(FusedPlace):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What was measured of the kernel; None where nothing was."""
+        """The measurement of the kernel; None without one."""
         return self._verdict
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Those of the kernel; none before there is one."""
+        """The families of the kernel; empty before the first call."""
         return self._kernel.compiled.families if self._kernel else ()
 
     @property
     def note(self) -> str:
-        """What differs from the members, and when calls run them instead;
-        empty when nothing does."""
+        """How the kernel differs from the members, and which calls run the
+        members; empty if neither applies."""
         kernel = self._kernel
         if kernel is None:
             return ""
@@ -474,10 +503,11 @@ class FusedModule(FusedPlace):
         )
 
     def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether calls on `inputs` would take `kernel` now.
+        """Whether calls on `inputs` would run `kernel` now.
 
         Raises:
-            As `_look_again`.
+            FuseError: as `_look_again`.
+            KernelError: as `_look_again`.
         """
         self._check_places()
         if self._watch is None or not self._watch.same():
@@ -487,11 +517,11 @@ class FusedModule(FusedPlace):
         return self._kernel is kernel
 
     def _structure(self) -> tuple:
-        # What is referred to by id is held by the members, and kernels look
-        # at the types of parameters themselves.
+        # The members keep the objects of these ids alive, and kernels check
+        # the types of parameters themselves.
         return tuple(chains.structure(m, [], types=False) for m in self.members)
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         if not is_dynamo_compiling():
             fast = self._fast
             if fast is not None:
@@ -528,7 +558,7 @@ class FusedModule(FusedPlace):
             kernel = self._kernel
             if kernel is None or not kernel.matches(inputs):
                 kernel = self.build(inputs)
-                # What is faster is known with the kernel.
+                # Making the kernel measured which of the two is faster.
                 if self._prefers_members(first, kernel):
                     return self._member_alone(args, kwargs)
         else:
@@ -549,7 +579,7 @@ class FusedModule(FusedPlace):
                 "gradients='recompute', or unfuse it"
             )
         if tracing:
-            # Identities pass on what comes here, so that all members run.
+            # Identities pass the result on, so that all members run.
             if not is_exporting() and self._prefers_members(
                 first, kernel, traced=True
             ):
@@ -565,17 +595,18 @@ class FusedModule(FusedPlace):
         if of == self._fast_of and (fast is None or not fast.stale):
             return
         step, parent = self.plan.steps[0], self._parent
+        owner = None if parent is None else parent()
         site = None
-        if len(self.names) > 1:
-            children = parent()._modules
+        if len(self.names) > 1 and parent is not None and owner is not None:
             site = Site(
                 self.site,
                 Pending,
                 parent,
-                [(name, children[name]) for name in self.names[1:]],
+                [(name, owner.get_submodule(name)) for name in self.names[1:]],
                 self._has_sides,
             )
         rows = self._eager_rows
+        assert self._watch is not None
         self.__dict__.update(
             _fast=make_call(
                 kernel,
@@ -597,7 +628,7 @@ class FusedModule(FusedPlace):
         )
 
     def _first_input(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
-        """The first of `inputs`, without a look at the others."""
+        """The first of `inputs`; the others are not checked."""
         slot = self.plan.inputs[0]
         value = (
             kwargs.get(slot)
@@ -618,7 +649,8 @@ class FusedModule(FusedPlace):
         """Whether the members are faster for a call.
 
         Args:
-            first: input of the call.
+            first: input of the call, [..., features].
+            kernel: with the measured numbers of rows.
             traced: whether the call is compiled.
         """
         ranges, other = self._eager_rows, self._traced_rows
@@ -627,7 +659,7 @@ class FusedModule(FusedPlace):
         if ranges is not None and not ranges.has(
             rows := first.shape[:-1].numel()
         ):
-            # The call before a capture is an eager one.
+            # The call before a capture is eager.
             if (
                 first.is_cuda
                 and ranges is self._eager_rows
@@ -636,7 +668,7 @@ class FusedModule(FusedPlace):
                 kernel.load(rows)
             if self.gradients != "error":
                 return True
-            # Such calls are refused whatever runs.
+            # Such calls are refused whichever of the two runs.
             return not torch.is_grad_enabled()
         # The backward pass of a kernel runs the members once more.
         return (
@@ -649,9 +681,10 @@ class FusedModule(FusedPlace):
             )
         )
 
-    def _member_alone(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The result of the first member, after which the others run in
-        their places."""
+    def _member_alone(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> torch.Tensor:
+        """The result of the first member; the identities run the others."""
         result = self._member.forward(*args, **kwargs)
         if len(self.names) > 1:
             mark_unfused(result, self.site)
@@ -660,7 +693,7 @@ class FusedModule(FusedPlace):
     def _tag(
         self, result: torch.Tensor, inputs: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """What identities know a result by."""
+        """Marks the result, so that identities recognize it."""
         tagged: Any = result
         tagged._fuse_site = self.site
         if len(self.names) > 1 and type(result) is torch.Tensor:
@@ -673,7 +706,7 @@ class FusedModule(FusedPlace):
         """The tensors of a call that the kernel reads.
 
         Raises:
-            FuseError: the call has other arguments than the chain is for.
+            FuseError: the chain was fused for other arguments.
         """
         if self._is_usual(args, kwargs):
             return [
@@ -699,7 +732,7 @@ class FusedModule(FusedPlace):
         return True
 
     def _bind(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        """Inputs of a call that passes them in another way than usual."""
+        """Inputs of a call that passes them by other positions or names."""
         inputs: dict[int, torch.Tensor] = {}
         for name, source, value in arguments_of(
             self._member, self.plan.steps[0], args, kwargs
@@ -716,14 +749,16 @@ class FusedModule(FusedPlace):
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
     def _check_places(self) -> None:
-        """Whether the result goes through the identities still.
+        """Checks that the result still passes through the identities.
 
         Raises:
-            FuseError: another module would read it as if it were the input of
-                a member.
+            FuseError: another module would read the result as if it were the
+                input of a member.
         """
-        parent = self._parent and self._parent()
-        if parent is None and len(self.names) > 1:
+        parent = self._parent() if self._parent is not None else None
+        if parent is None:
+            if len(self.names) == 1:
+                return
             raise FuseError(
                 f"FUSE-N206 not-a-chain: the fused module of site "
                 f"'{self.site}' was copied without its parent, or its parent "
@@ -740,11 +775,11 @@ class FusedModule(FusedPlace):
                 )
 
     def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Makes another kernel where the members are not what they were.
+        """Makes another kernel if the members changed.
 
         Raises:
-            FuseError: a member got what would not run, or was distributed.
-            KernelError: there is no kernel for them any more.
+            FuseError: a member has hooks that would not run, or is distributed.
+            KernelError: the changed members cannot be compiled.
         """
         check_members(
             f"site '{self.site}'", self.names, self.members, "unfuse the site"
@@ -764,7 +799,8 @@ class FusedModule(FusedPlace):
 
     def _tell_family(self, before: Sequence[str], now: Sequence[str]) -> None:
         if now != before:
-            # Without its number, so that Python says it once for all layers.
+            # The text lacks the number of the layer, so that Python warns once
+            # for all layers.
             warnings.warn(
                 "the members of a site "
                 f"'{self.site.rpartition('#')[0]}' changed, and its kernel is "
@@ -809,15 +845,17 @@ def check_members(
     undo: str,
     own_hooks: bool = False,
 ) -> None:
-    """Whether members still are what a kernel may stand for.
+    """Checks that a kernel may still replace its members.
 
     Args:
-        what: they are part of, for messages.
-        undo: how to run them as they are, for messages.
+        what: names the site in messages.
+        names: of the members.
+        members: the modules, in the order of `names`.
+        undo: how to run the members unfused, for messages.
         own_hooks: whether all hooks of the first member run.
 
     Raises:
-        FuseError: a member got what would not run, or was distributed.
+        FuseError: a member has hooks that would not run, or is distributed.
     """
     hook = hook_on_all()
     if hook is not None:
@@ -844,10 +882,11 @@ def check_members(
 
 
 def check_autocast(what: str, x: torch.Tensor) -> None:
-    """Whether a kernel for `x` computes what the members would.
+    """Checks that autocast does not change the type of a computation.
 
     Args:
-        what: it is of, for messages.
+        what: names the site in the message.
+        x: first input of the call, [..., features].
 
     Raises:
         FuseError: autocast would compute in another type.
@@ -865,9 +904,11 @@ def check_autocast(what: str, x: torch.Tensor) -> None:
 
 
 def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
-    """Whether a call is one of `torch.func`, or in forward-mode
-    differentiation, which see through members and not through kernels, or has
-    no data."""
+    """Whether the inputs are those of a transform or have no data.
+
+    `torch.func` and forward-mode differentiation see through members, but not
+    through kernels.
+    """
     if inputs[0].is_meta:
         return True
     if torch._C._functorch.peek_interpreter_stack() is not None:
@@ -877,17 +918,17 @@ def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
     )
 
 
-#: What is said of families of which a fusion_config names activations, and how
-#: it names them.
+#: Texts for the families whose activations a `fusion_config` names.
 _MLPS = {"gated_mlp": "a gated MLP", "mlp": "a dense MLP"}
 _NAMED = {"gated_mlp": "gated_mlp", "mlp": "dense_gelu_mlp"}
 
 
 def check_family(compiled: Compiled, wanted: str) -> None:
-    """Whether the kernel is what was asked for.
+    """Checks that the kernel is of the family that the user asked for.
 
     Raises:
-        KernelError: no kernel formed, with the compiler's reason, or another.
+        KernelError: no kernel formed, with the compiler's reason, or the
+            kernel is of another family.
     """
     if not compiled.families:
         ops = (
@@ -915,11 +956,11 @@ def check_family(compiled: Compiled, wanted: str) -> None:
 
 
 def check_static(compiled: Compiled, static: StaticMlp) -> None:
-    """Whether all linears are in kernels with static scales, of the families
-    asked for.
+    """Checks that kernels of the wanted families contain all linears, with
+    static scales.
 
     Raises:
-        KernelError: it is not, with the compiler's reason.
+        KernelError: a linear is outside; with the compiler's reason.
     """
     if any(f not in static.families for f in compiled.families):
         _refuse_families(
@@ -938,8 +979,8 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
                         "activation-not-asked-for",
                         f"the members are {_MLPS[family]} with the activation "
                         f"{act}, and the fusion_config asks for "
-                        f"{' or '.join(known)}; 'any_mlp' in place of "
-                        f"'{_NAMED[family]}' takes every activation, as does "
+                        f"{' or '.join(known)}; 'any_mlp' instead of "
+                        f"'{_NAMED[family]}' allows all activations, as does "
                         "fusion_config={}",
                     )
                 )
@@ -956,8 +997,11 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
 
 
 def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
-    """Says why kernels are not of the families that were asked for: something
-    keeps a larger one from forming, or the members form a whole other one."""
+    """Raises the reason that the kernels are of other families.
+
+    Either the compiler could not form a larger kernel, or the members form
+    another one.
+    """
     formed = " and ".join(compiled.families)
     forms = "form" if len(compiled.families) > 1 else "forms"
     stopped = (

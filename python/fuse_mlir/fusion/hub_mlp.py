@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Static FP8 MLPs that kernels of the Hub compute, as transformers#46997 has
-them."""
+"""Static FP8 MLPs that kernels of the Hub compute (transformers#46997)."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ from fuse_mlir.matching.sites import Site, escape, find_sites
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import is_tracing
 
-#: Linears of a kind of MLP, in the order of its computation, and the family of
-#: kernels that it is.
+#: Names of the linears of each kind of MLP, in the order of computation.
 _LINEARS = {
     "gated_mlp": ("gate_proj", "up_proj", "down_proj"),
     "dense_gelu_mlp": ("fc1", "fc2"),
 }
+#: The family of kernels of each kind.
 FAMILIES = {"gated_mlp": "gated_mlp", "dense_gelu_mlp": "mlp"}
 #: Options that name the functions, by kind and activation.
 _OPTION: Mapping[tuple[str, str | None], str] = {
@@ -40,9 +39,9 @@ _OPTION: Mapping[tuple[str, str | None], str] = {
 def candidate_sites(
     model: nn.Module, kernels: Mapping[str, Endpoint], flow: Flow
 ) -> list[tuple[Site, str]]:
-    """MLPs with the linears that kernels are for, each with its kind.
+    """MLPs with the linears that kernels of the Hub support, and their kinds.
 
-    Sites that kernels do not compute are refused.
+    Sites that no kernel computes are refused.
     """
     found: list[tuple[Site, str]] = []
     count: dict[str, int] = {}
@@ -108,7 +107,7 @@ def _failure(kernel: Endpoint) -> str | None:
 
 
 def _misfit(module: nn.Module, kind: str, path: str) -> str | None:
-    """Why kernels for a kind of MLP do not compute a module."""
+    """Why kernels for a kind of MLP cannot compute a module."""
     linears = [module.get_submodule(name) for name in _LINEARS[kind]]
     for name, linear in zip(_LINEARS[kind], linears):
         why = _no_static_fp8(linear, kind == "dense_gelu_mlp")
@@ -132,7 +131,7 @@ def _misfit(module: nn.Module, kind: str, path: str) -> str | None:
                 return (
                     f"'{name}' of gate and up of '{path}' is "
                     f"{gate_scale.item():.6g} and {up_scale.item():.6g}, "
-                    "and the kernel takes one for both"
+                    "but the kernel has one for both"
                 )
     if (kind, _activation(module)) not in _OPTION:
         known = " or ".join(str(act) for k, act in _OPTION if k == kind)
@@ -186,13 +185,21 @@ def _activation(module: nn.Module) -> str | None:
 class EndpointMlp(FusedPlace):
     """Computes an MLP with functions of kernels of the Hub.
 
+    Features are computed in bfloat16. There is no backward pass.
+
     Args:
-        site: a place that is not refused.
+        site: a site that is not refused.
         kind: of the MLP, as a `fusion_config` calls it.
         kernels: by their names there.
-
-    Features are computed in bfloat16. There is no backward pass.
     """
+
+    members: list[nn.Module]
+    _mlp: str
+    _kernels: dict[str, Endpoint]
+    #: The members as they were when their weights were packed.
+    _watch: Watch | None
+    #: The packed weights and scales; None before the first call.
+    _packed: Any
 
     def __init__(
         self, site: Site, kind: str, kernels: Mapping[str, Endpoint]
@@ -208,7 +215,7 @@ class EndpointMlp(FusedPlace):
         )
 
     def put_into(self, parent: nn.Module) -> None:
-        """Takes the place of its member among the children of `parent`."""
+        """Replaces its member among the children of `parent`."""
         parent._modules[self.names[0]] = self
 
     def take_out_of(self, parent: nn.Module) -> None:
@@ -218,12 +225,12 @@ class EndpointMlp(FusedPlace):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The family that a kernel of fuse for this MLP is of."""
+        """Families of kernels of fuse that would fit this MLP."""
         return (FAMILIES[self._mlp],)
 
     @property
     def note(self) -> str:
-        """What computes it."""
+        """The kernels that compute the MLP."""
         option = _OPTION[self._mlp, _activation(self._member)]
         kernel = self._kernels[self._mlp]
         return f"by '{dict(kernel.functions)[option]}' of '{kernel.repo_id}'"
@@ -231,7 +238,7 @@ class EndpointMlp(FusedPlace):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_watch": None, "_packed": None}
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         given = [*args, *kwargs.values()]
         if len(given) != 1 or not isinstance(given[0], torch.Tensor):
             raise FuseError(
@@ -252,10 +259,10 @@ class EndpointMlp(FusedPlace):
         return result.reshape(*x.shape[:-1], result.shape[-1]).to(x.dtype)
 
     def _look(self) -> None:
-        """Whether the member is what it was.
+        """Checks the member again if it changed.
 
         Raises:
-            FuseError: it got a hook, or the kernel does not compute it.
+            FuseError: the member has a hook, or no kernel computes it.
         """
         if self._watch is not None and self._watch.same():
             return
@@ -313,7 +320,7 @@ class EndpointMlp(FusedPlace):
         return result
 
     def _gate_up(self, linears: Sequence[nn.Linear]) -> torch.Tensor:
-        """Both weights in one tensor, made again when one changed."""
+        """Both weights in one tensor, which is made again if one changed."""
         weights = [linear.weight for linear in linears]
         state = [
             (w.data_ptr(), 0 if w.is_inference() else w._version)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`KernelConfig`: kernels by the modules that they take the place of.
+"""`KernelConfig`: kernels, by the modules that they replace.
 
-`fuse_modules` takes it, and so does `from_pretrained` of transformers, which
-accepts nothing but instances of its own class. Where transformers is installed,
-instances are therefore of a subclass of both classes. transformers loads the
-kernels of the Hub, and calls `create_compatible_mapping` of the object when the
-model has its weights; that call fuses the chains.
+`fuse_modules` and `from_pretrained` of transformers accept it. transformers
+accepts only instances of its own class. If it is installed, instances are
+therefore of a subclass of both classes. transformers loads the kernels of the
+Hub. When the model has its weights, it calls `create_compatible_mapping` of the
+object, which fuses the chains.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import copy
 import importlib.util
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -29,11 +29,16 @@ from fuse_mlir.matching.patterns import (
 )
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 
+if TYPE_CHECKING:
+    from transformers import KernelConfig as HubConfig
 
-def _is_hub(value: Any) -> bool:
-    """Whether a value is one that transformers takes for kernels of the Hub:
-    `org/repo:Layer` or a local `/path:Layer`, that with options, or these by
-    device."""
+
+def _is_hub(value: object) -> bool:
+    """Whether transformers would read a value as kernels of the Hub.
+
+    Such a value is `org/repo:Layer` or a local `/path:Layer`, a pair of that
+    and options, or a mapping of devices to these.
+    """
     if isinstance(value, str):
         return bool(re.fullmatch(r"[^:]+/[^:]+:\w+", value))
     if isinstance(value, tuple):
@@ -46,7 +51,7 @@ def _is_hub(value: Any) -> bool:
 
 
 class KernelConfig(KernelMapping):
-    """Kernels by the modules that they take the place of.
+    """Kernels, by the modules that they replace.
 
     Args:
         kernels: a mapping whose keys are
@@ -55,29 +60,30 @@ class KernelConfig(KernelMapping):
             - names: single layers;
             and whose values for chains are `fuse`, `fuse:<family>`,
             `fuse:<name of the declared chain>`, the path of an artifact that
-            `export` wrote, or a `PtxKernel`. Values for
-            layers, and those of chains that are kernels of the Hub, are what
-            transformers takes: `org/repo:Layer`, that with a dict of version,
-            revision and trust_remote_code, these by device, or an empty text
-            for no kernel.
+            `export` wrote, or a `PtxKernel`. Values for layers, and for
+            chains that are kernels of the Hub, are those of transformers:
+            `org/repo:Layer`; a pair of that and a dict of version, revision
+            and trust_remote_code; a mapping of devices to these; or an empty
+            text for no kernel.
         use_local_kernel: whether values for transformers are `/path:Layer`.
         inherit_mapping: whether transformers adds its own default kernels to
-            layers that are not named. None adds them where no chain is fused:
-            a fused chain refuses members that another kernel has replaced.
+            layers that are not named. None adds them only if there is no chain
+            to fuse, because fusion refuses members that another kernel has
+            replaced.
 
     Raises:
         PatternError: a key or value is of another form.
     """
 
-    #: The class that is written here, for what is saved.
+    #: The class in this module, which pickle can name.
     _kind: type[KernelConfig]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "_kind" not in vars(cls):
             cls._kind = cls
 
-    def __new__(cls, *_args: Any, **_options: Any) -> KernelConfig:
+    def __new__(cls, *_args: object, **_options: object) -> KernelConfig:
         return super().__new__(_for_transformers(cls))
 
     def __init__(
@@ -88,7 +94,7 @@ class KernelConfig(KernelMapping):
         inherit_mapping: bool | None = None,
     ) -> None:
         self.fusions: dict[tuple, str | PtxKernel] = {}
-        #: What transformers replaces.
+        #: Layers that transformers replaces.
         self.layers: dict[str | tuple, Any] = {}
         self.use_local_kernel = use_local_kernel
         if not isinstance(kernels, Mapping):
@@ -108,7 +114,7 @@ class KernelConfig(KernelMapping):
             elif isinstance(key, tuple) and key and _is_hub(value):
                 self.layers[key] = value
             elif isinstance(key, tuple) and key:
-                # What a model declares is known with the model.
+                # Declared chains are known only when there is a model.
                 self.fusions[key] = (
                     value
                     if not is_inline(key) and declaration(value)
@@ -119,7 +125,7 @@ class KernelConfig(KernelMapping):
                     f"key {key!r} is a {type(key).__name__}; "
                     "expected a name or a tuple"
                 )
-        # What transformers reads.
+        # transformers reads this attribute.
         self.registered_layer_names: dict[str, str] = {}
         self.inherit_mapping = (
             not self.fusions if inherit_mapping is None else inherit_mapping
@@ -139,15 +145,15 @@ class KernelConfig(KernelMapping):
 
         Raises:
             PatternError: transformers would fail on them, or on the missing
-                package `kernels`, with less to go by.
+                package `kernels`, with a less helpful message.
         """
         _check_package(self)
         for key, value in self.layers.items():
             if isinstance(key, tuple) and not is_inline(key):
                 raise PatternError(
                     f"the chain {key!r} has the kernel of the Hub {value!r}, "
-                    "and transformers takes such chains with their paths "
-                    "alone; write ((name, glob), ...) as the key"
+                    "but transformers accepts such chains only with their "
+                    "paths; write ((name, glob), ...) as the key"
                 )
         return self._mapping
 
@@ -158,16 +164,18 @@ class KernelConfig(KernelMapping):
     def create_compatible_mapping(
         self, model: nn.Module, compile: bool = False
     ) -> None:
-        """What transformers calls with the loaded model, before it replaces
-        the forwards of layers. Fuses the chains; see `at_load.fuse_loaded`.
+        """Fuses the chains; see `at_load.fuse_loaded`.
+
+        transformers calls it with the loaded model, before it replaces the
+        forwards of layers.
 
         Raises:
             PatternError: a chain is not declared, or its paths select nothing.
             ValueError: transformers refuses a kernel of the Hub.
         """
         if self.use_local_kernel:
-            # transformers 5.23 adds options to the path of a local kernel, and
-            # reads the pair as a path.
+            # transformers 5.23 adds options to the path of a local kernel and
+            # then reads the pair as a path.
             self._mapping = {
                 name: value[0] if isinstance(value, tuple) else value
                 for name, value in self._mapping.items()
@@ -179,14 +187,14 @@ class KernelConfig(KernelMapping):
             # Layers that are not named need no warning.
             for name in self.registered_layer_names.values():
                 self._mapping.setdefault(name, {})
-        # Another model can be loaded with this object.
+        # The user may load another model with this object.
         setattr(model, "kernel_config", copy.copy(self))
         self._mapping = dict(self.layers)
         if self.fusions:
             at_load.fuse_loaded(model, self)
 
-    def hub_config(self) -> Any:
-        """What is for transformers, as its own `KernelConfig`.
+    def hub_config(self) -> HubConfig:
+        """The kernels of the Hub as a `KernelConfig` of transformers.
 
         Raises:
             PatternError: the package `kernels`, which loads them, is not
@@ -205,13 +213,13 @@ class KernelConfig(KernelMapping):
 
 
 KernelConfig._kind = KernelConfig
-#: Subclasses that transformers accepts, by the class that is written here.
+#: Subclasses that transformers accepts, by the class in this module.
 _KINDS: dict[type[KernelConfig], type[KernelConfig]] = {}
 
 
 def _for_transformers(kind: type[KernelConfig]) -> type[KernelConfig]:
-    """The subclass of `kind` that transformers accepts; `kind` where there is
-    no transformers, or one without kernels."""
+    """The subclass of `kind` that transformers accepts; `kind` if transformers
+    is missing or does not support kernels."""
     kind = kind._kind
     if importlib.util.find_spec("transformers") is None:
         return kind
@@ -220,7 +228,7 @@ def _for_transformers(kind: type[KernelConfig]) -> type[KernelConfig]:
     except ImportError:
         return kind
     if kind not in _KINDS:
-        # Threads that come here at once get one class.
+        # All threads get the same class.
         _KINDS.setdefault(
             kind,
             type(
@@ -253,14 +261,15 @@ def _check_package(config: KernelConfig) -> None:
         for end in ("MIN", "MAX")
     ]
     without = (
-        "without it, load the model without kernel_config and call "
-        "fuse_modules(model, config) then, or load it in 'with fuse_mlir."
-        "fusion_at_load():', which needs no such package"
+        "without it, load the model without kernel_config and then call "
+        "fuse_modules(model, config), or load it in 'with fuse_mlir."
+        "fusion_at_load():', which does not need the package"
         if not config.layers
         else "asked for: " + ", ".join(map(str, config.layers))
     )
     raise PatternError(
-        "transformers takes a kernel_config only with the package 'kernels', "
+        "transformers accepts a kernel_config only with the package "
+        "'kernels', "
         f"{versions[0]} <= version < {versions[1]}, which is not installed; "
         + without
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fuses modules of a model in place, and takes it back.
+"""Fuses modules of a model in place, and unfuses them.
 
-The first member's place holds a `FusedModule`, the others hold identities
-(`fuse_mlir.fusion.proxies`).
+A `FusedModule` replaces the first member of a chain, and identities replace
+the others (`fuse_mlir.fusion.proxies`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -61,14 +60,14 @@ from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
 from fuse_mlir.support.types import FusionConfig, Inputs, Progress
 
-#: Elements that the kernel for experts reads at once.
+#: Elements that one vector load of the kernel for experts reads.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
-#: Of sites whose members are faster.
+#: Id of the refusal of sites whose members are faster.
 SLOWER = "FUSE-N024"
 
 
-#: What is put in the place of a chain.
+#: The modules that replace the first member of a chain.
 Place = FusedModule | EndpointMlp
 
 
@@ -91,32 +90,32 @@ def fuse_modules(
     later, are not affected.
 
     Args:
-        model: in eval mode where its members have dropout. On the CPU or CUDA.
+        model: on the CPU or CUDA; in eval mode if its members have dropout.
         patterns: a `KernelConfig`, a mapping like its argument, one key or a
-            list of keys. None takes the patterns that the model declares, or
+            list of keys. None uses the patterns that the model declares, or
             every chain around linears that its data flow shows.
-        specs: one per member of the pattern, to hold names of inputs and
-            outputs against the data flow.
+        specs: one per member of the pattern; the names of inputs and outputs
+            are compared with the data flow.
         inputs: example inputs, of which shapes and types matter. Models of
             transformers need none.
-        strict: refuse the whole call when a selected site cannot be fused;
-            the default where patterns are given or declared. Otherwise such
-            sites stay as they are, with their reason.
+        strict: refuse the whole call if a selected site cannot be fused; the
+            default with given or declared patterns. Otherwise such sites
+            keep their members, and the result has the reason.
         gradients: `recompute` or `error`, see `FusedModule`.
         fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
-            "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` demands static
-            scales for all linears of a site and takes sites of the named
-            kinds; `scales` gives those of linears in floating point. None
-            takes `model.config.fusion_config`, and `{}` nothing.
+            "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` selects sites of
+            the named kinds and requires static scales for all their
+            linears; `scales` has those of linears in floating point. None
+            uses `model.config.fusion_config`, and `{}` none.
         rounding: `exact` or `relaxed`, see `FusedModule`.
         only_faster: measure each kind of site once, on its weights, and fuse
-            what is faster than its members for the rows of some call. Calls
-            with other numbers of rows run the members, as do those that need
-            gradients; sites that gain nowhere are refused. None does so where
-            no patterns are given or declared and there is no `fusion_config`.
-            Models on the meta device are not measured.
-        progress: called after each site with how many are done, how many
-            there are, and a line about it.
+            it if its kernel is faster for some number of rows. Calls with
+            other numbers of rows run the members, as do calls that need
+            gradients. Sites that are never faster are refused. The default is
+            True without given or declared patterns and without a
+            `fusion_config`. Models on the meta device are not measured.
+        progress: called after each site with the number of finished sites,
+            the number of all sites, and a line of text.
 
     Returns:
         All selected sites.
@@ -124,10 +123,10 @@ def fuse_modules(
     Raises:
         PatternError: a pattern is malformed, unknown or selects nothing.
         FlowError: the model cannot be run on the inputs.
-        FuseError: a site was refused and `strict` is set, no site is there to
-            fuse, or libfuse is missing. The model is as it was.
+        FuseError: a site was refused and `strict` is set, there is no site to
+            fuse, or libfuse is missing. The model did not change.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> print(result[0].status, *result[0].families)
         fused gated_mlp
@@ -197,7 +196,7 @@ def fuse_modules(
     return results
 
 
-#: What results of models on the meta device say.
+#: The note on results of models on the meta device.
 NOT_MEASURED = (
     "nothing was measured, because the model has no weights here: "
     "sites that are slower on its device would be left out"
@@ -210,10 +209,10 @@ def prefers_faster(
     static: StaticMlp | None,
     only_faster: bool | None,
 ) -> bool:
-    """What `only_faster` means where it is None.
+    """The value of `only_faster`, with the default for None.
 
     Raises:
-        TypeError: it is none of None, True and False.
+        TypeError: the value is not None, True or False.
     """
     if only_faster is None:
         return (
@@ -226,8 +225,8 @@ def prefers_faster(
 def rows_to_measure(
     only_faster: bool, inputs: Inputs
 ) -> Callable[[Site], tuple[int, ...] | None]:
-    """For a site, the numbers of rows that it is measured with; None where it
-    is not."""
+    """A function that maps a site to the numbers of rows to measure, or to
+    None if the site is not measured."""
 
     def rows(site: Site) -> tuple[int, ...] | None:
         if not only_faster or site.plan is None:
@@ -241,7 +240,7 @@ def rows_to_measure(
 
 
 def _packed(model: nn.Module) -> str:
-    """The first module whose weights no kernel reads, for a message."""
+    """The first module with weights that no kernel can read, for a message."""
     for path, module in model.named_modules():
         found = packed_format(module)
         if found is not None:
@@ -253,11 +252,11 @@ def _packed(model: nn.Module) -> str:
 
 
 def _tell_of_hub(model: nn.Module, config: KernelMapping) -> None:
-    """Says that kernels of the Hub are not loaded here, unless transformers
+    """Warns that kernels of the Hub are not loaded here, unless transformers
     has loaded them with the model.
 
     Raises:
-        PatternError: there is nothing else to do.
+        PatternError: the config has no chains to fuse.
     """
     names = ", ".join(map(str, config.layers))
     if not config.fusions:
@@ -276,7 +275,7 @@ def _tell_of_hub(model: nn.Module, config: KernelMapping) -> None:
         )
 
 
-def check_option(what: str, value: Any, known: Sequence[str]) -> None:
+def check_option(what: str, value: object, known: Sequence[str]) -> None:
     """Raises PatternError if `value` is not one of `known`."""
     if value not in known:
         raise PatternError(
@@ -324,10 +323,10 @@ def _plan_all(
 def plan_hub(
     model: nn.Module, static: StaticMlp, patterns: Patterns, inputs: Inputs
 ) -> tuple[FusionResult, list[tuple[Site, Place]]]:
-    """The same for MLPs that kernels of the Hub compute.
+    """`_plan_all` for MLPs that kernels of the Hub compute.
 
     Raises:
-        PatternError: there are patterns too, which name other kernels.
+        PatternError: patterns are given too, and they name other kernels.
     """
     if patterns is not None:
         raise PatternError(
@@ -375,7 +374,7 @@ def _put_all(model: nn.Module, planned: Sequence[tuple[Site, Place]]) -> None:
         for site, module in planned:
             placed.append((model.get_submodule(site.parent), module))
             module.put_into(placed[-1][0])
-    # Whatever keeps one site from its place, the others are not left either.
+    # If one site cannot be replaced, the others are restored.
     except BaseException:
         for parent, module in placed:
             module.take_out_of(parent)
@@ -385,11 +384,11 @@ def _put_all(model: nn.Module, planned: Sequence[tuple[Site, Place]]) -> None:
 def select(
     model: nn.Module, patterns: Patterns, inputs: Inputs
 ) -> tuple[list[Site], Flow]:
-    """Sites of `patterns`, or of the data flow where there are none."""
+    """Sites of `patterns`, or of the data flow without patterns."""
     require_module(model)
     _refuse_kinds(model)
     resolved: list[Pattern] = resolve(model, patterns)
-    # What is fused already is seen as it was before.
+    # Fused sites are analyzed with their members.
     with members_back(model):
         flow = observe(model, inputs)
     if patterns is None and not resolved:
@@ -403,7 +402,8 @@ def select(
         for site in sites:
             _refuse_convolutions(site)
             _hold_back_experts(site)
-        # Ids count places of equal members, which have a pattern each here.
+        # Ids number sites with equal members. Here, each site has its own
+        # pattern.
         count: dict[str, int] = {}
         for site in sites:
             base = site.id.rpartition("#")[0]
@@ -417,8 +417,11 @@ def select(
 
 
 def _refuse_kinds(model: nn.Module) -> None:
-    """Running such a model without its hooks, with others, or on tensors
-    without data fails, or leaves its parameters without data."""
+    """Refuses kinds of models that the analysis cannot run.
+
+    It runs models without their hooks, with other hooks, and on fake tensors.
+    These kinds would fail, or their parameters would lose their data.
+    """
     if isinstance(model, torch.jit.ScriptModule):
         raise FuseError(
             str(
@@ -465,8 +468,10 @@ def _refuse_kinds(model: nn.Module) -> None:
 
 
 def _refuse_convolutions(site: Site) -> None:
-    """Refuses what mixes tokens, before it is exported: that can take long for
-    modules such as Mamba's."""
+    """Refuses members that mix tokens, before they are exported.
+
+    Exporting modules such as Mamba's can take minutes.
+    """
     if site.refusal is not None:
         return
     for path, member in zip(site.paths, site.members):
@@ -483,7 +488,7 @@ def _refuse_convolutions(site: Site) -> None:
 
 
 def _hold_back_experts(site: Site) -> None:
-    """Refuses experts that no pattern names, where PyTorch is faster."""
+    """Refuses experts that no pattern names, if PyTorch is faster."""
     if site.refusal is not None or not looks_like_experts(site.members[0]):
         return
     path = site.paths[0]
@@ -526,13 +531,13 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
                     site.refuse(
                         "FUSE-N206",
                         "not-a-chain",
-                        f"the spec of '{site.paths[i]}' takes '{name}' from "
+                        f"the spec of '{site.paths[i]}' reads '{name}' from "
                         + (
                             f"'{site.paths[makers[-1]]}'"
                             if makers
                             else "outside"
                         )
-                        + ", the model takes it from "
+                        + ", but the model reads it from "
                         + (
                             f"'{site.paths[seen]}'"
                             if seen is not None
@@ -550,11 +555,16 @@ def plan_site(
     rows: Sequence[int] | None = None,
     slow: Callable[[str], None] | None = None,
 ) -> tuple[SiteResult, FusedModule | None]:
-    """The fused module of a site, which is not put in place yet.
+    """The fused module of a site, which does not replace the members yet.
 
     Args:
-        rows: numbers of rows to measure, so that it is refused where the
-            members are faster.
+        site: to fuse.
+        gradients: how the backward pass computes, `recompute` or `error`.
+        static: storage and scales of quantized weights; None for weights as
+            the members have them.
+        rounding: `exact` or `relaxed`.
+        rows: numbers of rows to measure; the site is refused if the members
+            are faster. None measures nothing.
         slow: as for `timing.measured`.
     """
     result = SiteResult(
@@ -587,7 +597,7 @@ def plan_site(
         result.note = copies.note
         if device.type != "meta":
             verdict = module.verdict_for(compiled, device)
-            # Packing weights takes time and memory.
+            # Packing weights costs time and memory.
             if verdict is None or not verdict.slower:
                 module.bind(copies, compiled, plan.examples, slow)
                 verdict = module.verdict
@@ -609,7 +619,7 @@ def plan_site(
                     (
                         result.note,
                         left
-                        and f"without {left}, which rounding='relaxed' takes",
+                        and f"without {left}, which rounding='relaxed' allows",
                     ),
                 )
             )
@@ -624,7 +634,8 @@ def plan_site(
         result.refusal = Refusal(
             found.id,
             found.name,
-            found.text + (f"; rounding='relaxed' takes {left}" if left else ""),
+            found.text
+            + (f"; rounding='relaxed' allows {left}" if left else ""),
         )
         return result, None
     except errors.NativeError as error:
@@ -636,8 +647,10 @@ def plan_site(
 
 
 def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
-    """Fused modules of `model` and the paths of their parents, each of which
-    may have the same one."""
+    """Fused modules of `model`, with the paths of their parents.
+
+    Several parents may share one fused module.
+    """
     return [
         (path, module)
         for path, module in _places(model)
@@ -646,7 +659,7 @@ def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
 
 
 def all_sites(model: nn.Module) -> list[tuple[str, Place]]:
-    """`fused_sites`, and places of kernels of the Hub."""
+    """`fused_sites`, and sites with kernels of the Hub."""
     return [
         (path, module)
         for path, module in _places(model)
@@ -655,7 +668,7 @@ def all_sites(model: nn.Module) -> list[tuple[str, Place]]:
 
 
 def _formulas(site: Site, reasons: str) -> str:
-    """Activations that would be taken if they might round once."""
+    """Activations that `rounding="relaxed"` would allow, for a message."""
     if "FUSE-N101" not in reasons:
         return ""
     return ", ".join(
@@ -664,10 +677,10 @@ def _formulas(site: Site, reasons: str) -> str:
 
 
 def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
-    """Places of fused sites, each with the path of its parent.
+    """Proxies of fused sites, with the paths of their parents.
 
     Raises:
-        FuseError: the model is itself such a place.
+        FuseError: the model itself is a proxy.
     """
     if isinstance(require_module(model), FusedPlace):
         raise FuseError(
@@ -681,7 +694,7 @@ def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
 
 
 def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
-    """The fused module of a site, or any one when all have one kernel.
+    """The fused module of a site, or any module if all share one kernel.
 
     Raises:
         FuseError: no such site, or kernels that differ.
@@ -697,7 +710,7 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
     ]
     if not found:
         raise FuseError("nothing is fused; call fuse_modules before")
-    codes = {m._kernel.compiled.formed for m in chosen}
+    codes = {m._kernel.compiled.formed for m in chosen if m._kernel}
     if len(codes) != 1:
         what = (
             f"no fused site '{site}'"
@@ -710,10 +723,10 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
 
 @contextlib.contextmanager
 def members_back(model: nn.Module) -> Iterator[None]:
-    """The members in their places, for as long as a `with` lasts.
+    """Puts the members back for the duration of a `with`.
 
     Raises:
-        FuseError: a place was replaced by something else.
+        FuseError: another module has replaced a proxy.
     """
     sites = []
     for path, module in all_sites(model):
@@ -740,14 +753,14 @@ def unfuse_modules(
         sites: ids, or path globs of members or their parents; all when None.
 
     Returns:
-        The parents of the sites that were undone. Where something else took
-        the place of a kernel, it stays, and the other members are put back.
+        The parents of the restored sites. If another module has replaced a
+        fused module, it stays, and the other members are put back.
 
     Raises:
-        FuseError: an id or glob names no fused site, or a place was replaced
-            by something else since.
+        FuseError: an id or glob names no fused site, or another module has
+            replaced a proxy.
 
-    Example:
+    Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         >>> fuse_mlir.unfuse_modules(model)
         ['layers.0']
@@ -779,8 +792,7 @@ def unfuse_modules(
 
 
 def _put_back_left(model: nn.Module) -> list[str]:
-    """Puts members back whose site has no kernel any more, because something
-    else was put in its place.
+    """Puts members back whose fused module was replaced by another module.
 
     Returns:
         The parents of these sites.
@@ -798,13 +810,16 @@ def _put_back_left(model: nn.Module) -> list[str]:
 def _check_places(
     model: nn.Module, path: str, module: Place, before: str
 ) -> None:
-    """Whether the children of the module at `path` are those of a site still.
+    """Checks that a site's proxies are still the children at `path`.
 
     Args:
-        before: what they should be put back, for the message.
+        model: that was fused.
+        path: of the parent of the site.
+        module: the fused module of the site.
+        before: what the user should do first, for the message.
 
     Raises:
-        FuseError: another module is in the place of one.
+        FuseError: another module has replaced a proxy.
     """
     held = model.get_submodule(path)._modules
     if held.get(module.names[0]) is not module:
@@ -847,11 +862,11 @@ def fused(
     only_faster: bool | None = None,
     progress: Progress | None = None,
 ) -> Iterator[FusionResult]:
-    """Fuses for the body of a `with`, then undoes what it fused.
+    """Fuses for the body of a `with`, and unfuses the same sites after it.
 
-    Args and errors are those of `fuse_modules`.
+    Arguments and errors are those of `fuse_modules`.
 
-    Example:
+    Examples:
         >>> with fuse_mlir.fused(model, inputs=x, only_faster=False) as result:
         ...     y = model(x)
         >>> len(result.fused)

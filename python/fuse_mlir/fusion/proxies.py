@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What stands where members of a fused chain were.
+"""Proxy modules that replace the members of a fused chain.
 
-Places share parameters, buffers, children and hooks with the members that they
-stand for, so that names and storage are those of the model before.
+Proxies share parameters, buffers, children and hooks with their members, so
+that fusing changes neither names nor storage.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import inspect
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import nn
@@ -29,7 +29,7 @@ from fuse_mlir.support.dynamic_class import state_of
 from fuse_mlir.support.metadata_ops import METADATA
 from fuse_mlir.support.module_snapshot import STANDARD, is_tracing
 
-# What a place shares with the member that it stands for.
+# Attributes that a proxy shares with its member.
 _SHARED = (
     "_parameters",
     "_buffers",
@@ -47,7 +47,7 @@ _SHARED = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
-#: Attributes of places; any other one is the member's.
+#: Attributes of proxies; all others are those of the member.
 OWN = STANDARD | {
     "site",
     "step",
@@ -64,18 +64,20 @@ OWN = STANDARD | {
 
 
 class FusedPlace(Proxy):
-    """Stands where a member of a fused chain was.
+    """Replaces a member of a fused chain.
 
-    Attributes that are not those of a module are the member's, and go there
-    when they are set. What classes of modules define for themselves, how they
-    are saved, loaded, converted, indexed, is done by the member too. The class
-    of a place is a subclass of its own for each class of members.
+    Reading or setting an attribute that modules lack by default reads or sets
+    that of the member. The member also saves, loads, converts and indexes,
+    because classes of modules may override these. There is one subclass of
+    proxies for each class of members.
     """
 
-    #: The class that is written in Python.
+    #: The class in this package, of which this one is a generated subclass.
     _kind: type[FusedPlace]
+    #: The member that this module replaces.
+    _member: nn.Module
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "_kind" not in vars(cls):
             cls._kind = cls
@@ -90,11 +92,11 @@ class FusedPlace(Proxy):
         self.training = member.training
         object.__setattr__(self, "__class__", _kind_for(type(self), member))
 
-    # Only the classes that are written in Python have a name to save.
-    def __reduce_ex__(self, _protocol: Any) -> tuple:
+    # Generated subclasses have no name that pickle could find.
+    def __reduce_ex__(self, _protocol: object) -> tuple:
         return _new, (self._kind,), state_of(self)
 
-    def __prepare_scriptable__(self) -> Any:
+    def __prepare_scriptable__(self) -> NoReturn:
         raise FuseError(
             f"torch.jit.script sees no kernel, and {self._get_name()} is part "
             f"of site '{self.site}'; unfuse it before, or use torch.export"
@@ -106,7 +108,7 @@ class FusedPlace(Proxy):
             self, "__class__", _kind_for(self._kind, self._member)
         )
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> torch.Tensor | nn.Module:
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -115,12 +117,13 @@ class FusedPlace(Proxy):
                 raise
             return getattr(member, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        # A subclass of this class, as FSDP and parametrizations make one, is
-        # none for the member.
+    def __setattr__(self, name: str, value: object) -> None:
+        # FSDP and parametrizations make subclasses of this class, which the
+        # member cannot have.
         if (
             name in ("forward", "_hf_hook", "_old_forward")
             or name == "__class__"
+            and isinstance(value, type)
             and issubclass(value, FusedPlace)
         ):
             raise FuseError(
@@ -134,7 +137,7 @@ class FusedPlace(Proxy):
             or name in self._buffers
             or isinstance(value, (nn.Module, nn.Parameter))
         ):
-            super().__setattr__(name, value)
+            super().__setattr__(name, cast(nn.Module, value))
         else:
             setattr(self._member, name, value)
             if name == "__class__":
@@ -143,8 +146,8 @@ class FusedPlace(Proxy):
                 )
 
     def __delattr__(self, name: str) -> None:
-        # A parametrization changes the class of what has the parameter, which
-        # would be this one. It deletes the parameter first.
+        # A parametrization changes the class of the module, which would be
+        # this proxy. It first deletes the parameter.
         caller = sys._getframe(1).f_globals.get("__name__")
         if caller == parametrize.__name__ and name in {
             **self._parameters,
@@ -171,38 +174,41 @@ class FusedPlace(Proxy):
         return self
 
     def apply(self, fn: Callable[[nn.Module], None]) -> FusedPlace:
-        # Functions that initialize weights ask for the class.
+        # Functions that initialize weights test the class of the module.
         self._member.apply(fn)
         return self
 
-    def _apply(self, *args: Any, **kwargs: Any) -> FusedPlace:
+    def _apply(self, *args: object, **kwargs: object) -> FusedPlace:
         self._member._apply(*args, **kwargs)
         return self
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        # A kernel is compiled; its members are when they are back.
+    def compile(self, *args: object, **kwargs: object) -> None:
+        # A kernel is compiled already. The members are compiled when they are
+        # back.
         self._member.compile(*args, **kwargs)
 
     @property
     def _version(self) -> int:  # type: ignore[override]
         return self._member._version
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._member.state_dict(*args, **kwargs)
+    def state_dict(  # type: ignore[override]
+        self, *args: object, **kwargs: object
+    ) -> dict[str, object]:
+        return getattr(self._member, "state_dict")(*args, **kwargs)
 
-    def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
+    def _save_to_state_dict(self, *args: object, **kwargs: object) -> None:
         self._member._save_to_state_dict(*args, **kwargs)
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+    def _load_from_state_dict(self, *args: object, **kwargs: object) -> None:
         self._member._load_from_state_dict(*args, **kwargs)
 
     def _register_load_state_dict_pre_hook(
-        self, *args: Any, **kwargs: Any
-    ) -> Any:
-        # The hook gets the module that outlives this one.
+        self, *args: object, **kwargs: object
+    ) -> object:
+        # The hook receives the member, which outlives this proxy.
         return self._member._register_load_state_dict_pre_hook(*args, **kwargs)
 
-    def _replicate_for_data_parallel(self) -> Any:
+    def _replicate_for_data_parallel(self) -> NoReturn:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to "
             f"other devices, and the kernel of site '{self.site}' reads the "
@@ -221,27 +227,29 @@ def _new(kind: type[FusedPlace]) -> FusedPlace:
     return kind.__new__(kind)
 
 
-#: Subclasses of places, by the forward of members and the class of the place.
+#: Subclasses of proxies, by the forward of members and the class of the proxy.
 _KINDS: weakref.WeakKeyDictionary[
     Any, dict[type[FusedPlace], type[FusedPlace]]
 ] = weakref.WeakKeyDictionary()
 
 
 def _kind_for(kind: type[FusedPlace], member: nn.Module) -> type[FusedPlace]:
-    """A place whose forward has the signature of the member's, which hosts ask
-    for to know what they can pass."""
+    """A subclass whose forward has the signature of the member's.
+
+    Hosts read the signature to choose the arguments that they pass.
+    """
     theirs = type(member).forward
     try:
         signature = inspect.signature(theirs)
         made = _KINDS.setdefault(theirs, {})
-    # Not every callable has a signature, or can be a key.
+    # Some callables have no signature or cannot be a key.
     except (TypeError, ValueError):
         return kind
     if kind not in made:
         forward = kind.forward
         copied = FunctionType(forward.__code__, forward.__globals__, "forward")
         copied.__signature__ = signature  # type: ignore[attr-defined]
-        # Threads that come here at once get one class.
+        # All threads get the same class.
         made.setdefault(
             kind,
             type(
@@ -260,13 +268,13 @@ def _kind_for(kind: type[FusedPlace], member: nn.Module) -> type[FusedPlace]:
 
 
 def _on_member(function: Callable) -> Callable:
-    def method(self: FusedPlace, *args: Any) -> Any:
+    def method(self: FusedPlace, *args: object) -> object:
         return function(self._member, *args)
 
     return method
 
 
-# Python looks for these in classes only. Those of a member that is not a container
+# Python looks these up in classes only. If the member is not a container, they
 # fail as they do without fusion.
 _IN_CLASSES: dict[str, Callable] = {
     "__len__": len,
@@ -284,15 +292,18 @@ for _name, _function in _IN_CLASSES.items():
 def arguments_of(
     member: nn.Module, step: Step, args: tuple, kwargs: dict[str, Any]
 ) -> Iterator[tuple[int | str, Source, Any]]:
-    """Arguments of a call: name or position, where each came from when the
-    model was fused, and the value.
+    """Arguments of a call: name or position, source, and value.
+
+    The source is where the argument came from when the model was fused.
 
     Args:
         member: that is called.
         step: how it was called when the model was fused.
+        args: positional arguments of the call.
+        kwargs: keyword arguments of the call.
 
     Raises:
-        TypeError: the forward of the member does not take such arguments.
+        TypeError: the forward of the member has no such parameters.
     """
     if len(args) == len(step.args) and kwargs.keys() == step.kwargs.keys():
         for slot, source in step.slots():
@@ -304,7 +315,7 @@ def arguments_of(
         return
     signature = inspect.signature(type(member).forward)
 
-    def bound(args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def bound(args: Iterable[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         call = signature.bind(None, *args, **kwargs)
         call.apply_defaults()
         found = dict(list(call.arguments.items())[1:])
@@ -333,12 +344,12 @@ def arguments_of(
 
 
 def check_constant(
-    site: str, name: int | str, source: Source, value: Any
+    site: str, name: int | str, source: Source, value: object
 ) -> None:
-    """Whether an argument that is not a tensor is what it was.
+    """Checks that an argument that is not a tensor has not changed.
 
     Raises:
-        FuseError: it is another one, which the kernel knows nothing of.
+        FuseError: it differs; the kernel contains the earlier value.
     """
     if (
         value is source.value
@@ -367,7 +378,7 @@ def named(argument: int | str) -> str:
 
 
 def _by_counters() -> bool:
-    """Whether PyTorch asks that counts operations, and not a model."""
+    """Whether the caller is PyTorch's counter of operations, not a model."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
@@ -382,9 +393,9 @@ def _by_counters() -> bool:
 class Pending(torch.Tensor):
     """The result of a chain while it passes through the identities.
 
-    Where a model reads it before, it takes it for the result of a member,
-    which is nowhere. Only what a model may do with an intermediate of a chain
-    is allowed: to ask for its shape, and a dropout that does nothing.
+    A model that reads it earlier expects the result of a member, which was
+    never computed. Therefore only two uses are allowed: reading its shape, and
+    a dropout that does nothing.
     """
 
     @classmethod
@@ -400,7 +411,7 @@ class Pending(torch.Tensor):
         site = getattr(pending, "_fuse_site", "?")
         if name == "__repr__":
             return f"<pending result of site '{site}'>"
-        # torch.compile asks more about what it is given.
+        # torch.compile reads more properties of its inputs.
         if (
             name in METADATA
             or name == "dropout"
@@ -421,15 +432,15 @@ class Pending(torch.Tensor):
         )
 
 
-def mark_unfused(result: Any, site: str) -> None:
-    """Says of the result of a member that the next one has to run."""
+def mark_unfused(result: object, site: str) -> None:
+    """Marks the result of a member, so that the next member runs too."""
     if isinstance(result, torch.Tensor):
         marked: Any = result
         marked._fuse_unfused = site
 
 
 def _is_unfused(site: str, args: tuple, kwargs: dict[str, Any]) -> bool:
-    """Whether the member before ran, and not the kernel."""
+    """Whether the previous member ran instead of the kernel."""
     return any(
         type(value) is not Pending
         and getattr(value, "_fuse_unfused", None) == site
@@ -441,11 +452,14 @@ class FusedIdentity(FusedPlace):
     """Passes the fused result on, with the interface of its member.
 
     Args:
-        site: id of the place.
-        member: that it stands for.
-        step: how the model calls it.
-        last: whether nothing of the chain comes after it.
+        site: id of the site.
+        member: the member that this proxy replaces.
+        step: how the model calls the member.
+        last: whether the member is the last one of the chain.
     """
+
+    #: Runs calls like the last one without Python.
+    _fast: native.FastCall | None
 
     def __init__(
         self, site: str, member: nn.Module, step: Step, last: bool
@@ -454,8 +468,8 @@ class FusedIdentity(FusedPlace):
         self.step = step
         self.last = last
         self.__dict__["_fast"] = None
-        #: Where the result of the member before comes in, if it reads nothing
-        #: else.
+        #: Position or name of the argument with the result of the previous
+        #: member, if it is the only argument.
         self.alone = (
             step.flow_slot() if len(step.args) + len(step.kwargs) == 1 else None
         )
@@ -464,7 +478,7 @@ class FusedIdentity(FusedPlace):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fast": None}
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         if not is_dynamo_compiling():
             fast = self._fast
             if fast is not None:
@@ -519,13 +533,13 @@ class FusedIdentity(FusedPlace):
     def _arrive(self, result: torch.Tensor) -> torch.Tensor:
         if not self.last or type(result) is not Pending:
             return result
-        # Another tensor, so that the intermediate stays what cannot be read.
+        # The model gets another tensor; the intermediate stays unreadable.
         if is_tracing():
             return torch.ops.aten.alias.default(result)
         with torch._C.DisableTorchFunctionSubclass():
             return result.view_as(result)
 
-    def _check_result(self, value: Any) -> None:
+    def _check_result(self, value: object) -> None:
         if not is_tracing() and getattr(value, "_fuse_site", None) != self.site:
             raise FuseError(
                 f"FUSE-N206 not-a-chain: in this call the input of "
@@ -535,9 +549,16 @@ class FusedIdentity(FusedPlace):
             )
 
     def _check_input(
-        self, name: int | str, source: Source, value: Any, result: Any
+        self,
+        name: int | str,
+        source: Source,
+        value: object,
+        result: torch.Tensor,
     ) -> None:
-        if not is_tracing() and id(value) != result._fuse_inputs[source.index]:
+        if (
+            not is_tracing()
+            and id(value) != getattr(result, "_fuse_inputs")[source.index]
+        ):
             raise FuseError(
                 f"FUSE-N206 not-a-chain: in this call {named(name)} of "
                 f"{self._get_name()} is not what the first member of site "

@@ -13,7 +13,7 @@ from fuse_mlir.matching.sites import join
 
 @dataclass
 class SiteResult:
-    """A place that a pattern selects, and its outcome."""
+    """A site that a pattern selects, and its outcome."""
 
     id: str
     parent: str
@@ -33,9 +33,9 @@ class SiteResult:
 class FusionResult(list[SiteResult]):
     """Sites in the order of the model; prints as a table."""
 
-    #: What scales were made from, where `calibrate` made them.
+    #: The scales and measured ranges, if `calibrate` made the result.
     calibration: Any = None
-    #: What holds of all sites, in a sentence without an end.
+    #: A note on all sites: a sentence without a period.
     note: str = ""
 
     @property
@@ -51,7 +51,7 @@ class FusionResult(list[SiteResult]):
 
 
 def sites_text(results: Sequence[SiteResult]) -> str:
-    """A line per site and a sum."""
+    """A line per site, and a line with totals."""
     lines = []
     for site in results:
         what = site.reason or ", ".join(site.families)
@@ -66,8 +66,8 @@ def sites_text(results: Sequence[SiteResult]) -> str:
 
 
 def _line(text: str) -> str:
-    """Text without what ends a line or controls a terminal, which names of
-    modules may have."""
+    """Text without line ends and control characters, which names of modules
+    may contain."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode()
         for c in text
@@ -75,7 +75,7 @@ def _line(text: str) -> str:
 
 
 def counted(results: Sequence[SiteResult]) -> str:
-    """How many sites have which status."""
+    """The number of sites of each status."""
     count = {
         status: sum(s.status == status for s in results) for status in STATUSES
     }
@@ -85,7 +85,7 @@ def counted(results: Sequence[SiteResult]) -> str:
     )
 
 
-#: What the words of the pages mean.
+#: Explanations of the statuses on HTML pages.
 STATUSES = {
     "fused": "the chain runs as one kernel",
     "could fuse": "fuse_modules would fuse the chain",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds static input scales of a checkpoint against what their linears read.
+"""Compares static input scales of a checkpoint with the inputs of linears.
 
-A weight shows whether its scale is inverted; an input scale shows it with data
-alone.
+A weight shows whether its scale is inverted. Only data shows it for an input
+scale.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fuse_mlir.quantized.stored import STORAGE, check_input_scales, read_linear
 from fuse_mlir.quantized.value_range import Range
 from fuse_mlir.support.types import Inputs
 
-#: What is said of sites whose scales no data was compared with.
+#: The note on sites whose scales were not compared with data.
 UNCOMPARED = (
     "input scales are those of the checkpoint and were not compared "
     "with data, which inputs=... does"
@@ -38,14 +38,14 @@ def check_scales(
 ) -> None:
     """Refuses sites with an input scale that the data contradicts.
 
-    Sites with static scales of a checkpoint get `UNCOMPARED` as their risk
-    where there is no data.
+    Without data, sites with static scales of a checkpoint get the risk
+    `UNCOMPARED`.
 
     Args:
-        model: not fused; it is called once where there is data.
-        sites: that are not refused so far count.
-        inputs: as for `fuse_modules`; None, or on the meta device, without
-            data.
+        model: not fused; it is called once if there is data.
+        sites: only those that are not refused yet are checked.
+        inputs: as for `fuse_modules`. None and tensors on the meta device
+            have no data.
     """
     scaled = {
         join(site.parent, site.id): found
@@ -82,7 +82,7 @@ def _scaled(site: Site) -> dict[str, tuple[nn.Linear, float]]:
                     full, entries_of(module), policy_for(module)
                 )
             except Refused:
-                # The plan of the site says why.
+                # The plan of the site reports the reason.
                 continue
             if parts.input_scale is not None:
                 found[full] = module, parts.input_scale

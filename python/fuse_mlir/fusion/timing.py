@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """For which numbers of rows a kernel is faster than the modules it replaces.
 
-Which of the two wins depends on the processor, on the libraries of PyTorch and
-on sizes, so that a table would be wrong somewhere. Both are run here, on the
-weights of the model, through the calls that the model makes: a fused place
-with all that it checks, against the members as they are.
+The faster one depends on the processor, on the libraries of PyTorch and on
+sizes, so a fixed table would be wrong somewhere. Both are timed here, on the
+weights of the model, through the calls that the model makes. The time of the
+fused site includes its checks.
 
-The decision is apart from the clock, so that tests bring their own.
+The decision does not depend on the clock, so tests can use their own.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-#: Numbers of rows that are measured: a token, some, and a prompt.
+#: Numbers of rows that are measured: one token, a small batch, and a prompt.
 ROWS = (1, 33, 257)
-#: The part of its time that a call may lose, and that a site has to gain for
-#: one number of rows at least.
+#: Fraction of its time that a call may lose, and that a site must gain for at
+#: least one number of rows.
 TOLERANCE = 0.03
-#: Seconds that one number of rows is measured for, unless two rounds of calls
-#: take longer.
+#: Seconds to measure one number of rows, unless two rounds take longer.
 SECONDS = 0.12
-#: Rounds at least and at most, and those that are enough where the two
+#: Minimum and maximum number of rounds, and the minimum if the two times
 #: differ by more than the factor CLEAR.
 LEAST, MOST, FEW, CLEAR = 3, 60, 2, 1.5
-#: Calls that take fewer seconds are measured with the call after them, because
-#: threads that wait for work in a loop slow down whatever comes next.
+#: Calls of fewer seconds are measured together with the next call, because
+#: threads that poll for work slow it down.
 SHORT = 2e-3
-#: How often a limit between two numbers of rows is looked for.
+#: Bisection steps between two numbers of rows with different answers.
 REFINEMENTS = 2
-#: Calls of a captured graph.
+#: Calls in one captured graph.
 CALLS = 8
-#: What an eager call of a GPU has to gain, as a part of its time. The host is
-#: what takes long there, and it takes longer in a model than in a loop of one
-#: site: on an H100, sites that gained 3 to 11 % after other work made models
-#: lose up to 20 %, and those that gained more made them gain.
+#: Fraction of its time that an eager call on a GPU must gain. The host limits
+#: such calls, and it is slower in a model than in a loop over one site. On an
+#: H100, sites that gained 3 to 11 % after other work slowed models down by up
+#: to 20 %; sites that gained more made models faster.
 EAGER_GAIN = 0.15
-#: The part of an eager call of a model that a site takes at most: what a model
-#: loses where its members run in their places is so much of what a site loses.
+#: Maximum fraction of the time of an eager model that one site has. If a site
+#: that runs its members loses time, the model loses this fraction of the loss.
 SHARE = 1 / 3
-#: Ops on the host between two measured calls of a GPU, which leave caches as
+#: Ops between two measured calls on a GPU. They fill the caches of the host as
 #: the rest of a layer does.
 OTHER_OPS = 40
-#: Verdicts that a process keeps.
+#: Maximum number of verdicts that a process keeps.
 KEPT = 256
-#: Seconds, of which differences count.
+#: Returns seconds; only differences matter.
 CLOCK = time.perf_counter
 
 Run = Callable[[], object]
@@ -61,8 +60,8 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True)
 class RowRanges:
-    """Numbers of rows for which a kernel runs, by first and last of each
-    range; None is no last one."""
+    """Numbers of rows for which a kernel runs: pairs of the first and the last
+    number of each range. None means no upper limit."""
 
     ranges: tuple[tuple[int, int | None], ...] = ()
 
@@ -122,20 +121,20 @@ def milliseconds(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Times of one way to call a site, and what follows from them."""
+    """Times of one kind of call of a site, and the conclusions."""
 
     times: tuple[Times, ...]
-    #: Seconds that a call adds that runs the members instead.
+    #: Seconds that a call adds if it runs the members instead.
     overhead: float
     rows: RowRanges
-    #: The part of its time that the worst call loses, as far as it counts.
+    #: Fraction of its time that the slowest call loses, after `share`.
     loss: float
-    #: The part of its time that the best call gains, as far as it counts.
+    #: Fraction of its time that the fastest call gains, after `least`.
     gain: float
 
     @property
     def gains(self) -> bool:
-        """Whether the site is faster somewhere and nowhere slower."""
+        """Whether the site is faster for some calls and slower for none."""
         return self.gain >= TOLERANCE and self.loss <= TOLERANCE
 
     def figures(self) -> str:
@@ -143,7 +142,7 @@ class Table:
         return "; ".join(map(str, self.times))
 
     def slowest(self) -> Times:
-        """Where the kernel loses most."""
+        """The times with the slowest kernel, relative to the members."""
         return max(self.times, key=lambda t: t.kernel / t.members)
 
 
@@ -159,20 +158,20 @@ def decide(
 
     Args:
         measure: times for a number of rows.
-        overhead: seconds that a call with a number of rows adds that runs the
-            members instead of the kernel.
-        counts: numbers of rows to measure. Between two that differ a limit is
-            looked for; beyond the largest one its answer holds.
-        wanted: whether another table gains, so that the site is of use even
-            where this one does not.
-        least: the part of its time that a call has to gain by the kernel,
-            beyond which gains and losses count.
-        share: the part of a site's loss that counts.
+        overhead: seconds that a call with a number of rows adds if it runs
+            the members instead of the kernel.
+        counts: numbers of rows to measure. If two neighbors differ, the limit
+            between them is bisected. The answer of the largest holds above it.
+        wanted: whether another table gains, so that the site is fused even if
+            this one does not gain.
+        least: fraction of its time that a call must gain; only the rest of a
+            gain counts.
+        share: fraction of a site's loss that counts.
     """
     times = {rows: measure(rows) for rows in sorted(set(counts))}
 
     def kernel(time_: Times) -> float:
-        """Seconds that the kernel counts for."""
+        """Time of the kernel in seconds, with the required gain added."""
         return time_.kernel / (1.0 - least)
 
     gain = max(1.0 - kernel(t) / t.members for t in times.values())
@@ -183,7 +182,7 @@ def decide(
         cost = overhead(min(times))
 
     def loss_of(time_: Times) -> float:
-        """What the better of the two ways loses."""
+        """Loss of the better of kernel and fallback to the members."""
         return (
             share
             * min(max(kernel(time_) - time_.members, 0.0), cost)
@@ -234,11 +233,10 @@ def _ranges(known: Sequence[tuple[int, bool]]) -> RowRanges:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was measured of a site."""
+    """The measurement of a site."""
 
     eager: Table
-    #: Calls that torch.compile or a captured graph makes, where those cost
-    #: something else.
+    #: Calls by torch.compile or a captured graph, if their costs differ.
     traced: Table | None = None
 
     @property
@@ -249,27 +247,27 @@ class Verdict:
 
     @property
     def slower(self) -> bool:
-        """Whether the site had better stay as it is."""
+        """Whether the site should stay unfused."""
         return any(t.loss > TOLERANCE for t in self.tables) or not any(
             t.gains for t in self.tables
         )
 
     def reason(self) -> str:
-        """Why the site stays as it is."""
+        """Why the site stays unfused."""
         texts = [self.eager.figures()]
         if self.traced is not None:
             texts.append(f"in a CUDA graph {self.traced.figures()}")
         for table in self.tables:
             if table.loss > TOLERANCE:
                 texts.append(
-                    f"to run the members for other rows would take "
-                    f"{milliseconds(table.overhead)} more, "
+                    "running the members for other rows would add "
+                    f"{milliseconds(table.overhead)}, "
                     f"{100 * table.loss:.0f}% of a call"
                 )
         return "; ".join(texts)
 
     def note(self) -> str:
-        """Which rows run the members, and by how much that is faster."""
+        """Numbers of rows that run the members, and how much faster it is."""
         texts = [_note(self.eager)]
         if self.traced is not None:
             traced = _note(self.traced)
@@ -294,7 +292,7 @@ def _as_in_calls(device: torch.device) -> Iterator[None]:
 
 
 class Idle(nn.Module):
-    """Takes no time: its result is its first tensor."""
+    """Returns its first tensor, in almost no time."""
 
     def forward(self, *args: object, **kwargs: object) -> object:
         return next(
@@ -305,11 +303,11 @@ class Idle(nn.Module):
 
 
 class Stopwatch:
-    """Times calls, the best of several that take turns.
+    """Times alternating calls and keeps the shortest time of each.
 
     Args:
-        device: where they run; calls of a GPU are waited for.
-        clock: seconds, of which differences count.
+        device: where the calls run. A GPU is synchronized after each call.
+        clock: returns seconds; only differences matter.
     """
 
     def __init__(
@@ -319,7 +317,7 @@ class Stopwatch:
         self.clock = clock or CLOCK
 
     def once(self, *runs: Run) -> float:
-        """Seconds of calls after each other."""
+        """Seconds of calls that follow each other."""
         self._wait()
         start = self.clock()
         for run in runs:
@@ -332,8 +330,7 @@ class Stopwatch:
             torch.cuda.synchronize(self.device)
 
     def compare(self, members: Run, other: Run) -> tuple[float, float]:
-        """Seconds of two ways to call a site, which is called again and again
-        until there is no more time for it."""
+        """Seconds of two ways to call a site, after rounds of `SECONDS`."""
         with _as_in_calls(self.device):
             first = [self.once(run) for run in (members, other)]
             if self.device.type == "cuda":
@@ -343,8 +340,8 @@ class Stopwatch:
             return self._neighbors(members, other)
 
     def _neighbors(self, members: Run, other: Run) -> tuple[float, float]:
-        """The same for short calls, as a model makes them between others:
-        after the members, and with what is lost by the members after it."""
+        """`compare` for short calls: the other call follows the members, and
+        the time that the members lose after it is added."""
         alone = kernel = after = math.inf
         start = self.clock()
         for rounds in range(1, MOST + 1):
@@ -357,7 +354,7 @@ class Stopwatch:
         return alone, kernel + max(after - alone, 0.0)
 
     def _after_work(self, members: Run, other: Run) -> tuple[float, float]:
-        """The same for calls of a GPU, each after work of another kind."""
+        """`compare` for calls on a GPU, each after work of another kind."""
         some = torch.zeros(8, 8, device=self.device)
 
         def work() -> None:
@@ -417,14 +414,14 @@ def remember(key: object, verdict: Verdict) -> Verdict:
 
 
 def forget() -> None:
-    """Drops all verdicts, so that the next call measures anew."""
+    """Drops all verdicts, so that the next call measures again."""
     with _LOCK:
         _VERDICTS.clear()
 
 
 class GraphStopwatch(Stopwatch):
-    """Times calls in captured CUDA graphs, which the host does not slow
-    down."""
+    """Times calls in captured CUDA graphs, whose time does not depend on the
+    host."""
 
     def compare(self, members: Run, other: Run) -> tuple[float, float]:
         graphs = []
@@ -451,10 +448,13 @@ def example_inputs(
     """Drawn inputs like `examples`, with another number of rows.
 
     Args:
-        examples: [..., feature] each, of which shapes and types count. Leading
-            dimensions like those of the first one become [1, ..., `rows`].
-        largest: how many numbers integers are drawn from, which are then all
-            different in a row, as choices of experts are.
+        examples: [..., features] each; only shapes and dtypes matter. Leading
+            dimensions equal to those of the first become [1, ..., `rows`].
+        rows: number of rows of the result.
+        device: of the result.
+        largest: upper bound of drawn integers, exclusive. The integers of a
+            row then differ from each other, as choices of experts do. 0 draws
+            zeros.
     """
     source = torch.Generator().manual_seed(0)
     lead = examples[0].shape[:-1]
@@ -488,13 +488,14 @@ def measured(
     device: torch.device,
     slow: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """What a site takes, eager and, on a GPU, in captured graphs.
+    """Times of a site, eager and, on a GPU, in captured graphs.
 
     Args:
-        rows: numbers of them to measure.
-        eager: times for a number of rows by a stopwatch.
+        rows: numbers of rows to measure.
+        eager: measures calls with a number of rows by a stopwatch.
         overhead: as for `decide`.
-        slow: gets a line before what follows a second of measuring.
+        device: of the site.
+        slow: called with a line before each step, after the first second.
     """
     start = CLOCK()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Builds one func.func as text: values, ops with locations, attribute aliases.
 
-Knows MLIR's syntax and how tensors broadcast; knows nothing of PyTorch's ops.
+It knows the syntax of MLIR and how tensors broadcast, but no ops of PyTorch.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Body:
         )
 
     def cast(self, value: str, source: str, target: str) -> str:
-        """`value` converted between float types, through f32 where neither
-        type contains the other."""
+        """`value` converted between float types, through f32 if neither type
+        contains the other."""
         if source == target:
             return value
         if WIDTHS[source] == WIDTHS[target]:
@@ -137,7 +137,7 @@ class Body:
 
 @dataclass
 class Emitter:
-    """Text of one function in the making."""
+    """The text of one function that is being built."""
 
     name: str
     arguments: list[Argument] = field(default_factory=list)
@@ -153,7 +153,7 @@ class Emitter:
     # Names, locations, lines.
 
     def fresh(self, hint: str = "") -> str:
-        """An SSA name not used so far, `hint` itself where possible."""
+        """An unused SSA name, `hint` itself if possible."""
         if hint and f"%{hint}" not in self._names:
             name = f"%{hint}"
         else:
@@ -194,15 +194,15 @@ class Emitter:
         return value
 
     def is_read(self, name: str) -> bool:
-        """Whether a line so far refers to a value."""
+        """Whether an earlier line refers to a value."""
         reference = re.compile(re.escape(name) + r"(?![\w.$-])")
         return any(reference.search(line) for line in self._lines)
 
     def drop_argument(self, name: str) -> None:
-        """Takes back an argument that nothing reads."""
+        """Removes an unused argument."""
         self.arguments = [a for a in self.arguments if a.value.name != name]
 
-    # Pieces that several ops need.
+    # Helpers for several ops.
 
     def dim_constant(self, value: int) -> str:
         key = sympy.Integer(value)
@@ -258,7 +258,7 @@ class Emitter:
     def op(
         self, hint: str, text: str, shape: Sequence[Dim], element: str
     ) -> Value:
-        """An op with one tensor result; `text` is what follows the `=`."""
+        """An op with one tensor result; `text` follows the `=`."""
         value = Value(self.fresh(hint), tuple(shape), element)
         self.line(f"{value.name} = {text}")
         return self.define(value)
@@ -291,8 +291,8 @@ class Emitter:
     ) -> Value:
         """A linalg.generic over `inputs` broadcast to `shape`.
 
-        Every input is converted to `compute`, by way of its entry in
-        `through` where given; the result is rounded once to `element`.
+        Each input is converted to `compute`, through the type in `through`
+        if it has one. The result is rounded once to `element`.
         """
         init = self.empty(shape, element)
         maps = [self.broadcast_map(v.shape, shape) for v in inputs]
@@ -396,7 +396,7 @@ class Emitter:
         self.line(f"}} -> {result.type}")
         return self.define(result)
 
-    # The whole.
+    # The whole function.
 
     def finish(
         self, results: Sequence[Value], location: str, attributes: str = ""
@@ -429,7 +429,7 @@ class Emitter:
 
 
 def symbol(name: str) -> str:
-    """A symbol name, quoted where MLIR's grammar wants it."""
+    """A symbol name, quoted if MLIR's grammar requires it."""
     plain = name.replace("_", "a").replace(".", "a").replace("$", "a")
     if (
         plain.isascii()

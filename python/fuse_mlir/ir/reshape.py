@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the dimensions of a reshape correspond, with symbolic sizes."""
+"""Corresponding dimensions of a reshape, with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def reassociate(
 ) -> list[tuple[list[int], list[int]]] | None:
     """Shortest groups of dimensions with equal products, in order.
 
-    Returns pairs of dimensions of `source` and of `target`, or nothing where
-    the sizes do not say what corresponds to what. Unit dimensions join the
-    group before them, leading ones the first group.
+    Returns pairs of dimensions of `source` and of `target`, or None if the
+    sizes do not determine them. Unit dimensions join the group before them;
+    leading ones join the first group.
     """
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
@@ -32,7 +32,7 @@ def reassociate(
         i, j = i + 1, j + 1
         while not _equal(product_left, product_right):
             # A symbolic size contains its factors, so the side that divides
-            # the other is the one to extend.
+            # the other is extended.
             extend_left = _smaller(product_left, product_right)
             if extend_left is None:
                 return None
@@ -65,7 +65,7 @@ def reassociate(
 
 
 def _smaller(lhs: sympy.Expr, rhs: sympy.Expr) -> bool | None:
-    """Whether `lhs` has to grow to become `rhs`; nothing if undecided."""
+    """Whether `lhs` must grow to become `rhs`; None if undecided."""
     if lhs.is_number and rhs.is_number:
         return bool(lhs < rhs)
     quotient = sympy.simplify(rhs / lhs)
@@ -75,7 +75,7 @@ def _smaller(lhs: sympy.Expr, rhs: sympy.Expr) -> bool | None:
         return True
     if sympy.numer(quotient) == 1:
         return False
-    # Neither divides the other: the number grows first.
+    # If neither divides the other, the number grows first.
     if lhs.is_number != rhs.is_number:
         return bool(lhs.is_number)
     return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Activations that a model writes out as formulas.
 
-In 16 bits, each op of such a formula rounds its result, which no kernel
-computes. A user may allow that it is computed in f32 and rounded once, as
-PyTorch's own activations are.
+In 16 bits, each op of such a formula rounds its result, which no kernel does.
+With `rounding="relaxed"`, a kernel computes the formula in f32 and rounds once,
+as PyTorch's own activations do.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-#: What kernels may round otherwise than the members: nothing, or activations.
+#: Values of `rounding`. With `relaxed`, kernels compute activations in f32 and
+#: round once; with `exact`, they round wherever the members do.
 ROUNDINGS = ("exact", "relaxed")
 
 
 class RoundedOnce(nn.Module):
-    """An activation without the roundings inside of it.
+    """An activation that is computed in f32 and rounded once.
 
     Args:
-        formula: computes it.
+        formula: the activation as the model writes it.
     """
 
     def __init__(self, formula: nn.Module) -> None:
@@ -34,8 +35,11 @@ class RoundedOnce(nn.Module):
 
 
 def rounds_inside(module: nn.Module) -> bool:
-    """Whether a module is an activation whose result in 16 bits is not the
-    rounded one of f32. It is tried out on a thousand numbers."""
+    """Whether a module is an activation that rounds inside.
+
+    Its result in bf16 then differs from the rounded result in f32. A thousand
+    numbers are tried.
+    """
     if (
         module._parameters
         or module._buffers
@@ -43,14 +47,14 @@ def rounds_inside(module: nn.Module) -> bool:
         or type(module).__module__.startswith("torch.")
     ):
         return False
-    # Numbers that both types have.
+    # Numbers that bf16 and f32 both represent.
     x = torch.arange(-512, 512, device="cpu").bfloat16().float() / 64
     try:
         with torch.no_grad():
             narrow, wide, some = map(
                 module.forward, (x.bfloat16(), x, x[::2].clone())
             )
-    # A module that takes no such tensor is not an activation.
+    # A module that does not support such a tensor is not an activation.
     except Exception:
         return False
     return (
@@ -67,10 +71,11 @@ def rounds_inside(module: nn.Module) -> bool:
 def formulas_in(
     names: Iterable[str], members: Iterable[nn.Module]
 ) -> list[str]:
-    """Paths of such activations of members.
+    """Paths of the activations of members that round inside.
 
     Args:
-        names: of the members.
+        names: paths of the members.
+        members: the modules, in the order of `names`.
     """
     return [
         f"{name}.{path}" if path else name

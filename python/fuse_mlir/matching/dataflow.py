@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the results of modules go, seen in one run of a model.
+"""The data flow between modules, recorded in one run of a model.
 
-A module tree says what a model owns and not how values flow. One run on fake
-tensors, which have shapes and no data, shows every call of every module, and
+A module tree shows what a model owns, but not how values flow. One run on fake
+tensors, which have shapes but no data, shows every call of every module, and
 which op or module reads each result.
 """
 
@@ -42,7 +42,7 @@ class Call:
     output: Any = None
 
     def tensors(self) -> list[torch.Tensor]:
-        """Tensors among the arguments, also inside of containers."""
+        """Tensors among the arguments, also inside containers."""
         return [
             t
             for t in tree_leaves((self.args, self.kwargs))
@@ -116,10 +116,10 @@ class _Recorder(TorchFunctionMode):
 
 
 def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Inputs that a model of transformers says it takes.
+    """Example inputs for a model of transformers, made from its config.
 
     Raises:
-        FlowError: another model, or one whose inputs are not known.
+        FlowError: the model is of another library, or its inputs are unknown.
     """
     config = getattr(model, "config", None)
     name = getattr(model, "main_input_name", None)
@@ -131,14 +131,14 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
         )
     device = _device(model)
     if name == "input_ids":
-        # Not 0, which often pads and is embedded as zeros.
+        # Token 0 is often padding, whose embedding is zero.
         largest = int(getattr(config, "vocab_size", 3)) - 1
         ids = torch.arange(1, 13, device=device) % max(largest, 1) + 1
         ids = ids.clamp(max=max(largest, 0)).view(2, 6)
         inputs = {"input_ids": ids}
         if getattr(config, "is_encoder_decoder", False):
             inputs["decoder_input_ids"] = ids.clone()
-        # Models such as CLIP, which compare a text with an image, say so.
+        # The signature reveals models of texts and images, such as CLIP.
         takes = inspect.signature(type(model).forward).parameters
         if {"pixel_values", "return_loss"} <= set(takes):
             inputs["pixel_values"] = _pixels(model)
@@ -168,13 +168,13 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
     )
 
 
-def _pixels(model: Any) -> torch.Tensor:
+def _pixels(model: nn.Module) -> torch.Tensor:
     vision = getattr(model.config, "vision_config", model.config)
     size = getattr(vision, "image_size", None)
     if isinstance(size, int):
         size = (size, size)
     elif not (isinstance(size, (list, tuple)) and len(size) == 2):
-        # What takes any size has been trained with this one most often.
+        # Most models that accept any size were trained with this one.
         size = (224, 224)
     return torch.zeros(
         2,
@@ -213,11 +213,12 @@ def split_inputs(inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def call_arguments(
     model: nn.Module, inputs: Inputs = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments of a call on example inputs, those of the config when None.
-    Nothing is kept for a call after it, which some models cannot do.
+    """Arguments of a call on example inputs; None makes them from the config.
+
+    The call keeps no cache for later calls, because some models cannot.
 
     Raises:
-        FlowError: no inputs are known.
+        FlowError: the inputs are unknown.
     """
     args, kwargs = split_inputs(
         default_inputs(model) if inputs is None else inputs
@@ -228,21 +229,21 @@ def call_arguments(
 
 
 def observe(model: nn.Module, inputs: Inputs = None) -> Flow:
-    """Runs `model` once, on fake tensors where it can; its hooks do not run.
+    """Runs `model` once, on fake tensors if possible, without its hooks.
 
     Args:
         model: on any device, also meta.
-        inputs: a tensor, a tuple or a dict of example inputs; what the config
-            of a model of transformers says when None.
+        inputs: a tensor, a tuple or a dict of example inputs. None makes them
+            from the config of a model of transformers.
 
     Raises:
-        FlowError: no inputs are known, or the model fails on them.
+        FlowError: the inputs are unknown, or the model fails on them.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     args, kwargs = call_arguments(model, inputs)
     on_meta = any(p.is_meta for p in model.parameters())
-    # What torch.jit compiled for a GPU reads memory that they do not have.
+    # Code of torch.jit for a GPU reads memory, which fake tensors lack.
     if not on_meta and any(
         isinstance(m, torch.jit.ScriptModule) for m in model.modules()
     ):
@@ -255,7 +256,7 @@ def observe(model: nn.Module, inputs: Inputs = None) -> Flow:
         )
         with mode, emulated(model, always=True), quiet():
             return _run(model, *fake)
-    # Models that look at values cannot run without them.
+    # Models that branch on values cannot run on fake tensors.
     except Exception as error:
         if on_meta:
             raise _failure(model, error) from error
@@ -288,7 +289,7 @@ def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     flow = Flow()
     recorder = _Recorder(flow)
     before = _attributes(model)
-    # A model under torch.compile would be compiled with the recorder in it.
+    # Otherwise torch.compile would compile the recorder into the model.
     with (
         torch.compiler.set_stance("force_eager"),
         torch.no_grad(),
@@ -309,8 +310,8 @@ def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     return flow
 
 
-def _plain(output: Any) -> Any:
-    """Containers that pytree does not know, as dicts."""
+def _plain(output: object) -> object:
+    """The output as a dict, if it is a container that pytree does not know."""
     if isinstance(output, Mapping):
         return dict(output)
     return output
@@ -324,7 +325,7 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
 
     def before(path):
         def hook(_module, args, kwargs):
-            # Others may call the model meanwhile.
+            # Other threads may call the model at the same time.
             if threading.get_ident() != thread:
                 return
             call = Call(path, args, kwargs, recorder.tick())
@@ -343,7 +344,7 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
 
     try:
         for path, module in model.named_modules():
-            # They take no hooks; what is inside is not Python code.
+            # These modules do not support hooks, and contain no Python code.
             if isinstance(module, torch.jit.ScriptModule):
                 continue
             handles.append(
@@ -368,7 +369,7 @@ HOOKS = (
 
 @contextlib.contextmanager
 def _hooks_suspended(model: nn.Module) -> Iterator[None]:
-    """Takes the hooks off, which may not like tensors without data."""
+    """Removes the hooks during a `with`: they may fail on fake tensors."""
     saved = [
         (hooks, list(hooks.items()))
         for module in model.modules()
@@ -387,7 +388,7 @@ def _hooks_suspended(model: nn.Module) -> Iterator[None]:
 
 
 def _attributes(model: nn.Module) -> dict[str, dict[str, Any]]:
-    """Numbers and texts that modules hold themselves, by their paths."""
+    """Attributes of modules that are numbers or texts, by path and name."""
     return {
         path: {
             name: value
@@ -401,10 +402,9 @@ def _attributes(model: nn.Module) -> dict[str, dict[str, Any]]:
 def _find_changed(
     model: nn.Module, before: dict[str, dict[str, Any]], flow: Flow
 ) -> None:
-    """Notes attributes that a forward counts up, say, and puts them back.
+    """Records and restores attributes that a forward changed, such as counters.
 
-    What a forward makes when it runs first, which has no value before, is
-    left.
+    Attributes that the forward added stay, because they had no value before.
     """
     for path, module in model.named_modules():
         held, kind = before.get(path, {}), type(module)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -35,12 +35,11 @@ _REPOSITORY = ("repo_id", "version", "revision", "trust_remote_code")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a kernel of the Hub is.
+    """The location of a kernel of the Hub.
 
     Args:
         repo_id: `org/repo`, or the path of a directory.
-        functions: names of the functions that it has to have, each with the
-            name of its option.
+        functions: pairs of an option and the name of the required function.
     """
 
     repo_id: str
@@ -50,10 +49,10 @@ class Endpoint:
     functions: tuple[tuple[str, str], ...] = ()
 
     def load(self) -> ModuleType:
-        """The package, once per process.
+        """The package, which is loaded once per process.
 
         Raises:
-            EndpointError: it is not there, fails, or lacks a function.
+            EndpointError: the package is missing, fails, or lacks a function.
         """
         try:
             package = _load(
@@ -66,7 +65,7 @@ class Endpoint:
             raise EndpointError(
                 f"the kernel '{self.repo_id}' cannot be loaded: {error}"
             ) from error
-        # Whatever keeps a package of others from loading is said of it.
+        # Any error while a package of others is loaded is about the package.
         except Exception as error:  # pylint: disable=W0718
             raise EndpointError(
                 f"the kernel '{self.repo_id}' cannot be loaded: "
@@ -91,18 +90,18 @@ class Endpoint:
             )
         return package
 
-    def function(self, option: str) -> Any:
+    def function(self, option: str) -> Callable[..., Any]:
         """The function that an option names.
 
         Raises:
-            As `load`.
+            EndpointError: as `load`.
         """
         return getattr(self.load(), dict(self.functions)[option])
 
 
-def endpoint(name: str, value: Any) -> Endpoint | None:
-    """What a kernel of a `fusion_config` is: None for one that is compiled
-    here.
+def endpoint(name: str, value: object) -> Endpoint | None:
+    """The kernel of the Hub that a `fusion_config` names; None for a kernel
+    of fuse.
 
     Raises:
         PatternError: the value is of another form.
@@ -177,7 +176,7 @@ def _load(
         return _load_directory(directory)
     if importlib.util.find_spec("kernels") is None:
         raise EndpointError(
-            "there is no such directory, and repositories of the Hub need the "
+            "the directory does not exist, and repositories of the Hub need the "
             "package 'kernels', which is not installed"
         )
     from kernels import get_kernel
@@ -191,7 +190,7 @@ def _load(
 
 
 def _load_directory(directory: Path) -> ModuleType:
-    """A package of Python, or a kernel directory with variants."""
+    """Loads a Python package, or the variant of a kernel directory."""
     if not (directory / "__init__.py").is_file():
         if importlib.util.find_spec("kernels") is None:
             raise EndpointError(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Experts of mixtures of experts, as `fuse.moe_experts` has them.
+"""Recognizes experts of mixtures of experts as `fuse.moe_experts`.
 
-Models write experts in many ways: loops over those that were hit, grouped
-products, kernels. What they compute is one function, and a module is taken for
-it because a copy with small weights computes it, whatever its code looks like.
+Models implement experts in many ways: loops over the selected ones, grouped
+products, kernels. All of them compute the same function. A module is recognized
+if a copy with small weights computes it, whatever its code looks like.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu_tanh": functools.partial(F.gelu, approximate="tanh"),
 }
 _WEIGHTS = ("gate_up_proj", "down_proj")
-#: Sizes of a copy that is tried out: features and hidden features.
+#: Sizes of the copy that is tried: features and hidden features.
 _FEATURES, _HIDDEN = 16, 8
-#: Activations are told apart by small values, limits are seen by large ones.
+#: Scales of the inputs. Small values tell activations apart; large ones show
+#: whether a model clamps values.
 _SCALES = (0.2, 3.0)
 _TOLERANCE = 2e-5
 
@@ -50,7 +51,7 @@ def moe_experts(
 
     Args:
         x: [token, feature].
-        index: [token, choice]; one that is not an expert adds nothing.
+        index: [token, choice]; indices without an expert add nothing.
         weights: [token, choice], factors of the results.
         gate_up: [expert, 2 * hidden, feature], the rows of the gate first.
         down: [expert, feature, hidden].
@@ -133,8 +134,8 @@ def activation_of(module: nn.Module, path: str) -> str:
 
 
 def _difference(module: nn.Module, path: str, act: str, scale: float) -> float:
-    """How far a small copy of `module` is from the op, of its largest
-    result."""
+    """The difference between a small copy of `module` and the op, relative to
+    the largest result."""
     source = torch.Generator().manual_seed(0)
 
     def normal(*shape: int) -> torch.Tensor:
@@ -156,7 +157,7 @@ def _difference(module: nn.Module, path: str, act: str, scale: float) -> float:
         name: nn.Parameter(tensor, requires_grad=False)
         for name, tensor in zip(_WEIGHTS, (gate_up, down))
     }
-    # Forwards read sizes that __init__ kept.
+    # Forwards read sizes that __init__ stored as attributes.
     sizes = {2 * hidden: 2 * _HIDDEN, hidden: _HIDDEN, features: _FEATURES}
     for name, value in vars(module).items():
         if type(value) is int and value in sizes and "expert" not in name:
@@ -175,7 +176,7 @@ def _difference(module: nn.Module, path: str, act: str, scale: float) -> float:
 
 
 def stand_in(module: nn.Module, path: str) -> nn.Module:
-    """A copy that is one op where it is exported, and itself elsewhere.
+    """A copy that is one op in an export, and the module elsewhere.
 
     It shares the parameters of `module`.
 
@@ -188,13 +189,15 @@ def stand_in(module: nn.Module, path: str) -> nn.Module:
 
 
 def _methods(act: str, kind: Kind) -> dict[str, Any]:
-    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(
+        self: nn.Module, *args: object, **kwargs: object
+    ) -> torch.Tensor:
         x, index, weights = (
             inspect.signature(kind.forward).bind(self, *args, **kwargs).args[1:]
         )
         if not is_exporting():
-            # Grouped products, which decorators of transformers put in the
-            # place of forwards, have no double precision.
+            # Decorators of transformers replace forwards by grouped products,
+            # which do not support double precision.
             own = (
                 inspect.unwrap(kind.forward)
                 if x.dtype is torch.float64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Globs that select modules by their path, as in docs/reference/path-globs.md."""
+"""Globs that select modules by their path (docs/reference/path-globs.md)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from fuse_mlir.errors import GlobError
 
-#: Alternatives that one segment may stand for.
+#: Maximum number of alternatives of one segment.
 MAX_ALTERNATIVES = 1024
 #: The body of a bracket that is a range of numbers.
 _NUMBERS = re.compile(r"([0-9]+)-([0-9]+)")
-#: One that is meant to have numbers: as a class of characters it would select
-#: single digits, without a word.
+#: The body of a bracket that looks like numbers. As a class of characters, it
+#: would silently select single digits.
 _MEANT = re.compile(r"(?=.*[0-9])(?=.*[-,])[0-9,\- ]*")
 
 
@@ -24,7 +24,7 @@ class PathGlob:
         text: such as `model.layers.[0-3].mlp`.
 
     Raises:
-        GlobError: what the glob breaks.
+        GlobError: the glob breaks a rule.
     """
 
     def __init__(self, text: str) -> None:
@@ -65,7 +65,7 @@ class PathGlob:
         return [*segments, current]
 
     def _segment(self, segment: str) -> str | None:
-        """A regular expression; nothing for `**`."""
+        """The regular expression of a segment; None for `**`."""
         if not segment:
             raise self._fail(
                 "has an empty segment" if self.text else "is empty"
@@ -94,8 +94,8 @@ class PathGlob:
                 close = segment.find("]", i + 1)
                 if close < 0:
                     raise self._fail("invalid glob pattern, unmatched '['")
-                # Numbers are alternatives, which braces do not have inside of
-                # one of theirs.
+                # Numbers become alternatives, which cannot be nested in an
+                # alternative of braces.
                 whole = segment[i - 2] in "{," and segment[close + 1 :][:1] in (
                     ",",
                     "}",
@@ -152,12 +152,12 @@ class PathGlob:
             re.compile(f"[{characters}]")
         except re.error as error:
             raise self._fail(f"invalid glob pattern, {error}") from error
-        # A dot separates segments and is never a character of a name.
+        # Names never contain a dot, which separates segments.
         return f"(?!\\.)[{'^' if negated else ''}{characters}]"
 
 
 def _path_pattern(segments: list[str | None]) -> re.Pattern[str]:
-    """For paths with a dot after every name."""
+    """The pattern of a path, with a dot after each name."""
     return re.compile(
         "".join(
             r"(?:[^.]+\.)*" if s is None else f"(?:{s})\\." for s in segments
@@ -167,7 +167,7 @@ def _path_pattern(segments: list[str | None]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def compile_glob(text: str) -> PathGlob:
-    """`PathGlob(text)`, kept for the next call."""
+    """`PathGlob(text)`, cached."""
     return PathGlob(text)
 
 

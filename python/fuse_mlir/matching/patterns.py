@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What to fuse: patterns, and their declaration."""
+"""Patterns of chains to fuse, and their declaration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuse_mlir.errors import PatternError
 from fuse_mlir.matching.path_glob import PathGlob
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 
-#: Families that fuse-form-kernels makes.
+#: Families that fuse-form-kernels can form.
 FAMILIES = (
     "gated_mlp",
     "mlp",
@@ -25,14 +25,14 @@ FAMILIES = (
     "act_quantize",
     "moe_experts",
 )
-#: How names of artifacts end.
+#: Suffix of artifacts.
 ARTIFACT = ".fuse"
-#: What takes any family.
+#: The kernel that allows any family.
 ANY_FAMILY = "fuse"
 
 
 class KernelMapping:
-    """Base class of `KernelConfig`: kernels by what they take the place of."""
+    """Base class of `KernelConfig`: kernels by the modules they replace."""
 
     #: Chains to fuse, by their keys.
     fusions: dict[tuple, str | PtxKernel]
@@ -42,7 +42,7 @@ class KernelMapping:
 
 @dataclass(frozen=True)
 class ModuleSpec:
-    """Names of what a member takes and gives.
+    """Names of the inputs and outputs of a member.
 
     Args:
         inputs: one name per parameter of the member's forward.
@@ -59,13 +59,18 @@ class ModuleSpec:
             )
 
 
-def _check_texts(values: Any, what: str, kind: str) -> None:
-    """Refuses what is not a list of texts; one text too, which would be a list of
-    its letters.
+def _check_texts(values: object, what: str, kind: str) -> None:
+    """Refuses values that are not a list of texts.
+
+    A text by itself is refused too: it would be a list of its letters.
 
     Args:
-        what: they are, for the message.
-        kind: of texts, for the message.
+        values: the value to check.
+        what: names the values in the message.
+        kind: what the texts stand for, for the message.
+
+    Raises:
+        PatternError: the value is not a list of texts.
     """
     if (
         not isinstance(values, Sequence)
@@ -76,13 +81,13 @@ def _check_texts(values: Any, what: str, kind: str) -> None:
 
 
 def class_name(module: nn.Module) -> str:
-    """Name of the class of a module, or of the member that it stands for."""
+    """Name of the class of a module, or of the member that a proxy replaces."""
     return type(module.__dict__.get("_member", module)).__name__
 
 
 @dataclass(frozen=True)
 class Member:
-    """One place of a pattern."""
+    """One member of a pattern."""
 
     #: Class, or glob of classes.
     name: str
@@ -91,9 +96,9 @@ class Member:
     def has_class(self, module: nn.Module) -> bool:
         """Whether a module is of the class that the pattern names.
 
-        A plain name is also the end of a class name, because models put
-        theirs before it: `RMSNorm` is `Qwen3RMSNorm`; or the name under which
-        the class takes kernels of the Hub.
+        A plain name also matches the end of a class name, because models add
+        a prefix: `RMSNorm` matches `Qwen3RMSNorm`. It also matches the name
+        under which a class supports kernels of the Hub.
         """
         kind = class_name(module)
         if fnmatch.fnmatchcase(kind, self.name):
@@ -123,8 +128,8 @@ class Pattern:
 # The names of the members' classes, or that of the kernel -> globs.
 Key = tuple[str, ...] | str
 Declared = Mapping[Key, Sequence[str]]
-#: What selects sites: a `KernelConfig`, a mapping of keys to kernels, one key
-#: or a list of keys. None selects what the model declares or its data shows.
+#: A selection of sites: a `KernelConfig`, a mapping of keys to kernels, one key
+#: or a list of keys. None uses declared patterns, or those of the data flow.
 Patterns: TypeAlias = (
     "KernelMapping | Mapping[Any, object] | Sequence[object] | str | None"
 )
@@ -134,19 +139,29 @@ _DECLARED: dict[type, dict[Key, tuple[str, ...]]] = {}
 def register_fusion_patterns(
     target: type | nn.Module, patterns: Declared
 ) -> None:
-    """Declares where the members of chains are, by their names.
+    """Declares the paths of the members of chains, under names.
 
     Args:
-        target: a class of models, for all of its instances made or not; or
-            one model, for that model only.
+        target: a class of models, for all its existing and later instances;
+            or one model.
         patterns: `{("RMSNorm", "MLP"): ("model.layers.*.norm",
-            "model.layers.*.mlp")}`, or by a name for the chain,
+            "model.layers.*.mlp")}`, or with a name of the chain,
             `{"RMSNormMLP": ["model.layers.*.norm", "model.layers.*.mlp"]}`.
 
     Raises:
         PatternError: names and globs differ in number, or `target` has such a
             declaration with other globs already.
         GlobError: a glob breaks a rule.
+
+    Examples:
+        >>> fuse_mlir.register_fusion_patterns(
+        ...     model, {"NormMLP": ["layers.*.norm", "layers.*.mlp"]}
+        ... )
+        >>> sites = fuse_mlir.explain(
+        ...     model, "NormMLP", inputs=x, only_faster=False
+        ... )
+        >>> [site.id for site in sites]
+        ['norm+mlp#0']
     """
     if not isinstance(target, (nn.Module, type)):
         raise PatternError(
@@ -196,13 +211,16 @@ def register_fusion_patterns(
     own.update(checked)
 
 
-def _key(names: Any) -> Key:
+def _key(names: str | Sequence[str]) -> Key:
     return names if isinstance(names, str) else tuple(names)
 
 
 def declared_patterns(model: nn.Module) -> dict[Key, tuple[str, ...]]:
-    """Patterns of a model: its own, those registered for its class or a base,
-    and `_kernel_fusion_patterns` of the class; the first of a name holds."""
+    """Patterns that a model declares; the first one of a name counts.
+
+    The sources are the model, its class and bases, and the attribute
+    `_kernel_fusion_patterns`.
+    """
     found: dict[Key, tuple[str, ...]] = {}
     sources: list[Declared] = [model.__dict__.get("_fuse_patterns", {})]
     sources += [_DECLARED.get(kind, {}) for kind in type(model).__mro__]
@@ -220,7 +238,7 @@ def resolve(model: nn.Module, patterns: Patterns) -> list[Pattern]:
         model: where declared names are looked up.
         patterns: a `KernelConfig`, a mapping like its argument, one key of
             such a mapping, a list of keys, or a list of the globs of one
-            chain; all that are declared when None.
+            chain. None uses all declared patterns.
 
     Raises:
         PatternError: a name is not declared, or a kernel is unknown.
@@ -252,7 +270,7 @@ def resolve(model: nn.Module, patterns: Patterns) -> list[Pattern]:
     return [_pattern(model, patterns, ANY_FAMILY)]
 
 
-def is_inline(key: Any) -> bool:
+def is_inline(key: object) -> bool:
     return (
         isinstance(key, tuple)
         and bool(key)
@@ -260,14 +278,14 @@ def is_inline(key: Any) -> bool:
     )
 
 
-def _of_globs(globs: Sequence[str], kernel: Any) -> Pattern:
+def _of_globs(globs: Sequence[str], kernel: object) -> Pattern:
     """A chain of members of any class."""
     return Pattern(
         tuple(Member("*", PathGlob(g)) for g in globs), kernel_of(kernel)
     )
 
 
-def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
+def _pattern(model: nn.Module, key: object, kernel: object) -> Pattern:
     if isinstance(key, str):
         declared = declared_patterns(model)
         if key not in declared:
@@ -296,10 +314,13 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
 
 
 def _declared(
-    model: nn.Module, names: tuple[str, ...], kernel: Any
-) -> tuple[tuple[str, ...], Any]:
-    """Globs that a model declares for members of these names, and the kernel
-    without the name of a declaration, `fuse:RMSNormMLP` for one."""
+    model: nn.Module, names: tuple[str, ...], kernel: object
+) -> tuple[tuple[str, ...], object]:
+    """Globs that a model declares for members of these names, and the kernel.
+
+    A kernel that only names a declaration, such as `fuse:RMSNormMLP`, becomes
+    `fuse`.
+    """
     declared = declared_patterns(model)
     wanted = declaration(kernel)
     if wanted in declared:
@@ -323,7 +344,7 @@ def _declared(
     return declared[fitting[0]], kernel
 
 
-def _undeclared(model: nn.Module, key: Any) -> PatternError:
+def _undeclared(model: nn.Module, key: object) -> PatternError:
     known = ", ".join(map(repr, declared_patterns(model))) or "none"
     return PatternError(
         f"{type(model).__name__} declares no pattern {key!r}; there is "
@@ -333,16 +354,20 @@ def _undeclared(model: nn.Module, key: Any) -> PatternError:
     )
 
 
-def declaration(kernel: Any) -> str | None:
-    """The name of a declared pattern that a kernel is spelled with."""
+def declaration(kernel: object) -> str | None:
+    """The declared pattern that a kernel such as `fuse:RMSNormMLP` names."""
     if not isinstance(kernel, str) or not kernel.startswith("fuse:"):
         return None
     name = kernel.removeprefix("fuse:")
     return name if name.isidentifier() and name not in FAMILIES else None
 
 
-def kernel_of(kernel: Any) -> str | PtxKernel:
-    """`fuse`, a family, the path of an artifact, or PTX."""
+def kernel_of(kernel: object) -> str | PtxKernel:
+    """The kernel: `fuse`, a family, the path of an artifact, or PTX.
+
+    Raises:
+        PatternError: the kernel is unknown, or its file is missing.
+    """
     if isinstance(kernel, PtxKernel):
         if not Path(kernel.path).is_file():
             raise PatternError(f"no PTX file '{kernel.path}'")
@@ -371,11 +396,11 @@ def kernel_of(kernel: Any) -> str | PtxKernel:
 def check_specs(
     modules: Sequence[nn.Module], specs: Sequence[ModuleSpec]
 ) -> None:
-    """Holds names of inputs and outputs against the members.
+    """Compares the names of inputs and outputs with the members.
 
     Raises:
-        PatternError: numbers differ, or a member reads what only a later one
-            makes.
+        PatternError: numbers differ, or a member reads the output of a later
+            one.
     """
     if not isinstance(specs, Sequence) or not all(
         isinstance(s, ModuleSpec) for s in specs
@@ -412,7 +437,7 @@ def check_specs(
                 ),
                 None,
             )
-            # A member may give its result the name of its input.
+            # The output of a member may have the name of its input.
             if (
                 name not in made
                 and later is not None

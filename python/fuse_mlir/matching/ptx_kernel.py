@@ -12,20 +12,20 @@ from pathlib import Path
 class PtxKernel:
     """A kernel in a PTX file, and how it is launched.
 
-    Tensors are called `input0` and so on, `result0`, and by the names of
-    parameters among the children of the parent, such as `norm.weight`. They
-    are row-major and have no gaps. Where every row of a chain is computed by
-    itself, inputs and results have two dimensions, whatever the model has.
+    Tensors are named `input0`, `input1`, ..., `result0`, and by the paths of
+    parameters below the parent, such as `norm.weight`. They are row-major
+    without gaps. If the rows of a chain do not depend on each other, inputs and
+    results are [rows, features], whatever shape the model uses.
 
     Args:
         path: of the file.
         entry: the kernel's name in it.
-        args: what it takes, in order: tensors by name, which are passed as
+        args: its arguments, in order: tensors by name, which are passed as
             addresses; sizes by name, as i64; ints as i32; floats as f32.
-        grid: the numbers of blocks, each a number or an affine expression of
-            sizes, such as `rows ceildiv 32`.
-        block: the numbers of threads.
-        sizes: by their names, a tensor and one of its dimensions.
+        grid: numbers of blocks, each a number or an affine expression of sizes,
+            such as `rows ceildiv 32`.
+        block: numbers of threads.
+        sizes: named sizes, each a tensor and one of its dimensions.
         shared: bytes of dynamic shared memory.
         capability: the oldest GPU that it runs on, 80 for sm_80.
     """

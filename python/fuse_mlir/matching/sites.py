@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which modules of a model form the chain of a pattern, and why others not.
+"""Finds the modules that form the chain of a pattern, and refuses others.
 
 The predicates and their order are those of fuse-match-modules; ids are those
 of docs/reference/refusals.md.
@@ -24,7 +24,7 @@ from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import GLOBAL_HOOKS, has_own_forward
 
-# Where an argument of a call is: a position or a keyword.
+# The position or keyword of an argument.
 Slot = int | str
 
 
@@ -46,7 +46,7 @@ class Step:
     kwargs: dict[str, Source]
 
     def flow_slot(self) -> Slot | None:
-        """Where the result of the member before comes in."""
+        """The argument that is the result of the previous member."""
         return next(
             (slot for slot, source in self.slots() if source.kind == "step"),
             None,
@@ -61,15 +61,15 @@ class Step:
 class Plan:
     """Calls of a chain, as the model makes them."""
 
-    #: Arguments of the first call that are tensors, with an example of each.
+    #: Tensor arguments of the first call; `examples` has one of each.
     inputs: list[Slot]
     examples: list[torch.Tensor]
     steps: list[Step]
-    #: Whether a dropout between members does nothing in eval mode alone.
+    #: Whether a dropout between members does nothing only in eval mode.
     eval_only: bool = False
 
     def structure(self) -> tuple:
-        """What two calls of one chain have in common."""
+        """A key that calls with the same structure share."""
         return (
             tuple(self.inputs),
             tuple(
@@ -113,7 +113,7 @@ def join(parent: str, name: str) -> str:
 def find_sites(
     model: nn.Module, patterns: Sequence[Pattern], flow: Flow
 ) -> list[Site]:
-    """Every place that the paths of `patterns` select, in order.
+    """All sites that the paths of `patterns` select, in order.
 
     Raises:
         PatternError: a path selects nothing, or no parent has all members.
@@ -134,7 +134,7 @@ def find_sites(
 def _parents(
     model: nn.Module, pattern: Pattern
 ) -> list[tuple[str, list[list[str]]]]:
-    """Parents of selected modules, with what each path selects in them."""
+    """Parents of selected modules, with the children that each path selects."""
     paths = [path for path, _ in model.named_modules() if path]
     found: dict[str, list[list[str]]] = {}
     for i, member in enumerate(pattern.members):
@@ -266,8 +266,8 @@ def _check_taken(model: nn.Module, site: Site, taken: dict[str, str]) -> None:
                 "FUSE-N213",
                 "already-fused",
                 f"'{path}' is the same module as '{others[0]}', "
-                "which would stay as it is; give each place a module "
-                "of its own, or leave it out of the pattern",
+                "which would not be fused; use separate modules, or leave it "
+                "out of the pattern",
             )
             return
 
@@ -327,7 +327,7 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             source = _source(site, path, slot, value, inputs, made)
             if source is None:
                 return None
-            # One tensor here may be two in another call.
+            # Arguments that are one tensor here may be two in another call.
             if not i and source.kind == "input":
                 source = Source("input", plan.inputs.index(slot))
             if isinstance(slot, int):
@@ -384,7 +384,7 @@ def _source(
     site: Site,
     path: str,
     slot: Slot,
-    value: Any,
+    value: object,
     inputs: dict[int, int],
     made: dict[int, int],
 ) -> Source | None:
@@ -463,7 +463,7 @@ def _single_use(
     return True
 
 
-# What the host has put on modules.
+# Hooks and distribution that the host has added to modules.
 
 _HOOK_KINDS = {
     "_forward_pre_hooks": "a forward pre-hook",
@@ -492,7 +492,7 @@ def hook_on(module: nn.Module, keep_pre_hooks: bool) -> str | None:
 def hook_on_all() -> str | None:
     """Name of a hook on every module of the process that fusing would bypass.
 
-    PyTorch's own, of its counters of operations for one, only watch.
+    Hooks of PyTorch itself, such as its counters of operations, only observe.
     """
     for hooks in GLOBAL_HOOKS:
         for hook in hooks.values():
@@ -511,7 +511,7 @@ def _check_hooks(site: Site, member: nn.Module, path: str, first: bool) -> None:
         )
         return
     for below, module in member.named_modules():
-        # What runs before the first member runs before the fused module.
+        # Pre-hooks of the first member run before the fused module.
         hook = hook_on(module, first and not below)
         if hook is not None:
             where = join(path, below) if below else path
@@ -542,8 +542,10 @@ def _check_attributes(
 
 
 def distributed(module: nn.Module) -> tuple[str, str] | None:
-    """The parameter of `module` that is spread over processes, or an empty
-    name for the module itself, and how."""
+    """The parameter of `module` that is distributed over processes, and how.
+
+    The name is empty if the module itself is distributed.
+    """
     if getattr(module, "_hf_tp_plan", None):
         return "", f"has the plan '{module._hf_tp_plan}'"
     if (
@@ -569,8 +571,11 @@ def distributed(module: nn.Module) -> tuple[str, str] | None:
 
 
 def _parallel_style(module: nn.Module) -> str | None:
-    """The style by which transformers distributes a module: from 5.16 on its
-    forward is that of the style, which adds up or gathers results."""
+    """The style by which transformers distributes a module.
+
+    From transformers 5.16 on, the forward is that of the style, which reduces
+    or gathers results.
+    """
     forward = vars(module).get("forward")
     if forward is None or not getattr(forward, "__qualname__", "").startswith(
         "TensorParallelLayer.install_forward."
@@ -581,8 +586,7 @@ def _parallel_style(module: nn.Module) -> str | None:
 
 
 def lacks_reduction(module: nn.Module, parameter: nn.Parameter) -> bool:
-    """Whether a parameter is a shard, and nothing that runs with its module
-    can know it."""
+    """Whether a parameter is a shard without a hook that reduces results."""
     return (
         any(p.is_shard() for p in getattr(parameter, "placements", ()))
         and not has_own_forward(module)
@@ -625,8 +629,7 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
 
 
 def _check_names(site: Site, member: nn.Module, path: str) -> None:
-    """Refuses members whose attributes the module in their place would
-    hide."""
+    """Refuses members with attributes that a proxy would hide."""
     held = {
         *vars(member),
         *member._parameters,
@@ -645,8 +648,11 @@ def _check_names(site: Site, member: nn.Module, path: str) -> None:
 
 
 def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
-    """Refuses tensors whose class computes their values, as those of packages
-    for quantization do: they have no memory that a kernel could read."""
+    """Refuses tensors whose class computes their values.
+
+    Packages for quantization have such tensors, without memory that a kernel
+    could read.
+    """
     for name, tensor in (*member.named_parameters(), *member.named_buffers()):
         kind = type(tensor)
         if (
@@ -667,18 +673,18 @@ def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
 
 
 def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
-    """Chains of siblings around linears, one pattern per place.
+    """Chains of siblings around linears, one pattern per site.
 
-    A chain is as long as results go on to the next sibling alone. Modules
-    that attend over tokens or route them are never members; experts, and MLPs
-    beside them, are chains of one.
+    A chain goes on while only the next sibling reads each result. Modules that
+    attend over tokens or route them are never members. Experts, and MLPs next
+    to them, are chains of one member.
     """
     patterns = []
     claimed: set[str] = set()
     for parent, owner in model.named_modules():
         if any(parent == c or parent.startswith(c + ".") for c in claimed):
             continue
-        # Entries of a list are whole layers.
+        # The entries of a list are whole layers.
         if isinstance(owner, nn.ModuleList):
             continue
         for names in _chains(parent, owner, flow):
@@ -699,8 +705,10 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
 
 
 def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
-    """What is left of a refused chain without its first member, if that is
-    a place to fuse: an MLP whose norm attention reads too, for one."""
+    """The rest of a refused chain without its first member, if it is a site.
+
+    An example is an MLP whose norm is also read by attention.
+    """
     if site.refusal is None:
         return []
     for start in range(1, len(site.members)):
@@ -769,8 +777,8 @@ def _may_be_member(module: nn.Module) -> bool:
 
 
 def _matrices(module: nn.Module) -> int:
-    """Weights of linears and experts, whatever the classes are called, and
-    linears whose weights are packed into something else."""
+    """The number of weights of linears and experts, whatever their classes,
+    and of linears with packed weights."""
     return sum(
         _own_matrices(m) or _is_packed(m)
         for m in module.modules()
@@ -793,7 +801,7 @@ def _own_matrices(module: nn.Module) -> int:
 
 
 def looks_like_mlp(module: nn.Module) -> bool:
-    """Whether a module is linears and what stands between them."""
+    """Whether a module consists of linears and the ops between them."""
     return (
         _may_be_member(module)
         and 1 < _matrices(module) < 5
@@ -804,8 +812,10 @@ def looks_like_mlp(module: nn.Module) -> bool:
 def missed_chains(
     model: nn.Module, flow: Flow, covered: Sequence[Site]
 ) -> list[Site]:
-    """Modules like an MLP that are in none of the sites `covered`, each with
-    the reason why it forms no chain with what comes before it."""
+    """Modules like an MLP outside of the sites `covered`.
+
+    Each has the reason that it forms no chain with the module before it.
+    """
     inside = {path for site in covered for path in site.paths}
     missed: list[Site] = []
     for path, module in model.named_modules():
@@ -827,7 +837,7 @@ def missed_chains(
         for use in flow.uses_of(tensor):
             read.setdefault(id(use), []).append(tensor)
     for path, module in model.named_modules():
-        # Gates of attention are between linears, too.
+        # Gates of attention are also between linears.
         if "Attention" not in type(module).__name__ and not any(
             path == p or path.startswith(p + ".") for p in inside
         ):
@@ -841,10 +851,14 @@ def _written_between(
     flow: Flow,
     read: Mapping[int, Sequence[torch.Tensor]],
 ) -> Iterator[Site]:
-    """Linears between which their parent computes by itself, as an MLP does
-    that is not a module.
+    """Linears whose parent computes the values between them itself.
+
+    The parent is then an MLP whose activation is not a module.
 
     Args:
+        parent: path of the module that owns the linears.
+        owner: that module.
+        flow: the calls of the observed run.
         read: tensors that ops read, by the ids of their uses.
     """
     calls = {
@@ -856,7 +870,7 @@ def _written_between(
     for last, call in calls.items():
         ops: list[str] = []
         tensors = call.tensors()
-        # Of an activation, a product with a gate, and a dropout.
+        # At most an activation, a product with a gate, and a dropout.
         for _ in range(3):
             uses = [
                 flow.made[id(t)]

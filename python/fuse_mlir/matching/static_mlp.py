@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """MLPs of a loaded model with static scales.
 
-Linears with stored weights, as FP8 checkpoints have them, are read with their
-scales and keep their memory. Linears in floating point get scales from a
-calibration, and a stored copy of their weights. Either way the modules of the
-model stay what they are; kernels are made from copies of the members in which
-`StoredLinear` stands for such linears.
+Linears with stored weights, as in FP8 checkpoints, keep their weights and
+scales. Linears in floating point get scales from a calibration, and a stored
+copy of their weights. The modules of the model never change: kernels are made
+from copies of the members, in which `StoredLinear` replaces such linears.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from fuse_mlir.matching.patterns import ANY_FAMILY
 from fuse_mlir.quantized.value_range import largest_value
 from fuse_mlir.support.fusion_registry import FUSION
 
-#: Fusions that transformers makes itself, before a model has weights.
+#: Fusions that transformers itself makes before a model has weights.
 _OF_TRANSFORMERS = ("patch_embeddings",)
-#: Kernels that it names, with the families that each takes, and for each family
-#: the activations, or None for all.
+#: Kernels that a config names, the families of each, and the activations of
+#: each family; None for all.
 KERNELS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = {
     "gated_mlp": {"gated_mlp": ("silu", "gelu_tanh")},
     "dense_gelu_mlp": {"mlp": ("gelu_tanh",)},
@@ -41,17 +40,17 @@ Scales = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StaticMlp:
-    """What a `fusion_config` asks for.
+    """The static MLPs that a `fusion_config` asks for.
 
     Args:
-        families: that sites may have.
-        storage: type of stored weights that are made.
-        scales: by the path of a linear, `input_scale` and `weight_scale`,
+        families: families that sites may have.
+        storage: type of the quantized copies of weights.
+        scales: by the path of a linear: `input_scale`, and `weight_scale`,
             which is a number or "per_channel".
-        activations: of a family that sites may have; all of one that is not
-            named.
-        endpoints: kernels of the Hub, by their names in the config; all of
-            them, or none.
+        activations: allowed activations by family; a family that is missing
+            allows all.
+        endpoints: kernels of the Hub by their names in the config, either
+            all of them or none.
     """
 
     families: tuple[str, ...]
@@ -61,7 +60,7 @@ class StaticMlp:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
     def below(self, parent: str) -> StaticMlp:
-        """The same with paths counted from `parent`."""
+        """The same request with paths relative to `parent`."""
         prefix = f"{parent}." if parent else ""
         return StaticMlp(
             self.families,
@@ -76,10 +75,10 @@ class StaticMlp:
 
 
 def config_of(model: nn.Module) -> Mapping[str, Any] | None:
-    """`model.config.fusion_config` without what transformers does itself.
+    """`model.config.fusion_config` without the fusions of transformers itself.
 
     Raises:
-        PatternError: it has a fusion that is unknown.
+        PatternError: a fusion is unknown.
     """
     config = getattr(getattr(model, "config", None), "fusion_config", None)
     if not isinstance(config, Mapping):
@@ -95,7 +94,7 @@ def asks_for_fusion(model: nn.Module) -> bool:
     """Whether the config of a model asks for static MLPs.
 
     Raises:
-        PatternError: in a way that cannot be used.
+        PatternError: the config is malformed.
     """
     return parse(config_of(model)) is not None
 
@@ -187,11 +186,12 @@ def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
     """The type that scales were made for.
 
     Args:
+        scales: the entries of each linear, by its path.
         storage: that of the `fusion_config`, if it names one.
-        source: the file that the scales are from, if they are from one.
+        source: the file of the scales; empty for a mapping.
 
     Raises:
-        PatternError: scales are for another type, or a file does not say.
+        PatternError: scales are for another type, or a file lacks the type.
     """
     for path, entry in scales.items():
         made = entry.get("storage")
@@ -211,7 +211,7 @@ def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
     return storage or "f8E4M3FN"
 
 
-def _read_scales(path: str | Path) -> Any:
+def _read_scales(path: str | Path) -> object:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -224,7 +224,7 @@ def _read_scales(path: str | Path) -> Any:
         ) from error
 
 
-def _check_scales(scales: Any) -> None:
+def _check_scales(scales: object) -> None:
     if not isinstance(scales, Mapping):
         raise PatternError(
             f"scales are a {type(scales).__name__}; expected a "
@@ -261,10 +261,10 @@ def _check_scales(scales: Any) -> None:
 
 
 def check_paths(static: StaticMlp | None, model: nn.Module) -> None:
-    """Whether scales are those of modules that `model` has.
+    """Checks that `model` has the modules of all scales.
 
     Raises:
-        PatternError: one is not there.
+        PatternError: a module is missing.
     """
     for path in static.scales if static else ():
         try:
@@ -277,7 +277,7 @@ def check_paths(static: StaticMlp | None, model: nn.Module) -> None:
             ]
             more = ", ..." if len(linears) > 4 else ""
             raise PatternError(
-                f"there are scales for '{path}', which is no module of "
+                f"there are scales for '{path}', which is not a module of "
                 f"{type(model).__name__}; its linears are "
                 + ", ".join(linears[:4])
                 + more

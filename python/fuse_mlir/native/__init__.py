@@ -18,7 +18,7 @@ from fuse_mlir.native.bindings import (
     source_line,
 )
 from fuse_mlir.native.call_extension import (
-    Call,
+    FastCall,
     Guard,
     ambient,
     extension,
@@ -43,8 +43,8 @@ from fuse_mlir.native.instance import (
 
 __all__ = [
     "Artifact",
-    "Call",
     "Diagnostics",
+    "FastCall",
     "Guard",
     "Handle",
     "Instance",

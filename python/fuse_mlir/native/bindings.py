@@ -25,16 +25,15 @@ from ctypes import (
 )
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from fuse_mlir.errors import NativeError
 
-#: Names the library file, or the directory that it is in.
+#: Environment variable with the path of the library or of its directory.
 LIBRARY_VARIABLE = "FUSE_LIBRARY"
 
-# Code and bits of DLPack. Float8 types have codes of their own.
+# Code and bits of DLPack. Float8 types have separate codes.
 DLPACK_TYPES = {
     torch.float64: (2, 64),
     torch.float32: (2, 32),
@@ -62,7 +61,7 @@ class _DataType(Structure):
 
 
 class DLTensor(Structure):
-    """A view of a tensor, as DLPack lays it out."""
+    """A view of a tensor in the layout of DLPack."""
 
     _fields_ = [
         ("data", c_void_p),
@@ -76,7 +75,7 @@ class DLTensor(Structure):
 
 
 class CompileOptions(Structure):
-    # Larger than any version of the struct: the library fills in its size.
+    # Larger than any version of the struct; the library sets the real size.
     _fields_ = [
         ("size", c_size_t),
         ("cpu", c_char_p),
@@ -151,7 +150,7 @@ _SEVERITY_ERROR = 2
 
 @dataclass(frozen=True)
 class TensorType:
-    """A tensor of a signature; sizes are -1 where they are not static."""
+    """A tensor of a signature; dynamic sizes are -1."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -160,18 +159,18 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Signature:
-    """What the function of a program takes and gives."""
+    """Arguments and results of the function of a program."""
 
     name: str
     arguments: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
-    #: Most rows that a launch takes, 0 for any.
+    #: Maximum number of rows of a launch; 0 for any number.
     max_tokens: int
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What a pass says of one site: fused, or why not.
+    """The remark of a pass on one site: fused, or the reason why not.
 
     Attributes:
         kind: Passed, Missed, Failure or Analysis.
@@ -195,8 +194,7 @@ class Remark:
 
     @property
     def refusal(self) -> str | None:
-        """Id of the predicate that kept a kernel, or a larger one, from
-        forming."""
+        """Id of the predicate that prevented a kernel, or a larger one."""
         if self.kind not in ("Missed", "Analysis"):
             return None
         found = _REASON.search(self.text)
@@ -204,24 +202,24 @@ class Remark:
 
     @property
     def named_reason(self) -> tuple[str, str]:
-        """Name of that predicate, and its sentence."""
+        """Name of the predicate of `refusal`, and its text."""
         found = _REASON.search(self.fields.get("Reason", ""))
         return (found[2], found[3]) if found else ("", self.text)
 
     @property
     def place(self) -> str:
-        """File and line of the model; empty where they are not known."""
+        """File and line of the model; empty if they are unknown."""
         return source_line(self.location)
 
 
-# Keys of remarks are words in capitals; the compiler's sentences have none.
+# Keys of remarks are capitalized words before `=`, which texts lack.
 _KEY = re.compile(r"(?:^|; )([A-Z]\w*)=")
 _REASON = re.compile(r"(FUSE-N\d+) ([\w-]+)(?:: (.*))?")
 
 
 def source_line(location: str) -> str:
-    """File and line of "file:line:column", unless it is a line of IR, which
-    is in no file."""
+    """File and line of "file:line:column"; empty for lines of IR without a
+    file."""
     file, _, rest = location.partition(":")
     line = rest.partition(":")[0]
     return (
@@ -232,7 +230,7 @@ def source_line(location: str) -> str:
 
 
 def library_candidates() -> list[Path]:
-    """Where the library may be, the user's choice first."""
+    """Possible paths of the library, the user's choice first."""
     chosen = os.environ.get(LIBRARY_VARIABLE)
     if chosen:
         path = Path(chosen)
@@ -251,7 +249,7 @@ def library() -> ctypes.CDLL:
     """Loads libfuse once.
 
     Raises:
-        NativeError: it is nowhere, or it cannot be loaded.
+        NativeError: the library is missing, or cannot be loaded.
     """
     paths = library_candidates()
     path = next((p for p in paths if p.is_file()), None)
@@ -276,7 +274,7 @@ def library() -> ctypes.CDLL:
         "workspace",
         "shared_weights",
     ]
-    # libfuse-rt has no compiler, and is enough for artifacts.
+    # libfuse-rt lacks the compiler, but suffices for artifacts.
     if hasattr(loaded, "fuse_module_parse"):
         kinds += ["context", "module", "cache"]
         loaded.fuse_compile_options_init.restype = None
@@ -303,7 +301,7 @@ def build_id() -> str:
 
 
 def available() -> bool:
-    """Whether the library is there."""
+    """Whether the library exists."""
     try:
         library()
     except NativeError:
@@ -312,7 +310,7 @@ def available() -> bool:
 
 
 def aligned(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor that kernels of GPUs can read vectors of."""
+    """A contiguous tensor, aligned for vector loads of GPUs."""
     tensor = tensor.contiguous()
     return tensor.clone() if tensor.data_ptr() % VECTOR_BYTES else tensor
 
@@ -321,7 +319,11 @@ def check(status: int, text: str = "") -> None:
     """Raises the error of a call.
 
     Args:
-        text: instead of the library's sentence.
+        status: the code that the call returned; 0 is success.
+        text: message that replaces the library's own.
+
+    Raises:
+        NativeError: the call failed.
     """
     if status:
         error = NativeError(text or last_error())
@@ -342,16 +344,16 @@ class Handle:
         self._finalizer = weakref.finalize(
             self, destroy, c_void_p(pointer.value)
         )
-        # At exit the library may be gone first.
+        # At exit, the library may be unloaded first.
         self._finalizer.atexit = False
 
 
 def tensor_view(tensor: torch.Tensor) -> DLTensor:
-    """A view of a contiguous tensor, which has to stay alive.
+    """A view of a contiguous tensor, which must stay alive.
 
     Raises:
-        NativeError: the tensor is strided, of a type that DLPack has no code
-            for, or neither on the CPU nor on a CUDA device.
+        NativeError: the tensor has gaps, a dtype without a code in DLPack, or
+            is neither on the CPU nor on a CUDA device.
     """
     if tensor.dtype not in DLPACK_TYPES:
         raise NativeError(
@@ -383,7 +385,7 @@ def tensor_view(tensor: torch.Tensor) -> DLTensor:
 
 
 def tensor_views(tensors: Sequence[torch.Tensor]):
-    """Array of pointers to views; keeps them alive itself."""
+    """An array of pointers to views, which it keeps alive."""
     array = (POINTER(DLTensor) * max(1, len(tensors)))()
     for i, tensor in enumerate(tensors):
         array[i] = ctypes.pointer(tensor_view(tensor))
@@ -391,20 +393,20 @@ def tensor_views(tensors: Sequence[torch.Tensor]):
 
 
 class Diagnostics:
-    """Errors and warnings of a context, as the compiler gives them.
+    """Collects the errors and warnings of a context of the compiler.
 
     Args:
-        context: a handle; the handler lives as long as this object.
+        context: a handle; its handler lives as long as this object.
     """
 
     def __init__(self, context: c_void_p) -> None:
         self._errors: list[tuple[str, str]] = []
-        #: Those of the last call.
+        #: Warnings of the last call.
         self.warnings: list[str] = []
         errors, warnings = self._errors, self.warnings
 
         def collect(
-            severity: int, location: bytes, message: bytes, _user_data: Any
+            severity: int, location: bytes, message: bytes, _user_data: object
         ) -> None:
             if severity == _SEVERITY_ERROR:
                 errors.append(
@@ -420,12 +422,12 @@ class Diagnostics:
             )
         )
 
-    def check(self, call: Callable[..., int], *arguments: Any) -> None:
+    def check(self, call: Callable[..., int], *arguments: object) -> None:
         """Calls a function of the library.
 
         Raises:
-            NativeError: it failed. Lines of IR are named where it does not
-                parse; elsewhere the caller has not seen that IR.
+            NativeError: the call failed. The text names lines of IR only for
+                errors of the parser, because callers see no other IR.
         """
         self._errors.clear()
         self.warnings.clear()
@@ -443,7 +445,7 @@ class Diagnostics:
 
 
 def diagnostic_text(location: str, message: str, parsing: bool) -> str:
-    """One error in a sentence."""
+    """The text of one error."""
     place = source_line(location)
     if place:
         return f"{message} ({place})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules of IR, and the artifacts that the compiler makes of them."""
+"""Modules of IR, and the artifacts that the compiler makes from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fuse_mlir.support.arguments import require, require_device
 
 
 class Module:
-    """IR in a context of its own.
+    """IR in a separate context.
 
     Args:
         text: fuse IR.
@@ -75,7 +75,7 @@ class Module:
         self._module = Handle("module", module)
 
     def run(self, pipeline: str) -> None:
-        """Runs passes; when one fails the module is as it was before."""
+        """Runs passes. If one fails, the module does not change."""
         require(
             pipeline,
             str,
@@ -87,7 +87,7 @@ class Module:
         )
 
     def text(self) -> str:
-        """The module as it is printed."""
+        """The printed module."""
         printed = c_void_p()
         check(
             library().fuse_module_print(
@@ -111,15 +111,17 @@ class Module:
         """Code for the CPU of this machine, or for a GPU.
 
         Args:
-            link: also for hosts without the compiler.
+            link: whether hosts without the compiler can load the code.
             chip: such as `sm_90a`, instead of the CPU.
-            tokens: most rows that scheduled kernels take, if not the default.
-            portable: without scheduled kernels.
-            cpu: `native`, or a level such as `x86-64-v3`, for other machines.
-            cached: look for the code in the cache on disk, and keep it there.
+            tokens: maximum number of rows of scheduled kernels; 0 for the
+                default.
+            portable: whether to use no scheduled kernels.
+            cpu: `native`, or a level such as `x86-64-v3` for other machines.
+            cached: whether to look for the code in the cache on disk, and to
+                keep it there.
 
         Raises:
-            NativeError: there is no code for this IR and target.
+            NativeError: this IR cannot be compiled for the target.
         """
         return compile_module(
             self._module.pointer,
@@ -159,8 +161,8 @@ def compile_module(
     cpu: str = "native",
     cached: bool = False,
 ) -> Artifact:
-    """`Module.compile` for a handle of the library, and its context's
-    errors."""
+    """`Module.compile` for a handle of the library, with the diagnostics of
+    its context."""
     for what, name in (("chip", chip), ("cpu", cpu)):
         require(name, str, f"the {what}", "its name")
     options = CompileOptions()
@@ -194,7 +196,7 @@ def compile_module(
 
 
 class Artifact:
-    """Compiled code with everything that a host needs."""
+    """Compiled code with all data that a host needs."""
 
     def __init__(self, pointer: c_void_p) -> None:
         self._handle = Handle("artifact", pointer)
@@ -207,7 +209,7 @@ class Artifact:
         return cls(pointer)
 
     def save(self, path: str | Path) -> None:
-        """Writes a file, which readers see whole or not at all."""
+        """Writes a file atomically."""
         check(
             library().fuse_artifact_save(
                 self._handle.pointer, os.fsencode(path)
@@ -215,7 +217,7 @@ class Artifact:
         )
 
     def sections(self, kind: int) -> list[bytes]:
-        """Contents of the sections of a kind, `SECTION_PTX` for one.
+        """Contents of the sections of a kind, such as `SECTION_PTX`.
 
         Raises:
             NativeError: a kernel does not compile.
@@ -237,14 +239,14 @@ class Artifact:
         return found
 
     def ir(self) -> str:
-        """The fused IR that the code was made from."""
+        """The fused IR of the code."""
         found = self.sections(SECTION_IR)
         if not found:
             raise NativeError("the artifact has no IR")
         return found[0].decode()
 
     def load_on(self, device: str | torch.device) -> Program:
-        """Puts the code on a device."""
+        """Loads the code on a device."""
         device = require_device(device)
         program = c_void_p()
         check(
@@ -258,7 +260,7 @@ class Artifact:
 
     # Defined last: it shadows the builtin in annotations.
     def bytes(self) -> bytes:
-        """The contents of the file, for which all code is compiled.
+        """The contents of the file, after compiling all code.
 
         Raises:
             NativeError: a kernel does not compile.

@@ -17,8 +17,10 @@ from fuse_mlir import native
 from fuse_mlir.support.arguments import require
 
 
-def _call(name: str, *arguments: Any, context: Context | None = None) -> None:
-    """Calls the library; `context` is whose errors a failure is told by."""
+def _call(
+    name: str, *arguments: object, context: Context | None = None
+) -> None:
+    """Calls the library; errors are those that `context` collected."""
     function = getattr(native.library(), name)
     if context is None:
         native.check(function(*arguments))
@@ -26,8 +28,8 @@ def _call(name: str, *arguments: Any, context: Context | None = None) -> None:
         context._diagnostics.check(function, *arguments)
 
 
-def _take_text(name: str, *arguments: Any, context: Context) -> str:
-    """A string that the last parameter of a function gives."""
+def _take_text(name: str, *arguments: object, context: Context) -> str:
+    """The string that a function returns through its last parameter."""
     text = c_void_p()
     _call(name, *arguments, byref(text), context=context)
     try:
@@ -36,12 +38,12 @@ def _take_text(name: str, *arguments: Any, context: Context) -> str:
         native.library().fuse_string_free(text)
 
 
-#: What an argument that is not a context should have been.
+#: The expected type in errors about a context.
 A_CONTEXT = "a fuse_mlir.slots.Context"
 
 
 class Context:
-    """Kernels that can be bound; those that fuse generates, and added ones."""
+    """Kernels that can be bound: those of fuse, and registered ones."""
 
     def __init__(self) -> None:
         pointer = c_void_p()
@@ -58,8 +60,8 @@ class Context:
         """Registers the `fuse.slot_kernel` ops of a file or of a text.
 
         Relative paths of code start at the directory of the file, or at
-        `directory`. A second kernel of one (op, variant, name) is an error
-        unless `force` is set.
+        `directory`. A second kernel with the same op, variant and name is an
+        error, unless `force` is set.
         """
         require(
             kernels,
@@ -112,7 +114,7 @@ class Module:
             byref(pointer),
             context=context,
         )
-        #: Kernels live in the context.
+        #: The context owns the kernels.
         self._context = context
         self._handle = native.Handle("module", pointer)
 
@@ -125,7 +127,7 @@ class Module:
             native.library().fuse_string_free(printed)
 
     def bind(self, config: Mapping[str, object]) -> dict[str, Any]:
-        """Binds slots; returns the report. After an error nothing is bound."""
+        """Binds slots and returns the report; an error changes nothing."""
         report = json.loads(
             _take_text(
                 "fuse_module_bind_slots",
@@ -135,12 +137,12 @@ class Module:
             )
         )
         for text in self._context._diagnostics.warnings:
-            # Of names that kernels had before.
+            # Warnings are about earlier names of kernels.
             warnings.warn(text, FutureWarning, stacklevel=4)
         return report
 
     def unbind(self, model: str | None = None) -> None:
-        """Undoes the bindings of one model, or all."""
+        """Undoes the bindings of one model, or all bindings."""
         require(
             model,
             (str, type(None)),
@@ -157,18 +159,18 @@ class Module:
     def compile(
         self, device: torch.device = torch.device("cpu"), chip: str = ""
     ) -> native.Instance:
-        """Compiles the function; its slots have to be bound.
+        """Compiles the function; its slots must be bound.
 
         Args:
-            device: where it will run, of the kind that its kernels are for.
-            chip: that of a GPU, such as `sm_90a`; none for this CPU.
+            device: where the function will run; its kernels must support it.
+            chip: of a GPU, such as `sm_90a`; empty for this CPU.
         """
         instance = self.load(device, chip).instance()
         instance.prepare()
         return instance
 
     def load(self, device: torch.device, chip: str) -> native.Program:
-        """The code of `compile`, of which there may be many instances."""
+        """The code of `compile`, which may have many instances."""
         artifact = native.compile_module(
             self._handle.pointer, self._context._diagnostics, chip=chip
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled code on a device, with the weights and the memory of its calls."""
+"""Compiled code on a device, with its weights and workspaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 import threading
 from collections.abc import Sequence
 from ctypes import byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, sizeof
-from typing import Any
 
 import torch
 
@@ -30,11 +29,11 @@ from fuse_mlir.native.bindings import (
 from fuse_mlir.native.call_extension import Launcher, extension
 from fuse_mlir.support.arguments import require, require_device
 
-# Key of the workspace of captured graphs; streams are addresses.
+# Key of the workspace of captured graphs. Other keys are addresses of streams.
 _GRAPHS = -1
 
 
-# FUSE_LAUNCH_ORDERED: PyTorch puts graphs that share memory in order.
+# FUSE_LAUNCH_ORDERED: PyTorch orders graphs that share memory.
 _ORDERED = 2
 
 
@@ -45,19 +44,20 @@ _LOCK = threading.Lock()
 
 
 def set_num_threads(count: int = 0) -> None:
-    """Sets how many threads share a launch on the CPU, the caller among them.
+    """Sets the number of threads of a launch on the CPU, including the caller.
+
+    Results do not depend on it.
 
     Args:
-        count: 1 to 1024, or 0 for `FUSE_NUM_THREADS` or else the processors
-            that the process may run on, as it is at first. Results do not
-            depend on it.
+        count: 1 to 1024. 0 restores the initial number, which is that of
+            `FUSE_NUM_THREADS` or else of the processors of the process.
     """
     require(count, int, "argument 'count'", "a number of threads")
     check(library().fuse_set_num_threads(c_uint32(count)))
 
 
 def num_threads() -> int:
-    """Threads that share a launch on the CPU."""
+    """Number of threads of a launch on the CPU."""
     count = c_uint32()
     check(library().fuse_num_threads(byref(count)))
     return count.value
@@ -79,19 +79,19 @@ def device_handle(kind: str, index: int) -> c_void_p:
 
 
 def set_exclusive(device: torch.device | str, exclusive: bool = True) -> None:
-    """Promises that no two kernels whose blocks wait for each other run on a
-    GPU at the same time, so that overlapping launches need not be cooperative.
+    """Promises that kernels with waiting blocks never run at the same time.
 
-    `fuse_device_set_exclusive` in `fuse-c/Runtime.h` says what this takes.
-    Every call forgets on which stream the last launch was: after a change of
-    streams that PyTorch has put in order, call it again.
+    Overlapping launches on this GPU then need not be cooperative.
+    `fuse_device_set_exclusive` in `fuse-c/Runtime.h` lists the requirements.
+    Each call forgets the stream of the last launch. Call it again after a
+    change between streams that PyTorch has ordered.
 
     Args:
         device: such as `cuda:0`.
         exclusive: whether the promise holds from now on.
 
     Raises:
-        NativeError: the device is the CPU, or there is no such GPU.
+        NativeError: the device is the CPU, or the GPU does not exist.
     """
     device = require_device(device)
     check(
@@ -102,8 +102,11 @@ def set_exclusive(device: torch.device | str, exclusive: bool = True) -> None:
 
 
 class SharedWeights:
-    """Packed weights that instances on one device share, found again by where
-    the tensors lie: those that changed need another object."""
+    """Packed weights that instances on one device share.
+
+    They are found by the addresses of tensors, so that changed weights need
+    another object.
+    """
 
     def __init__(self) -> None:
         made = c_void_p()
@@ -114,25 +117,25 @@ class SharedWeights:
 class Workspaces:
     """Scratch memory of the instances of a program.
 
-    Launches on one stream follow each other, so that they share a workspace,
-    however many instances they are of; so do all graphs, which must not replay
-    at the same time.
+    Launches on one stream run one after the other, so they share a workspace,
+    also across instances. All captured graphs share another workspace, so they
+    must not replay at the same time.
     """
 
     def __init__(self) -> None:
-        #: Held while the kernels of a launch are put on a stream.
+        #: Held while the kernels of a launch are enqueued on a stream.
         self.lock = threading.Lock()
-        self._held: dict[int, tuple[int, Any]] = {}
-        self._kept: list[Any] = []
+        self._held: dict[int, tuple[int, Handle | None]] = {}
+        self._kept: list[Handle | None] = []
 
     def take(
         self, instance: c_void_p, size: int, stream: int, capturing: bool
-    ) -> Any:
+    ) -> Handle | None:
         """A workspace of at least `size` bytes for a launch.
 
         Raises:
-            NativeError: a graph is captured, during which nothing can be
-                allocated, and there is none that is large enough.
+            NativeError: a graph is being captured, so that nothing can be
+                allocated, and no workspace is large enough.
         """
         if not capturing:
             self._reserve(instance, _GRAPHS, size)
@@ -145,11 +148,13 @@ class Workspaces:
             )
         return workspace
 
-    def _reserve(self, instance: c_void_p, key: int, size: int) -> Any:
+    def _reserve(
+        self, instance: c_void_p, key: int, size: int
+    ) -> Handle | None:
         most, workspace = self._held.get(key, (0, None))
         if most < size:
             if key == _GRAPHS:
-                # A graph may still use the smaller one.
+                # A graph may still use the smaller workspace.
                 self._kept.append(workspace)
             workspace = self._create(instance, size)
             self._held[key] = size, workspace
@@ -172,6 +177,7 @@ def _take_workspace(
     """The address of a workspace, and what keeps it alive."""
     with workspaces.lock:
         found = workspaces.take(instance.pointer, size, stream, False)
+    assert found is not None and found.pointer.value is not None
     return found.pointer.value, found
 
 
@@ -183,7 +189,7 @@ class Program:
         self._workspaces = Workspaces()
 
     def signature(self) -> Signature:
-        """Of the first function."""
+        """The signature of the first function."""
         found = CSignature()
         check(
             library().fuse_program_signature(
@@ -198,7 +204,7 @@ class Program:
         )
 
     def instance(self) -> Instance:
-        """The one function of the code, without weights yet."""
+        """A new instance of the only function, without weights."""
         instance = c_void_p()
         check(
             library().fuse_instance_create(
@@ -215,13 +221,13 @@ class Program:
 
 
 class Instance:
-    """A function with weights, which it refers to and does not copy.
+    """A function with references to its weights.
 
     Args:
         pointer: the handle.
         ranks: of the results.
-        max_tokens: most rows that a launch takes, 0 for any.
-        workspaces: what launches of instances of the same code share.
+        max_tokens: maximum number of rows of a launch; 0 for any number.
+        workspaces: shared by all instances of the same code.
     """
 
     def __init__(
@@ -239,7 +245,7 @@ class Instance:
         self._workspaces = workspaces
 
     def bind(self, parameter: str, tensor: torch.Tensor) -> None:
-        """Binds the memory of `tensor`, kept alive, to a parameter."""
+        """Binds the memory of `tensor`, which is kept alive, to a parameter."""
         require(tensor, torch.Tensor, f"parameter '{parameter}'", "a tensor")
         tensor = tensor.detach()
         view = tensor_view(tensor)
@@ -251,8 +257,11 @@ class Instance:
         self._weights[parameter] = (tensor, view)
 
     def limit_tokens(self, tokens: int) -> None:
-        """Launches will have at most `tokens` tokens: code for more is not
-        loaded. A prepared instance loads what it lacks."""
+        """Promises that launches have at most `tokens` tokens.
+
+        Code for more tokens is not loaded. A prepared instance loads the
+        missing code.
+        """
         check(
             library().fuse_instance_limit_tokens(
                 self._handle.pointer, c_int64(tokens)
@@ -260,7 +269,7 @@ class Instance:
         )
 
     def prepare(self, shared: SharedWeights | None = None) -> None:
-        """Does what a launch must not: packs weights, loads code."""
+        """Packs weights and loads code, which launches must not do."""
         if shared is None:
             check(library().fuse_instance_prepare(self._handle.pointer))
         else:
@@ -273,7 +282,7 @@ class Instance:
     def result_shape(
         self, inputs: Sequence[torch.Tensor], result: int = 0
     ) -> list[int]:
-        """Shape of a result for such inputs."""
+        """Shape of a result for inputs of these shapes."""
         lib, rank = library(), self.ranks[result]
         shape = (c_int64 * max(1, rank))()
         check(
@@ -348,15 +357,17 @@ class Instance:
                 self._handle.pointer, ins, c_size_t(len(inputs)), byref(size)
             )
         )
-        # Kernels of two launches must not mix in one workspace.
+        # Kernels of two launches must not interleave in one workspace.
         with self._workspaces.lock:
             if size.value:
-                args.workspace = self._workspaces.take(
+                workspace = self._workspaces.take(
                     self._handle.pointer,
                     size.value,
                     args.stream or 0,
                     capturing,
-                ).pointer
+                )
+                assert workspace is not None
+                args.workspace = workspace.pointer
             # Launches of the extension hold Python's lock, and not this one.
             check(
                 library_with_lock().fuse_launch(

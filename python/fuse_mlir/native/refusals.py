@@ -2,8 +2,8 @@
 """Reasons why modules are not fused: ids, names and texts.
 
 Ids and names are those of include/fuse/Analysis/Refusals.def, which
-docs/reference/refusals.md explains. The compiler names ops, for people who
-write IR. This module restates its refusals in terms of a model's modules.
+docs/reference/refusals.md explains. The texts of the compiler name ops, for
+authors of IR. This module restates them in terms of a model's modules.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def refusal(name: str, text: str) -> Refusal:
 
 @dataclass(frozen=True)
 class _Words:
-    """What the compiler refuses, in the words of a model."""
+    """A refusal of the compiler in terms of a model."""
 
     name: str
     reason: str
     advice: str
 
 
-#: Refusals of the compiler, which forms kernels of the ops of all members.
+#: Refusals of the compiler, which forms kernels from the ops of all members.
 COMPILER: Mapping[str, _Words] = {
     "FUSE-N001": _Words(
         "activation-input-not-linear",
@@ -178,9 +178,9 @@ COMPILER: Mapping[str, _Words] = {
     ),
 }
 
-#: A norm alone would be the smallest kernel of a chain.
+#: Ids about a norm alone, the smallest kernel of a chain; they are named last.
 _LAST = ("FUSE-N012",)
-#: Reasons that are in the checkpoint, and in no line of the model.
+#: Reasons that are in the checkpoint, not in a line of the model.
 _OF_VALUES = (
     "FUSE-N006",
     "FUSE-N008",
@@ -194,15 +194,14 @@ _OF_VALUES = (
 def compiler_refusal(
     remarks: Sequence[Remark], context: str = ""
 ) -> Refusal | None:
-    """What the compiler says of members that form no kernel, or a smaller one
-    than they could.
+    """Why members form no kernel, or a smaller one than possible.
 
     Args:
         remarks: of all passes that saw the members.
-        context: what was wanted, which follows the reason.
+        context: the request, which follows the reason.
 
     Returns:
-        The refusal of the largest kernel that almost formed. None where no
+        The refusal of the largest kernel that almost formed. None if no
         remark has an id.
     """
     found: dict[str, Remark] = {}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Stored weights, their scales, and what they mean in floating point."""
+"""Stored weights, their scales, and their values in floating point."""

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Stored codes that may round either way.
 
-A kernel computes the value that it stores in 8 bits in f32, and so does
-PyTorch. Where that value lies within the error of f32 of the middle between two
-codes, double precision calls it a tie: either code is right, and they are a
-step of 8 bits apart. The reference of a check then takes the code that the
-kernel took. No other code may differ.
+Both a kernel and PyTorch compute a value in f32 before they store it in 8 bits.
+If the value is within the f32 error of the middle between two codes, it is a
+tie: either code is right, although the codes are one step of 8 bits apart. The
+reference of a check then uses the code of the kernel. No other code may differ.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from torch import Tensor, nn
 
 from fuse_mlir.quantized.stored import STORAGE, StoredLinear
 
-#: A value counts as a tie up to this many times the relative error that a sum
-#: in f32 may have in the L2 norm: single values of a row are farther off than
-#: their mean.
+#: Distance of a tie from the middle, as a multiple of the relative L2 error of
+#: sums in f32. Single values of a row have a larger error than their mean.
 _SPREAD = 4.0
-#: Rows that are looked into, and codes of one row that may differ.
+#: Maximum number of rows to search, and of different codes in one row.
 _MOST_ROWS, _MOST_CODES = 256, 8
 
 
@@ -34,7 +32,7 @@ class _Code:
 
     linears: tuple[int, ...]
     column: int
-    #: The real value that the code stands for.
+    #: The real value of the code.
     value: float
 
 
@@ -48,15 +46,15 @@ def match_flips(
     """The result in double precision, with the codes that a kernel took.
 
     Args:
-        chain: members in double precision, which treat each row alone.
+        chain: members in double precision, whose rows are independent.
         inputs: of the chain, in double precision, of shape [..., features].
-        exact: what `chain` gives, of shape [..., features].
-        ours: what the kernel gives.
-        error: relative error in the L2 norm that sums in f32 may have.
+        exact: the result of `chain`, of shape [..., features].
+        ours: the result of the kernel, of the same shape.
+        error: relative L2 error that sums in f32 may have.
 
     Returns:
-        `exact`, in which rows are computed with other codes at ties where
-        that brings them to the kernel's, and how many codes that took.
+        `exact` with other codes at ties in the rows where they explain the
+        kernel's result, and the number of such codes.
     """
     linears = [
         module
@@ -96,8 +94,10 @@ def _match_row(
     ours: Tensor,
     error: float,
 ) -> tuple[Tensor, int]:
-    """One row with the codes at ties that bring it nearest to `ours`, added
-    one after the other as long as each explains most of the difference."""
+    """One row with the codes at ties that bring it nearest to `ours`.
+
+    Codes are added while each explains most of the remaining difference.
+    """
     taken: list[_Code] = []
     best, distance = exact, float((exact - ours).norm())
     while len(taken) < _MOST_CODES and distance > error * float(exact.norm()):
@@ -130,7 +130,7 @@ def _ties(
     taken: list[_Code],
     error: float,
 ) -> Iterator[_Code]:
-    """Inputs of linears that lie at the middle between two codes."""
+    """Inputs of linears in the middle between two codes."""
     seen: dict[int, Tensor] = {}
 
     def look(number: int, x: Tensor) -> Tensor:
@@ -176,14 +176,14 @@ def _ties(
         is_tie = (scaled - middles[nearest]).abs() <= room
         for column in is_tie.nonzero()[:, 0].tolist():
             at = int(nearest[column])
-            # The chain quantizes in f32 itself, and may have either.
+            # The chain quantizes in f32 too, and may have either code.
             for choice in (at, at + 1):
                 yield _Code(group, column, float(codes[choice]) * scale)
 
 
 @functools.cache
 def _codes(dtype: torch.dtype) -> Tensor:
-    """All numbers that a storage type holds, in order."""
+    """All values of a storage type, in ascending order."""
     assert dtype in STORAGE
     patterns = torch.arange(256, dtype=torch.uint8).view(dtype).double()
     return patterns[patterns.isfinite()].unique()
@@ -192,7 +192,7 @@ def _codes(dtype: torch.dtype) -> Tensor:
 def _with_codes(
     x: Tensor, number: int, codes: Sequence[Sequence[_Code]]
 ) -> Tensor:
-    """The input of a linear, row i of which has the codes `codes[i]`."""
+    """The input of a linear, with the codes `codes[i]` in row i."""
     x = x.clone()
     for row, chosen in enumerate(codes):
         for code in chosen:
@@ -205,8 +205,10 @@ def _with_codes(
 def _reading(
     linears: Sequence[StoredLinear], change: Callable[[int, Tensor], Tensor]
 ) -> Iterator[None]:
-    """Passes what each linear reads through a function. A chain calls members
-    without their hooks, so forwards are replaced."""
+    """Passes the input of each linear through a function.
+
+    A chain calls members without their hooks, so forwards are replaced.
+    """
     for number, linear in enumerate(linears):
         linear.__dict__["forward"] = functools.partial(
             lambda number, forward, x: forward(change(number, x)),

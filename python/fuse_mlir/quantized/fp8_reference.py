@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs FP8 linears of transformers where their kernels do not run.
+"""Runs FP8 linears of transformers without their kernels.
 
-`FP8Linear` calls kernels of the Hub that need a GPU. Static scales per tensor
-or output channel are computed here with the arithmetic of the fuse ops, in
-PyTorch; other layouts with their weights multiplied out.
+`FP8Linear` calls kernels of the Hub, which need a GPU. This module uses PyTorch
+instead. Linears with static scales per tensor or output channel compute with
+the arithmetic of the fuse ops. Other layouts use dequantized weights.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fuse_mlir.support.dynamic_class import Derived, Kind
 
 
 def entries_of(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters and buffers that a module holds itself."""
+    """Parameters and buffers of a module itself."""
     found = dict(module.named_parameters(recurse=False))
     return found | dict(module.named_buffers(recurse=False))
 
@@ -43,8 +43,10 @@ def is_fp8_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
 
 
 def policy_for(module: nn.Module, activations: str = "static") -> Policy:
-    """How a linear of a loaded model computes: `FP8Linear` of transformers
-    adds its bias in an op of its own."""
+    """The policy of a linear of a loaded model.
+
+    `FP8Linear` of transformers adds its bias in a separate op.
+    """
     own = any(k.__name__ == "FP8Linear" for k in type(module).__mro__)
     return Policy(
         activations=activations,
@@ -53,10 +55,10 @@ def policy_for(module: nn.Module, activations: str = "static") -> Policy:
 
 
 def emulate(model: nn.Module) -> int:
-    """Lets every FP8 linear of `model` that has no kernel here run.
+    """Lets all FP8 linears of `model` run that have no kernel on this machine.
 
-    Only the classes of modules change, so names, parameters and hooks are
-    those that they were. Returns how many changed.
+    Only the classes of modules change, not their names, parameters or hooks.
+    Returns the number of changed modules.
     """
     changed = 0
     for module in model.modules():
@@ -72,10 +74,11 @@ def emulate(model: nn.Module) -> int:
 
 @contextlib.contextmanager
 def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
-    """`emulate` for as long as a `with` lasts.
+    """`emulate` for the duration of a `with`.
 
     Args:
-        always: also where kernels are installed, for a run without data.
+        model: changed in place, and restored after the `with`.
+        always: also if kernels are installed, for a run on fake tensors.
     """
     changed = [
         m

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Linears with stored weights, as loaded checkpoints have them.
+"""Linears with stored weights of loaded checkpoints.
 
-Reads the entries of one linear (`weight`, `weight_scale_inv`, `input_scale`,
-...), decides the direction of every scale by its name and shape, compares it
-with the data, and makes a module that the importer knows. Whatever cannot be
-expressed is refused with an id of docs/reference/refusals.md.
+This module reads the entries of one linear (`weight`, `weight_scale_inv`,
+`input_scale`, ...). It decides the direction of each scale by its name and
+shape, compares it with the data, and makes a module that the importer knows.
+Linears that cannot be expressed are refused with an id of
+docs/reference/refusals.md.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -38,14 +39,14 @@ ACTIVATIONS = ("static", "per_token", "per_tensor", "none")
 ORDERS = ("reciprocal", "divide")
 BIAS_PLACES = ("before_rounding", "after_rounding")
 
-# Names of the scales of a weight and of an input. All of them hold the factor
-# that makes real values of stored ones: the `inv` of DeepSeek's and
-# transformers' `weight_scale_inv` is that of the factor that quantized.
+# Names of the scales of a weight and of an input. All of them are factors from
+# stored to real values. The `inv` in `weight_scale_inv` of DeepSeek and
+# transformers means the inverse of the factor that quantized.
 WEIGHT_SCALES = ("weight_scale", "weight_scale_inv", "scale", "qscale_weight")
 INPUT_SCALES = ("input_scale", "activation_scale", "act_scale")
 ZERO_POINTS = ("weight_zero_point", "input_zero_point")
 KNOWN = ("weight", "bias", *WEIGHT_SCALES, *INPUT_SCALES, *ZERO_POINTS)
-#: Refusals after which the real weight is still known.
+#: Refusals of linears whose real weight is still known.
 CAN_DEQUANTIZE = (
     "block-scale",
     "input-scale-missing",
@@ -55,15 +56,15 @@ CAN_DEQUANTIZE = (
 
 @dataclass(frozen=True)
 class Policy:
-    """What the user asked for.
+    """The user's choices for stored linears.
 
     Args:
         activations: static, per_token, per_tensor or none.
         order: division order of static quantize ops.
         bias_place: where biases are added.
-        unsupported: error, or dequantize: keep linears that cannot be
-            expressed in floating point.
-        inverse: names of scales that hold the inverse of a scale.
+        unsupported: `error`, or `dequantize` to keep linears in floating
+            point that cannot be expressed.
+        inverse: names of entries with the inverse of a scale.
     """
 
     activations: str = "static"
@@ -87,14 +88,14 @@ class Policy:
         for name in self.inverse:
             if name not in WEIGHT_SCALES + INPUT_SCALES:
                 raise BlockError(
-                    f"'{name}' is no name of a scale; expected one of "
+                    f"'{name}' is not the name of a scale; expected one of "
                     + ", ".join(WEIGHT_SCALES + INPUT_SCALES)
                 )
 
 
 @dataclass(frozen=True)
 class StoredParts:
-    """What is known of a linear after all checks."""
+    """The parts of a linear after all checks."""
 
     weight: torch.Tensor
     weight_scale: float | torch.Tensor
@@ -106,7 +107,7 @@ class StoredParts:
 
 
 def scale_problem(scale: float) -> str | None:
-    """Why kernels cannot use a scale, or None; as in the verifiers."""
+    """Why kernels cannot use a scale, or None; as in the verifiers of ops."""
     if math.isnan(scale):
         return "is not a number"
     if math.isinf(scale):
@@ -125,7 +126,7 @@ def scale_problem(scale: float) -> str | None:
 
 
 def shortest(scale: float) -> float:
-    """The number with the fewest digits that is `scale` in f32."""
+    """The number with the fewest digits that rounds to `scale` in f32."""
     return float(str(np.float32(scale)))
 
 
@@ -147,7 +148,7 @@ def _read_scale(
             raise Refused(
                 "unusable-scale", linear, f"'{name}' {problem}, got {value:g}"
             )
-    # One for each channel is read by kernels, beside the weight.
+    # Kernels read scales per channel next to the weight.
     return (1.0 / values if inverse else values).to(tensor.device)
 
 
@@ -161,7 +162,7 @@ def _pick(
     names: tuple[str, ...],
     policy: Policy,
 ) -> tuple[str, torch.Tensor] | None:
-    """The scale among `names`; several have to agree."""
+    """The scale among `names`; several scales must agree."""
     found = {
         name: _read_scale(linear, name, entries[name], name in policy.inverse)
         for name in names
@@ -188,10 +189,10 @@ def _pick(
 def weight_direction(weight: torch.Tensor, scale: float | torch.Tensor) -> str:
     """Whether the real weights are plausible: `ok` or `inverted`.
 
-    A linear of any network keeps its results within a few orders of magnitude
-    of its inputs: the root mean square of its weights times the square root
-    of the inputs is not far from one. Only a scale that is off by a factor of
-    64 and whose inverse is nearer by another 16 is called inverted.
+    The results of a linear are within a few orders of magnitude of its inputs:
+    the root mean square of the weights, times the square root of the number of
+    inputs, is near one. A scale is inverted if this value is off by a factor
+    of 64, and if the inverse is nearer by another factor of 16.
     """
     stored = weight.to(torch.float32)
     rms = float(stored.square().mean().sqrt())
@@ -218,17 +219,18 @@ def original_direction(
         restored = dequantize(weight, candidate).double()
         return float((restored - exact).norm() / exact.norm().clamp(min=1e-300))
 
-    # Storing in 8 bits costs a few percent.
+    # Quantizing to 8 bits has an error of a few percent.
     if error(factor) < 0.25:
         return "ok"
     return "inverted" if error(1.0 / factor) < 0.25 else "different"
 
 
 def input_direction(scale: float, seen: Range, storage: str) -> str:
-    """Compares an input scale with values that were seen: `ok` or `inverted`.
+    """Compares an input scale with observed values: `ok` or `inverted`.
 
-    A scale maps the largest value about to the largest code. One that is off
-    by a factor of 32 and whose inverse is nearer by another 16 is inverted.
+    A scale maps the largest value approximately to the largest code. It is
+    inverted if it is off by a factor of 32, and if the inverse is nearer by
+    another factor of 16.
     """
     if seen.largest == 0.0:
         return "ok"
@@ -241,7 +243,7 @@ def input_direction(scale: float, seen: Range, storage: str) -> str:
 def check_input_scales(
     scales: Mapping[str, float], seen: Mapping[str, Range], storage: str
 ) -> None:
-    """Raises Refused for an input scale that sample inputs contradict."""
+    """Raises Refused if sample inputs contradict an input scale."""
     for linear, scale in scales.items():
         if (
             linear in seen
@@ -268,7 +270,7 @@ def read_linear(
     policy: Policy,
     original: torch.Tensor | None = None,
 ) -> StoredParts:
-    """Checks the entries of a linear, named without its path.
+    """Checks the entries of a linear, by their names below its path.
 
     Raises:
         Refused: with the first predicate that fails.
@@ -412,7 +414,7 @@ def _check_direction(
 def dequantized_weight(
     entries: Mapping[str, torch.Tensor], policy: Policy, dtype: torch.dtype
 ) -> torch.Tensor:
-    """The real weight of any layout whose values are known, rounded once."""
+    """The real weight of any known layout, rounded once."""
     weight = entries["weight"].detach().to(torch.float32)
     point = entries.get("weight_zero_point")
     if point is not None:
@@ -449,8 +451,8 @@ def stored_linear(
 ) -> torch.Tensor:
     """A linear on a stored weight, with the arithmetic of the fuse ops.
 
-    The result has the type of `x`. Sums are in f64, so that they have no
-    order.
+    The result has the dtype of `x`. Sums are in f64, so that their order does
+    not matter.
     """
     storage = STORAGE[weight.dtype]
     if channel_scale is None:
@@ -505,8 +507,10 @@ def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
 
 
 class Shown(torch.Tensor):
-    """A weight as forwards of members see it, of which they may ask for the
-    type and the shape; its values are stored in another type."""
+    """A weight as forwards of members see it.
+
+    They may read its dtype and shape. Its values have another type.
+    """
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -523,8 +527,12 @@ class Shown(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+        cls,
+        func: object,
+        types: object,
+        args: object = (),
+        kwargs: object = None,
+    ) -> NoReturn:
         raise RuntimeError(
             f"'{func}' reads a weight that is stored in 8 bits "
             "outside of its linear"
@@ -532,13 +540,12 @@ class Shown(torch.Tensor):
 
 
 class StoredLinear(nn.Module):
-    """Stands for a linear with a stored weight; the importer knows it.
+    """Replaces a linear with a stored weight; the importer knows it.
 
     Args:
-        parts: what is stored.
-        policy: of the user.
-        shown: type of the weight that the model has, where that is not the
-            stored one.
+        parts: of the linear.
+        policy: the user's choices.
+        shown: dtype of the weight in the model; None for the stored one.
     """
 
     bias: torch.Tensor | None
@@ -577,7 +584,7 @@ class StoredLinear(nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """What forwards of members see."""
+        """The weight that forwards of members see."""
         if self.shown is None:
             return self.stored
         return torch.Tensor._make_wrapper_subclass(
@@ -587,8 +594,12 @@ class StoredLinear(nn.Module):
             device=self.stored.device,
         )
 
-    def _apply(self, fn: Any, recurse: bool = True) -> StoredLinear:
-        # A stored weight is not a number that another type could hold.
+    def _apply(
+        self,
+        fn: Callable[[torch.Tensor], torch.Tensor],
+        recurse: bool = True,
+    ) -> StoredLinear:
+        # Stored codes must not be converted to another dtype.
         def kept(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.element_size() > 1:
                 return fn(tensor)
@@ -614,7 +625,7 @@ class StoredLinear(nn.Module):
 
 @dataclass(frozen=True)
 class Kept:
-    """A linear that stays in floating point because the user allowed it."""
+    """A linear that stays in floating point, with the user's permission."""
 
     linear: str
     refusal: Refused
@@ -631,6 +642,12 @@ def make_linear(
     """The module for the entries of one linear.
 
     Args:
+        path: of the linear in the model.
+        entries: tensors of the checkpoint by their names below `path`, such
+            as `weight` and `weight_scale`.
+        policy: how activations and layouts are handled.
+        dtype: of values in floating point.
+        original: weight before quantization, [out, in], to compare with.
         shown: as for `StoredLinear`.
 
     Raises:
@@ -668,8 +685,8 @@ def replace_linears(
 ) -> list[Kept]:
     """Replaces every module of `model` with an 8-bit weight and scales.
 
-    For a model that is loaded already, as transformers' FP8Linear modules
-    are. The entries are the module's own parameters and buffers.
+    It is for a loaded model with modules such as FP8Linear of transformers.
+    The entries are the parameters and buffers of the modules.
 
     Returns:
         The linears that stay in floating point.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranges of observed values, and the static scales they lead to.
+"""Ranges of observed values, and static scales that are chosen from them.
 
-A scale maps stored values to real ones: `real = scale * stored`. Statistics
-are gathered batch by batch, so that data need not fit into memory.
+A scale maps stored values to real ones: `real = scale * stored`. Statistics are
+gathered batch by batch, so that the data need not fit into memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TORCH_TYPES = {
 
 @contextlib.contextmanager
 def about(name: str) -> Iterator[None]:
-    """Errors of ranges say what they are the range of."""
+    """Adds the name of a tensor to errors of its range in a `with`."""
     try:
         yield
     except RangeError as error:
@@ -36,10 +36,10 @@ def about(name: str) -> Iterator[None]:
 
 
 def largest_value(storage: str) -> float:
-    """Largest stored value that a scale aims at.
+    """The stored value to which the largest real value is mapped.
 
-    127 for i8, whose range is used symmetrically; the largest finite code of
-    an 8-bit float.
+    It is 127 for i8, whose range is used symmetrically, and the largest finite
+    code of an 8-bit float.
 
     Raises:
         RangeError: `storage` is not f8E4M3FN, f8E5M2 or i8.
@@ -53,8 +53,11 @@ def largest_value(storage: str) -> float:
 
 
 def as_scale(scale: float | torch.Tensor) -> torch.Tensor:
-    """A scale in f32: a number as a tensor of the CPU, which goes with those
-    of any device, whatever PyTorch's default device is."""
+    """A scale as an f32 tensor.
+
+    A number becomes a tensor on the CPU, which works with tensors of any
+    device, whatever PyTorch's default device is.
+    """
     if isinstance(scale, torch.Tensor):
         return scale.to(torch.float32)
     return torch.tensor(scale, dtype=torch.float32, device="cpu")
@@ -101,12 +104,12 @@ def dequantize(
 
 @dataclass
 class Range:
-    """What was seen of one tensor over all batches.
+    """Statistics of one tensor over all batches.
 
     The histogram counts magnitudes in equal bins from 0 to `limit`. When a
-    batch exceeds the limit, the limit doubles and neighboring bins merge,
-    so that counts stay exact. A bounded random sample is kept as well, from
-    which quantization errors are measured.
+    batch exceeds the limit, the limit doubles and neighboring bins merge, so
+    that counts stay exact. Quantization errors are measured on a random sample
+    of bounded size.
     """
 
     bins: int = 2048
@@ -138,7 +141,7 @@ class Range:
         seed: int,
         sample_size: int,
     ) -> Range:
-        """A range as it was; nothing is to be added to it.
+        """A saved range, to which no batch can be added.
 
         Raises:
             RangeError: the parts contradict each other.
@@ -162,7 +165,7 @@ class Range:
         return seen
 
     def add(self, values: np.ndarray | torch.Tensor) -> None:
-        """Counts one batch, where it is.
+        """Counts one batch, on its device.
 
         Raises:
             RangeError: a value is NaN or infinite.
@@ -201,12 +204,12 @@ class Range:
         self.largest = max(self.largest, largest)
 
     def _keep(self, flat: torch.Tensor) -> None:
-        """Reservoir sampling: every value seen is equally likely kept."""
+        """Reservoir sampling: each value is kept with the same probability."""
         free = self.sample_size - self.sample.size
         head, rest = flat[:free], flat[free:]
         self.sample = np.concatenate([self.sample, head.cpu().numpy()])
-        # Of a large batch only a few values are kept, so that not all of them
-        # have to be drawn for.
+        # Few values of a large batch are kept, so random numbers are drawn
+        # only for these.
         count, start = rest.numel(), self.count + free
         if count == 0:
             return
@@ -222,17 +225,20 @@ class Range:
         else:
             chosen = self._skips(start, count)
             slots = self._random.integers(0, self.sample_size, chosen.size)
-        # Later values win, as they would one by one.
+        # Later values overwrite earlier ones, as if added one by one.
         self.sample[slots] = (
             rest[torch.from_numpy(chosen).to(rest.device)].cpu().numpy()
         )
 
     def _skips(self, start: int, count: int) -> np.ndarray:
-        """Which of `count` values after `start` others enter the sample, each
-        with the probability that its position gives it."""
+        """Positions of the values that enter the sample.
+
+        `count` values follow `start` earlier ones. The probability of each
+        depends on its position.
+        """
         chosen, low = [], 0
         while low < count:
-            # Positions whose probabilities are within a factor of two.
+            # The probabilities of these positions are within a factor of two.
             high = min(count, low + start + low)
             most = min(1.0, self.sample_size / (start + low + 1))
             drawn = (
@@ -246,7 +252,7 @@ class Range:
         return np.concatenate(chosen)
 
     def _sparse(self, count: int, share: float) -> np.ndarray:
-        """Positions below `count`, each taken with probability `share`."""
+        """Random positions below `count`, each with probability `share`."""
         found, last = [], -1
         step = max(16, int(1.2 * share * count))
         while last < count:
@@ -259,8 +265,8 @@ class Range:
     def percentile(self, share: float) -> float:
         """Magnitude that `share` percent of the values do not exceed.
 
-        The upper edge of the histogram bin, hence never too small; 100 is
-        the largest value.
+        It is the upper edge of a histogram bin, hence never too small. 100
+        gives the largest value.
         """
         if not isinstance(share, (int, float)) or not 0.0 < share <= 100.0:
             raise RangeError(
@@ -273,9 +279,9 @@ class Range:
         return min(self.largest, edge * self.limit / self.bins)
 
     def saturated_share(self, scale: float, storage: str) -> float:
-        """Share of the values beyond the largest one that is stored.
+        """Fraction of the values beyond the largest storable one.
 
-        From the histogram; exact up to the width of one bin.
+        It comes from the histogram, and is exact up to the width of a bin.
         """
         if self.count == 0 or self.limit == 0.0:
             return 0.0
@@ -288,15 +294,15 @@ class Range:
 
 @dataclass(frozen=True)
 class ScaleChoice:
-    """A scale and what it does to the values that were seen."""
+    """A scale and its effect on the observed values."""
 
     scale: float
     method: str
     #: Magnitude that maps to the largest stored value.
     threshold: float
-    #: threshold / largest value seen; below 1, values saturate.
+    #: threshold / largest observed value; below 1, values saturate.
     headroom: float
-    #: Share of values that saturate.
+    #: Fraction of the values that saturate.
     saturated: float
     #: Mean squared error over the mean square of the values, from a sample.
     relative_mse: float
@@ -305,7 +311,7 @@ class ScaleChoice:
 def choose_scale(
     seen: Range, storage: str, method: str = "amax", percentile: float = 99.99
 ) -> ScaleChoice:
-    """Makes a static scale from what was seen of a tensor.
+    """Chooses a static scale from the observed values of a tensor.
 
     `amax` maps the largest magnitude to the largest stored value. `percentile`
     maps the given percentile there, so that outliers saturate. `mse` searches
@@ -313,7 +319,7 @@ def choose_scale(
     the smallest mean squared error on the kept sample.
 
     Raises:
-        RangeError: nothing but zeros was seen, or the method is unknown.
+        RangeError: all values are zero, or the method is unknown.
     """
     if method not in METHODS:
         raise RangeError(
@@ -335,7 +341,7 @@ def choose_scale(
             _error(sample, float(step) / largest, storage) for step in steps
         ]
         threshold = float(steps[int(np.argmin(errors))])
-    # Kernels hold scales in f32, and so does everything measured here.
+    # Kernels and the measurements here use scales in f32.
     scale = float(np.float32(threshold / largest))
     return ScaleChoice(
         scale=scale,
@@ -349,6 +355,6 @@ def choose_scale(
 
 
 def _error(sample: torch.Tensor, scale: float, storage: str) -> float:
-    """Mean squared error of storing `sample` with `scale`."""
+    """Mean squared error of `sample` after quantization by `scale`."""
     restored = dequantize(quantize(sample, scale, storage), scale)
     return float((restored.double() - sample.double()).square().mean())

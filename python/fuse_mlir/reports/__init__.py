@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What can be fused, whether it is right, and how fast it is."""
+"""Reports on sites, on the accuracy of their kernels, and on speed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which sites of a program are fused, which not, why, and what it gains."""
+"""Reports which sites of a program are fused, why others are not, and gains."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fuse_mlir.support.messages import tool_error
 
 @dataclass(frozen=True)
 class Gain:
-    """What one kernel saves over one launch per member.
+    """The savings of one kernel compared with one launch per member.
 
     Attributes:
-        launches: launches of kernels.
-        bytes: bytes that are not written and read in between.
-        flops: operations of its linears, which stay; None where there are no
-            bodies to count them in.
+        launches: number of saved launches.
+        bytes: bytes of intermediates that are neither written nor read.
+        flops: operations of its linears, which stay; None without bodies of
+            functions to count them in.
     """
 
     launches: int
@@ -33,21 +33,20 @@ class Gain:
 
 @dataclass(frozen=True)
 class Site:
-    """A place where a pattern applies, or almost does.
+    """A site where a pattern matches, or almost does.
 
     Attributes:
-        id: stable id, as `fuse-unfuse` and `disable` take it.
+        id: stable id, for `fuse-unfuse` and `disable`.
         level: "modules" or "ops".
         fused: whether it is fused.
         kernel: kernel of a fused site.
-        reason: of a refused site, id of the predicate that failed, such as
-            FUSE-N208.
-        detail: what exactly failed: names and values.
-        suggestion: what to do about it.
-        location: where the op stands.
+        reason: of a refused site, the id of the predicate that failed, such
+            as FUSE-N208.
+        detail: names and values of the failure.
+        suggestion: advice to the user.
+        location: of the op.
         members: paths of the modules.
-        gain: what is saved, or would be if the site were not refused; None
-            where that is not known.
+        gain: the savings, also of a refused site; None if unknown.
     """
 
     id: str
@@ -88,23 +87,23 @@ def explain_ir(
     html: str | Path | None = None,
     tools: str | Path | None = None,
 ) -> Explanation:
-    """Says of every site of a program whether it is fused, or why not.
+    """Reports for all sites of a program whether they are fused, or why not.
 
     Args:
         source: IR as text, or the path of a file with it.
-        patterns: patterns of modules, as `fuse-match-modules` takes them;
-            without any, only ops are fused.
+        patterns: patterns of modules, as for `fuse-match-modules`. Without
+            patterns, only ops are fused.
         libraries: files with patterns and kernels from outside of the model.
-        target: what declared kernels must run on; any when empty.
-        tokens: what dynamic dimensions count as in gains.
-        html: also writes the report as one page to this file.
-        tools: directory of `fuse-explain`; the search path when None.
+        target: chip that declared kernels must support; empty for any.
+        tokens: value of dynamic dimensions in gains.
+        html: file to which the report is also written as a page.
+        tools: directory of `fuse-explain`. None uses the search path.
 
     Raises:
         ExplainError: the program or a pattern cannot be used, or
-            `fuse-explain` is not there.
+            `fuse-explain` is missing.
 
-    Example:
+    Examples:
         >>> found = fuse_mlir.explain_ir("func.func @f() { return }", tools=tools)
         >>> found.sites
         ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What could be fused, why the rest cannot, and whether the fused is right."""
+"""Reports on sites, verification of kernels, and timing of models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import json
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any
@@ -43,13 +43,14 @@ from fuse_mlir.support.html import page, table
 from fuse_mlir.support.types import FusionConfig, Inputs, Progress
 
 UNFUSE = "builtin.module(func.func(fuse-unfuse))"
-#: How much farther from the exact result than PyTorch a kernel may be, in
-#: relative error. What PyTorch itself loses depends on how many rows there are.
+#: Maximum ratio of a kernel's relative error to that of PyTorch, which depends
+#: on the number of rows.
 YARDSTICK = 1.5
-#: Roundings of f32 that a kernel may lose besides, and of its own type.
+#: Additional error of a kernel, in units of eps of f32 and of its own dtype.
 FLOOR_F32, FLOOR = 2.0, 0.25
-#: The same for each root of a term, which a sum in order loses; the order is
-#: open (docs/reference/numerics.md), and PyTorch adds up parts.
+#: Additional error of sums in units of eps of f32, times the root of the number
+#: of terms. The order of sums is unspecified (docs/reference/numerics.md), and
+#: PyTorch adds partial sums.
 FLOOR_ORDER = 0.25
 
 
@@ -63,23 +64,26 @@ def explain(
     rounding: str = "exact",
     only_faster: bool | None = None,
 ) -> FusionResult:
-    """Says what `fuse_modules` would do with every site, and changes nothing.
+    """Reports what `fuse_modules` would do with each site; changes nothing.
 
     Args:
         model: also on the meta device, without weights.
-        patterns: as for `fuse_modules`. When None, modules that look like an
-            MLP and form no chain are listed as well, with the reason.
+        patterns: as for `fuse_modules`. With None, modules that look like an
+            MLP but form no chain are also listed, with the reason.
         inputs: as for `fuse_modules`.
         progress: as for `fuse_modules`.
-        fusion_config, rounding, only_faster: as for `fuse_modules`.
+        fusion_config: as for `fuse_modules`.
+        rounding: as for `fuse_modules`.
+        only_faster: as for `fuse_modules`.
 
     Returns:
         Sites that are fused, could be fused, or are refused.
 
     Raises:
-        PatternError, FlowError: as `fuse_modules`.
+        PatternError: as `fuse_modules`.
+        FlowError: as `fuse_modules`.
 
-    Example:
+    Examples:
         >>> sites = fuse_mlir.explain(model, inputs=x, only_faster=False)
         >>> [site.status for site in sites]
         ['could fuse']
@@ -142,12 +146,13 @@ def explain(
 def sites_json(
     results: Sequence[SiteResult], about: About | None = None
 ) -> str:
-    """The same as a list of objects.
+    """The sites as a JSON list of objects.
 
     Args:
-        about: makes it an object with the entries `about`, model, command,
-            date and versions, `sites`, the list, and `note`, what was not
-            measured.
+        results: the sites.
+        about: model, command, date and versions. With it, the result is an
+            object with the entries `about`, `sites` (the list) and `note`
+            (the sites that were not measured).
     """
     note = results.note if isinstance(results, FusionResult) else ""
     return _json(
@@ -184,7 +189,7 @@ def sites_html(
     title: str = "Sites",
     about: About | None = None,
 ) -> str:
-    """The same as one self-contained page.
+    """The sites as one self-contained page.
 
     Args:
         results: of `explain` or `fuse_modules`.
@@ -227,7 +232,7 @@ class Check:
     """One claim about one site, or about the whole model."""
 
     site: str
-    #: V0 to V2, or V3 of the model.
+    #: The check level: V0 to V2, or V3 for the whole model.
     rung: str
     passed: bool
     detail: str
@@ -238,7 +243,7 @@ class Verification:
     """All checks of a model; true when all passed."""
 
     checks: list[Check] = field(default_factory=list)
-    #: What these checks say nothing about.
+    #: Properties that these checks do not cover.
     unchecked: list[str] = field(default_factory=list)
     #: Model, command, date and versions, for the page and JSON.
     about: About | None = None
@@ -248,7 +253,7 @@ class Verification:
 
     @property
     def summary(self) -> str:
-        """How many checks passed."""
+        """The number of passed checks."""
         good = sum(c.passed for c in self.checks)
         return f"{good} of {len(self.checks)} checks passed"
 
@@ -264,9 +269,11 @@ class Verification:
         return "\n".join([*lines, self.summary]) + "\n"
 
     def json(self) -> str:
-        """The checks as a list of objects; with `about`, an object with the
-        entries `about`, `checks` and `not_checked`, what they say nothing
-        about."""
+        """The checks as a JSON list of objects.
+
+        With `about`, the result is an object with the entries `about`,
+        `checks`, and `not_checked`, the properties that are not covered.
+        """
         return _json(
             "checks",
             [asdict(c) for c in self.checks],
@@ -306,28 +313,29 @@ def verify(
     *,
     rounding: str = "exact",
 ) -> Verification:
-    """Holds every fused site of `model` against what it replaces.
+    """Compares all fused sites of `model` with the modules that they replace.
 
-    - V0: undoing the kernel in the IR gives the layers, letter by letter.
-    - V1: the fused op and the layers, compiled alike by the portable path,
-      have the same bits; on the CPU only.
-    - V2: the kernel is about as near to the members in double precision as
-      the members themselves are, in the L2 norm.
-    - V3: how far results of the fused model are from those of the unfused;
-      and those of each kernel of the Hub, of which V0 to V2 are not known.
+    - V0: undoing the kernel in the IR restores the text of the layers.
+    - V1: the fused op and the layers, both compiled by the portable path, have
+      the same bits; on the CPU only.
+    - V2: the error of the kernel is similar to that of the members, in the L2
+      norm. The reference is the members in double precision.
+    - V3: the difference between the results of the fused and the unfused
+      model, and of each kernel of the Hub, for which V0 to V2 are unknown.
 
     Args:
-        model: fused or not; when not, it is fused for the check only, with
-            all sites whether they are faster or not.
-        inputs: example inputs with data; those of the config when None.
-        patterns, rounding: as for `fuse_modules`, when the model is not
-            fused.
+        model: fused or not. If not, all sites are fused for the checks only,
+            whether they are faster or not.
+        inputs: example inputs with data; None makes them from the config.
+        patterns: as for `fuse_modules`, if the model is not fused.
         progress: as for `fuse_modules`, called after each site.
+        rounding: as for `fuse_modules`, if the model is not fused.
 
     Raises:
-        As `fuse_modules`; FuseError also when the inputs reach no site.
+        FuseError: the inputs reach no site, or as `fuse_modules`.
+        PatternError: as `fuse_modules`.
 
-    Example:
+    Examples:
         >>> bool(fuse_mlir.verify(model, x))
         True
     """
@@ -411,14 +419,16 @@ def verify(
 
 def _remember(
     seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
-) -> Any:
+) -> Callable[..., None]:
     def hook(_module, args, kwargs):
         seen[name] = module.inputs(args, kwargs)
 
     return hook
 
 
-def _remember_call(seen: dict[str, tuple[Any, Any]], name: str) -> Any:
+def _remember_call(
+    seen: dict[str, tuple[Any, Any]], name: str
+) -> Callable[..., None]:
     def hook(_module, args, kwargs):
         seen[name] = args, kwargs
 
@@ -428,7 +438,7 @@ def _remember_call(seen: dict[str, tuple[Any, Any]], name: str) -> Any:
 def _run(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[torch.Tensor]:
-    """Results of a model, with the same random numbers each time."""
+    """Results of a model; each call has the same random numbers."""
     devices = {
         parameter.device.index
         for parameter in model.parameters()
@@ -438,10 +448,12 @@ def _run(
         return _tensors(model(*args, **kwargs))
 
 
-def _tensors(output: Any) -> list[torch.Tensor]:
+def _tensors(output: object) -> list[torch.Tensor]:
     from torch.utils._pytree import tree_leaves
 
-    values = dict(output) if hasattr(output, "keys") else output
+    values: Any = output
+    if hasattr(output, "keys"):
+        values = dict(values)
     return [t for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
 
 
@@ -449,6 +461,7 @@ def _check_site(
     name: str, module: FusedModule, inputs: list[torch.Tensor]
 ) -> list[Check]:
     # The members may have changed since they were fused.
+    assert module._kernel is not None
     module.still_has(module._kernel, inputs)
     kernel = module._kernel
     compiled = kernel.compiled
@@ -473,7 +486,7 @@ def _check_site(
         *(t.double() if t.is_floating_point() else t for t in inputs)
     )
     eager = kernel.recompute(inputs, kernel.weights())
-    # What overflows where the members do is held against them alone.
+    # Elements that overflow in the members are compared with the members.
     exact = torch.where(eager.isfinite(), exact, eager.double())
     scale = max(float(exact[exact.isfinite()].norm()), 1e-300)
     floor = max(
@@ -481,8 +494,8 @@ def _check_site(
         max(FLOOR_F32, FLOOR_ORDER * _longest_sum(kernel) ** 0.5)
         * torch.finfo(torch.float32).eps,
     )
-    # Codes of 8 bits that f32 may round either way are those of each side.
-    # In 16 bits the members round as much before they store.
+    # The reference of each side has the 8-bit codes of that side where f32 may
+    # round either way. In 16 bits, the members round as much before storing.
     flipped, references = 0, [exact, exact]
     if kernel.stored and compiled.dtype is torch.float32:
         doubles = [t.double() for t in inputs]
@@ -523,7 +536,7 @@ def _flipped(count: int) -> str:
 
 
 def _longest_sum(kernel: Kernel) -> int:
-    """Terms of the longest sum of a kernel."""
+    """Number of terms of the longest sum of a kernel."""
     return max(
         shape[-1] if shape else 1
         for _, shape in kernel.compiled.parameters.values()
@@ -531,8 +544,11 @@ def _longest_sum(kernel: Kernel) -> int:
 
 
 def _distance(a: torch.Tensor, b: torch.Tensor) -> tuple[float, int]:
-    """The L2 norm of `a - b` where both are finite, and at how many other
-    places they differ: a NaN is a NaN, infinities have signs."""
+    """The L2 norm of `a - b`, and the number of other differing elements.
+
+    The norm covers elements that are finite in both. All NaN are equal;
+    infinities differ by their sign.
+    """
     a, b = a.double(), b.double()
     same = (a == b) | (a.isnan() & b.isnan())
     odd = ~same & ~(a.isfinite() & b.isfinite())
@@ -546,7 +562,8 @@ def _not_finite(count: int) -> str:
 def _with_weights_of_now(
     module: FusedModule, inputs: list[torch.Tensor]
 ) -> torch.Tensor:
-    """The result of a new kernel, which packs the weights anew."""
+    """The result of a new kernel, which packs the weights again."""
+    assert module._kernel is not None
     copies, compiled = module.compile_for(inputs)
     kernel = Kernel(
         module.site,
@@ -561,7 +578,7 @@ def _with_weights_of_now(
 def _check_exact(
     name: str, kernel: Kernel, inputs: list[torch.Tensor]
 ) -> Check:
-    # Scheduled kernels add up in another order; V2 is about them.
+    # Scheduled kernels sum in another order, which V2 covers.
     results = []
     for text in (kernel.compiled.formed, kernel.compiled.layers):
         plain = replace(
@@ -621,7 +638,7 @@ def _check_model(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> Check:
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
-    """In double precision; complex numbers as two."""
+    """A tensor in double precision; complex numbers become two."""
     return (
         torch.view_as_real(tensor.resolve_conj())
         if tensor.is_complex()
@@ -645,7 +662,7 @@ class Timing:
         )
 
     def json(self) -> str:
-        """The times in milliseconds, and `about` where it is known."""
+        """The times in milliseconds as JSON, with `about` if it is known."""
         head = {} if self.about is None else {"about": dict(self.about.rows())}
         return (
             json.dumps(
@@ -680,14 +697,14 @@ def bench(
     *,
     rounding: str = "exact",
 ) -> Timing:
-    """Times calls of the model, fused and not, in turns.
+    """Times alternating calls of the model, fused and unfused.
 
-    Args and errors are those of `verify`.
+    Arguments and errors are those of `verify`.
 
     Raises:
-        ValueError: there are no `repeats`.
+        ValueError: `repeats` is less than 1.
 
-    Example:
+    Examples:
         >>> timing = fuse_mlir.bench(model, x, repeats=1)
         >>> timing.fused > 0
         True

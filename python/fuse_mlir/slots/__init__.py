@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Slots: places in a model that kernels are bound to, instance by instance.
+"""Slots: named ops of a model to which kernels are bound by configuration.
 
-`Context` keeps registered kernels, `Module` is fuse IR whose slots can be
-bound, and `OpSlot` is a slot in a PyTorch module: a function with an eager
-body, bound by `bind(model, config)`. A slot is not an `nn.Module` and never
-enters the module tree. The compiler decides what binds, through its C
-interface; docs/how-to/bind-slots.md has the rules.
+- `Context` holds the registered kernels.
+- `Module` is fuse IR whose slots can be bound.
+- `OpSlot` is a slot in a PyTorch module: a function with an eager body.
+  `bind(model, config)` binds the slots of one model.
+
+A slot is not an `nn.Module` and never enters the module tree. The compiler
+selects the kernels, through its C interface, by the rules of
+docs/how-to/bind-slots.md.
 """
 
 from fuse_mlir.errors import SlotError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Binds the slots of a PyTorch model to kernels, and takes it back."""
+"""Binds the slots of a PyTorch model to kernels, and unbinds them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuse_mlir.slots.function_kernels import (
     rename_sources,
 )
 
-# Files of slots name this function here.
+# Other files of slots import this function from here.
 from fuse_mlir.slots.places import (
     Place,
     check_eager,
@@ -29,7 +29,7 @@ from fuse_mlir.support.arguments import require, require_module
 
 
 def _print_tree(places: Sequence[Place]) -> str:
-    """A model of the slots alone, for the compiler to decide about."""
+    """IR with only the slots, for which the compiler selects kernels."""
     lines = ['fuse.model @model class "Model" {']
     for key in sorted({(p.slot.op, p.slot.variant) for p in places}):
         lines.append(
@@ -77,10 +77,12 @@ def bind(
 ) -> dict[str, Any]:
     """Binds the slots of one model instance and returns the report.
 
+    After an error, no binding has changed. A slot that is bound to another
+    kernel is an error, unless `rebind` is set.
+
     `config` is that of `fuse-bind-slots`: `bind`, `overrides` by path, `preset`
-    and `default`, `mode`. `target` is `cpu` or a chip such as `sm_90`, that of
-    the device of the model when left out. Errors come before anything changes;
-    a slot that is bound to another kernel is one, unless `rebind` is set.
+    and `default`, `mode`. `target` is `cpu` or a chip such as `sm_90`; None
+    uses the device of the model.
     """
     if not isinstance(model, nn.Module):
         raise SlotError(
@@ -99,7 +101,7 @@ def bind(
     places = list(find_slots(model))
     tree = context.parse(_print_tree(places))
     report = tree.bind({**config, "target": target, "check": True})
-    # The walk of the tree has its own order, the places of one path theirs.
+    # The report is in the order of the IR; slots of one path keep their order.
     kernels: dict[
         tuple[str, str, str], tuple[str | None, FunctionKernel | None]
     ] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ def run(program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 class Program:
-    """What calls of one slot run on one device."""
+    """The code that calls of one slot run on one device."""
 
     _ids = itertools.count(1)
     _all: weakref.WeakValueDictionary[int, Program] = (
@@ -49,7 +49,7 @@ class Program:
         Program._all[self.id] = self
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Results without gaps, that share no memory with the inputs."""
+        """Results without gaps that share no memory with the inputs."""
         raise NotImplementedError
 
 
@@ -98,8 +98,8 @@ def call_slot(inputs: list[Tensor], program: int) -> list[Tensor]:
 
 @call_slot.register_fake
 def _fake_slot(inputs, program):
-    # Kernels write results without gaps, whatever strides the eager function
-    # passes on from its inputs.
+    # Kernels write results without gaps, even if the eager function preserves
+    # the strides of its inputs.
     results = results_of(Program._all[program].eager(*inputs))
     return [
         inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
@@ -107,17 +107,26 @@ def _fake_slot(inputs, program):
     ]
 
 
-def _save(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
+class _Context(Protocol):
+    """The context of autograd, with values that the forward pass stores."""
+
+    eager: Callable[..., Any]
+    saved_tensors: tuple[Tensor, ...]
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
+def _save(ctx: _Context, inputs: tuple, output: list[Tensor]) -> None:
     tensors, program = inputs
     # A slot may be bound again before the backward pass.
     ctx.eager = Program._all[program].eager
     ctx.save_for_backward(*tensors)
 
 
-def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
-    """Gradients of the eager function, which is computed again."""
-    # With create_graph, gradients have gradients themselves, through views
-    # that tell apart what is read twice.
+def _backward(ctx: _Context, gradients: list[Tensor]) -> tuple:
+    """Gradients of the eager function, which runs again."""
+    # With create_graph, gradients have gradients too. Views distinguish
+    # tensors that are read twice.
     twice = torch.is_grad_enabled()
     with torch.enable_grad():
         leaves = [
@@ -147,6 +156,8 @@ def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
 call_slot.register_autograd(_backward, setup_context=_save)
 
 
-def results_of(value: Any) -> list[Tensor]:
+def results_of(value: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """One result, or a tuple or list of them, as a list."""
-    return list(value) if isinstance(value, (tuple, list)) else [value]
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    return [cast(Tensor, value)]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares the eager function of a slot with what its op is defined as.
+"""Compares the eager function of a slot with the definition of its op.
 
-The definitions are those that `slots.list_kernels` prints, in double
-precision. Inputs are small, and drawn so that variants and params show: the
-weights of norms are far from zero and one, and some rows are as small as the
-root of eps.
+The definitions are those of `slots.list_kernels`, in double precision. The
+inputs are small and drawn so that variants and params matter: the weights of
+norms are far from zero and one, and some rows are as small as the root of eps.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ Eager = Callable[..., object]
 #: f32 and the definition in f64. Rounding costs about 1e-7, the nearest wrong
 #: variant (tanh for erf in a GELU) about 1e-3.
 TOLERANCE = 1e-4
-#: What an eps is searched among when another one fits.
+#: Values of eps that are tried to explain a mismatch.
 _EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _ROWS, _FEATURES, _HIDDEN = 6, 8, 12
 
 
 @dataclass(frozen=True)
 class Definition:
-    """An op and variant as mathematics.
+    """The mathematical definition of an op and variant.
 
     Args:
-        inputs: draws inputs; the eager function may take fewer of them.
-        least: the fewest inputs that it takes.
-        compute: what it gives on inputs in double precision.
+        inputs: draws inputs; the eager function may have fewer parameters.
+        least: the minimum number of inputs.
+        compute: the results on inputs in double precision.
     """
 
     inputs: Callable[[torch.Generator, Params], list[Tensor]]
@@ -47,7 +46,7 @@ class Definition:
 
 
 class Mismatch(Exception):
-    """An eager function that is not what its slot says."""
+    """An eager function does not compute the op of its slot."""
 
 
 # Inputs.
@@ -59,7 +58,7 @@ def _draw(generator: torch.Generator, *shape: int) -> Tensor:
 
 def _norm_inputs(generator: torch.Generator, params: Params) -> list[Tensor]:
     x = _draw(generator, _ROWS, _FEATURES)
-    # Rows in which eps is as large as the mean of squares.
+    # In some rows, eps is as large as the mean of squares.
     eps = float(params.get("eps", 0.0))
     x[1::2] *= max(eps, 1e-6) ** 0.5
     weight = 0.5 + torch.rand(_FEATURES, generator=generator)
@@ -243,22 +242,25 @@ def check(
 ) -> str | None:
     """Compares an eager function with the definition of its op and variant.
 
-    Neither the state of random numbers nor gradients are touched.
+    The state of random numbers and gradients do not change.
 
     Args:
-        op, variant, params: of the slot.
-        eager: takes and gives tensors, here in f32.
-        device: where it is called.
-        what: the function is, for messages.
-        takes: a function whose inputs it is called with; itself when None.
+        op: name of the slot's op, such as `rms_norm`.
+        variant: of the slot, such as `standard`.
+        params: constants of the slot, such as eps.
+        eager: function of tensors, which is called in f32.
+        device: of the call.
+        what: names the function in messages.
+        takes: a function whose number of inputs is used; None uses `eager`.
 
     Returns:
-        Why nothing was compared: the op is not one of fuse, or the function
-        does not take such inputs. None where it is what the slot says.
+        The reason that nothing was compared: the op is not one of fuse, or
+        the function does not support the inputs. None after a successful
+        comparison.
 
     Raises:
-        Mismatch: it computes something else; with how far it is off, and the
-            variant or eps that fits, if one does.
+        Mismatch: the function computes something else; with the difference,
+            and the variant or eps that fits, if there is one.
     """
     definition = DEFINITIONS.get((op, variant))
     if definition is None:
@@ -273,7 +275,7 @@ def check(
         raise Mismatch(f"{what} cannot stand for it: {mismatch}") from None
     except Exception as error:  # whatever the function raises
         return (
-            f"{what} does not take sample inputs of shapes "
+            f"{what} does not support sample inputs of shapes "
             f"{', '.join(str(list(t.shape)) for t in inputs)}: "
             f"{type(error).__name__}: {str(error).splitlines()[0]}"
             if str(error)
@@ -304,13 +306,13 @@ def _named(params: Params) -> str:
 
 
 def required_inputs(eager: Eager) -> int:
-    """How many inputs a function needs; 0 when it does not tell."""
+    """Number of inputs that a function requires; 0 if it is unknown."""
     count = _taken(eager, 0, sys.maxsize)
     return 0 if count == sys.maxsize else count
 
 
 def _taken(eager: Eager, least: int, most: int) -> int:
-    """How many inputs a function takes."""
+    """Number of inputs to call a function with."""
     try:
         parameters = inspect.signature(eager).parameters.values()
     except (TypeError, ValueError):
@@ -328,8 +330,7 @@ def _taken(eager: Eager, least: int, most: int) -> int:
 def _call_twice(
     eager: Eager, inputs: Sequence[Tensor], device: torch.device
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Results of two calls, the second with the random numbers that follow
-    those of the first."""
+    """Results of two calls with consecutive random numbers."""
     cuda = [device] if device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices=cuda),
@@ -382,8 +383,8 @@ def _fitting(
     inputs: Sequence[Tensor],
     results: Sequence[Tensor],
 ) -> Iterator[tuple[float, str]]:
-    """Other variants and values of eps that the results are those of, with
-    how far they are off."""
+    """Other variants and values of eps that explain the results, with their
+    differences."""
     for (name, other), definition in DEFINITIONS.items():
         if name != op:
             continue

@@ -22,27 +22,28 @@ from fuse_mlir.support.arguments import require
 
 
 class Context(context.Context):
-    """Kernels that can be bound; those that fuse generates, and added ones."""
+    """Kernels that can be bound: those of fuse, and registered ones."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: Code that slots of equal layers share, by its IR and device.
+        #: Code that slots of equal layers share, by IR, chip and device.
         self._code: dict[tuple[str, str, torch.device], native.Program] = {}
-        #: Functions by what the compiler calls their code.
+        #: Functions by the name of their code in the compiler.
         self._functions: dict[str, FunctionKernel] = {}
 
     def register(self, spec: KernelSpec, force: bool = False) -> None:
         """Registers a Python function as a kernel, for slots of modules.
 
         Raises:
-            SlotError: the name is taken and `force` is not set, or is none.
+            SlotError: the name exists and `force` is not set, or the name is
+                malformed.
         """
         require(spec, KernelSpec, "the kernel", "a fuse_mlir.slots.KernelSpec")
         kernel = FunctionKernel(spec)
         try:
             self.register_kernels(kernel.stand_in(), force=force)
         except NativeError as error:
-            # Positions are those of the stand-in, which the caller has not seen.
+            # Line numbers refer to the stand-in, which the caller cannot see.
             text = re.sub(
                 r"^line \d+, column \d+: ('fuse\.slot_kernel' op )?",
                 "",
@@ -88,7 +89,7 @@ class Module(context.Module):
 
 
 def list_kernels(context: Context | None = None) -> list[dict[str, Any]]:
-    """Ops and variants with their kernels, of a context or of fuse itself."""
+    """Ops and variants with their kernels, of a context or of fuse."""
     if context is None:
         context = Context()
     require(context, Context, "the context", A_CONTEXT)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Python functions as kernels of slots.
 
-`Context.register` takes a `KernelSpec`. The compiler gets a stand-in of that
-name, hardware and mode, so that it decides about functions by the rules that it
-has for all kernels. Calls of a bound slot run the function.
+`Context.register` registers a `KernelSpec`. The compiler sees a stand-in with
+its name, hardware and mode, so that functions are selected by the same rules as
+all kernels. Calls of a bound slot run the function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fuse_mlir.slots.call import Program, results_of
 from fuse_mlir.slots.check import Mismatch, Params
 from fuse_mlir.support.arguments import require
 
-#: Takes tensors, and the params of the slot by their names.
+#: A function of tensors, and of the slot's params as keyword arguments.
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
 _DEVICES = ("any", "cpu", "gpu")
@@ -42,11 +42,11 @@ class HardwareRequirement:
 
     Args:
         device_type: `any`, `cpu` or `gpu`.
-        min_compute_capability, max_compute_capability: of a GPU, both
-            included, such as 90 for `sm_90`.
+        min_compute_capability: of a GPU, inclusive, such as 90 for `sm_90`.
+        max_compute_capability: of a GPU, inclusive.
 
     Raises:
-        SlotError: there is no such hardware.
+        SlotError: such hardware does not exist.
     """
 
     device_type: str = "any"
@@ -80,7 +80,7 @@ class HardwareRequirement:
             )
 
     def _texts(self) -> list[tuple[str, str]]:
-        """Devices, and attributes with them."""
+        """Pairs of a device and the attribute that requires it."""
         if self.device_type != "gpu":
             devices = ("cpu", "gpu") if self.device_type == "any" else ("cpu",)
             return [(device, f"<{device}>") for device in devices]
@@ -104,25 +104,26 @@ class HardwareRequirement:
 class KernelSpec:
     """A Python function as a kernel of one op and variant.
 
-    The function takes the inputs of the slot, contiguous, and the params of
-    the slot as keyword arguments. It gives what the eager function of the slot
-    gives: the same number of tensors, of the same shapes and dtypes. It must
-    not write into its inputs.
+    The arguments of the function are the contiguous inputs of the slot, and the
+    params of the slot by keyword. The function returns tensors of the same
+    number, shapes and dtypes as the eager function of the slot. It must not
+    write into its inputs.
 
     Args:
-        name: by which `slots.bind` is asked for it.
-        op_name, variant: that it computes.
-        factory: takes nothing and gives the function; called when a slot is
-            first bound to the kernel, so that it can import what it needs.
-        hardware: that it runs on.
+        name: of the kernel, for `slots.bind`.
+        op_name: op that the kernel computes.
+        variant: variant that the kernel computes.
+        factory: returns the function. It is called when the first slot is
+            bound to the kernel, so that imports happen only then.
+        hardware: that the kernel runs on.
         description: for listings.
-        mode: `any`, or one of docs/how-to/bind-slots.md.
-        function: in place of a factory.
-        aliases: names that it had before; binding one warns.
+        mode: `any`, or a mode of docs/how-to/bind-slots.md.
+        function: the function itself, instead of a factory.
+        aliases: earlier names of the kernel; binding one of them warns.
 
     Raises:
         SlotError: there is not exactly one of factory and function, or the
-            mode is not known.
+            mode is unknown.
     """
 
     name: str
@@ -175,7 +176,7 @@ class KernelSpec:
 
     @property
     def source(self) -> str:
-        """Where it is, as listings and reports say it."""
+        """File and line of the function, for listings and reports."""
         value = self.function or self.factory
         where = (
             f"{getattr(value, '__module__', type(value).__module__)}."
@@ -198,7 +199,7 @@ class FunctionKernel:
         self._function = spec.function
 
     def stand_in(self) -> str:
-        """A `fuse.slot_kernel` that is decided about, and never built."""
+        """A `fuse.slot_kernel` that can be selected and is never built."""
         mode = "" if self.spec.mode == "any" else f" mode <{self.spec.mode}>"
         same = "sizes = [], args = []"
         code = {
@@ -230,14 +231,14 @@ class FunctionKernel:
         )
 
     def sources(self) -> list[str]:
-        """What the compiler calls the code of the stand-in."""
+        """Names of the stand-in's code in the compiler."""
         return [f"library python:{self._symbol}", f"ptx python:{self._symbol}"]
 
     def function(self) -> Function:
         """The function, which a factory makes once.
 
         Raises:
-            SlotError: the factory raised an error, or gave no function.
+            SlotError: the factory failed, or did not return a function.
         """
         if self._function is None:
             assert self.spec.factory is not None
@@ -258,18 +259,19 @@ class FunctionKernel:
         return self._function
 
     def bind_params(self, params: Params, inputs: int = 0) -> Function:
-        """The function of tensors alone.
+        """The function with bound params, which has only tensor arguments.
 
         Args:
             params: of the slot.
-            inputs: how many the eager function needs; 0 for not known.
+            inputs: number of inputs that the eager function requires; 0 if it
+                is unknown.
 
         Raises:
-            SlotError: it does not take one of the params, or the inputs.
+            SlotError: the function lacks a parameter for a param or an input.
         """
         function = self.function()
         takes = _signature(function)
-        if takes is None:  # Functions in C may not tell.
+        if takes is None:  # Functions in C may have no signature.
             return functools.partial(function, **params)
         if not any(p.kind is p.VAR_KEYWORD for p in takes.parameters.values()):
             by_name = [
@@ -280,9 +282,9 @@ class FunctionKernel:
             for name in params:
                 if name not in by_name:
                     raise SlotError(
-                        f"{self.spec} does not take param '{name}' of the "
-                        f"slot; expected an argument '{name}', which gets "
-                        f"{params[name]!r}"
+                        f"{self.spec} does not support param '{name}' of the "
+                        f"slot; expected a parameter '{name}', whose value "
+                        f"is {params[name]!r}"
                     )
         if inputs:
             try:
@@ -297,10 +299,10 @@ class FunctionKernel:
 
 
 def reads_only(function: Function) -> Function:
-    """The function, held to leaving its inputs as they are.
+    """Wraps a function so that writes into its inputs are errors.
 
     Raises:
-        Mismatch: when it is called, and changes one.
+        Mismatch: at a call that changes an input.
     """
 
     @functools.wraps(function)
@@ -333,9 +335,9 @@ class FunctionProgram(Program):
     """A function that the calls of one slot run.
 
     Args:
-        kernel: that was bound.
-        function: of tensors alone.
-        eager: of the slot.
+        kernel: the bound kernel.
+        function: its function of tensors, with bound params.
+        eager: the eager function of the slot.
     """
 
     def __init__(
@@ -350,8 +352,8 @@ class FunctionProgram(Program):
         """Runs the function, without gradients and autocast.
 
         Raises:
-            SlotError: it gives something else than the eager function would,
-                or writes into an input.
+            SlotError: the number, shapes or dtypes of results differ from
+                those of the eager function, or an input was changed.
         """
         inputs = [tensor.detach().contiguous() for tensor in inputs]
         versions = _versions(inputs)
@@ -385,7 +387,7 @@ class FunctionProgram(Program):
         return _separate(results, inputs)
 
     def _results(self, inputs: Sequence[Tensor]) -> _Results:
-        """What the eager function gives, kept by shapes and dtypes."""
+        """Types of the eager function's results, cached by those of inputs."""
         key = tuple((t.shape, t.dtype) for t in inputs)
         if key not in self._expected:
             if len(self._expected) >= _KEPT:
@@ -404,18 +406,18 @@ class FunctionProgram(Program):
                         )
                     )
                 except (RuntimeError, TypeError, ValueError):
-                    # Some functions read values.
+                    # Some functions branch on values.
                     results = results_of(self.eager(*inputs))
             self._expected[key] = [(t.shape, t.dtype) for t in results]
         return self._expected[key]
 
 
-#: Kinds of inputs whose results are kept.
+#: Maximum number of cached combinations of input types.
 _KEPT = 1024
 
 
 def _versions(tensors: Sequence[Tensor]) -> list[int]:
-    """How often tensors were written to, where PyTorch counts it."""
+    """Versions of tensors, which PyTorch changes at each write."""
     return [0 if t.is_inference() else t._version for t in tensors]
 
 
@@ -428,7 +430,7 @@ def _text(value: object) -> str:
 def _separate(
     results: Sequence[Tensor], inputs: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Results without gaps that share no memory, as PyTorch wants of ops."""
+    """Results without gaps that share no memory, as ops of PyTorch require."""
     seen = {t.untyped_storage().data_ptr() for t in inputs if t.numel()}
     separate = []
     for result in results:
@@ -445,7 +447,7 @@ def _separate(
 def rename_sources(
     entries: Sequence[dict[str, object]], kernels: Mapping[str, FunctionKernel]
 ) -> None:
-    """Writes where functions are in place of where their stand-ins are."""
+    """Replaces the locations of stand-ins by those of their functions."""
     for entry in entries:
         kernel = kernels.get(str(entry.get("source")))
         if kernel is not None:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Slots in models that were written without slots.
 
-`add_slots` finds what a loaded model of transformers computes by itself and
-the registry has ops for: norms, rotary embeddings, activations times a gate,
-losses. It reads op, variant and params from the modules, and checks
-each of them on small inputs. Modules get subclasses of their classes; names,
-parameters, hooks and the order of modules stay. Experts get their slots from
-`add_expert_slots`.
+`add_slots` finds computations of a loaded model of transformers for which the
+registry has ops: norms, rotary embeddings, gated activations, losses. It reads
+op, variant and params from the modules, and checks them on small inputs.
+Modules get subclasses of their classes; names, parameters, hooks and the order
+of modules stay. `add_expert_slots` adds slots to experts.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ NORM, ROTARY, ACT, LOSS = ("norm_slot", "rotary_slot", "act_slot", "loss_slot")
 
 _ROTARY_NAME = "apply_rotary_pos_emb"
 _EPS_NAMES = ("variance_epsilon", "eps", "epsilon", "norm_eps")
-#: Share of results of 16-bit types that may differ from the rounding that a
-#: variant says, by sums in another order.
+#: Fraction of 16-bit results that may round differently than the variant,
+#: because sums have another order.
 _DIFFERING = 0.02
 
 
@@ -73,10 +72,10 @@ class SlotInfo:
 
 @dataclass
 class AddedSlots:
-    """What `add_slots` did."""
+    """The result of `add_slots`."""
 
     added: list[SlotInfo] = field(default_factory=list)
-    #: Paths of what looks like an op and got no slot, with the reason.
+    #: Paths of modules that look like an op and got no slot, with reasons.
     skipped: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -96,7 +95,7 @@ class _Skip(Exception):
 
 
 def list_slots(model: nn.Module) -> list[SlotInfo]:
-    """All slots of a model, also those of its own code."""
+    """All slots of a model, including those in its own code."""
     return [
         SlotInfo(
             p.path,
@@ -111,21 +110,21 @@ def list_slots(model: nn.Module) -> list[SlotInfo]:
 
 
 def add_slots(model: nn.Module, ops: Sequence[str] = OPS) -> AddedSlots:
-    """Puts slots into a loaded model, for `slots.bind`.
+    """Adds slots to a loaded model, for `slots.bind`.
 
-    Until a kernel is bound to a slot, the model runs its own code there, bit
-    for bit. Neither `named_modules` nor `state_dict` change.
+    Until a kernel is bound to a slot, the model runs its own code, bit for bit.
+    `named_modules` and `state_dict` do not change.
 
     Args:
-        model: of transformers, or one that is written like those.
-        ops: which to look for.
+        model: of transformers, or written in the same way.
+        ops: the ops to look for.
 
     Returns:
-        The slots, and what looks like one of the ops but got none, such as a
-        norm that rounds where no variant does.
+        The slots, and modules that look like one of the ops but got no slot,
+        such as a norm that rounds unlike all variants.
 
     Raises:
-        SlotError: there is nothing to put a slot on, an op is not one of
+        SlotError: nothing in the model can have a slot, an op is not one of
             `OPS`, or the model has fused modules.
     """
     require_module(model)
@@ -145,12 +144,12 @@ def add_slots(model: nn.Module, ops: Sequence[str] = OPS) -> AddedSlots:
     result = AddedSlots()
     known: dict[object, tuple[str, str, str] | _Skip] = {}
     for path, module in model.named_modules():
-        # Products within experts belong to the slot of the experts.
+        # Products in experts belong to the slot of the experts.
         if looks_like_experts(module) or any(
             derived.origin(type(module)) for derived in _ALL
         ):
             continue
-        # One kind of module has one of these.
+        # Each module matches at most one of these.
         for find in (_norm, _calls, _loss):
             try:
                 found = find(module, ops, known)
@@ -179,14 +178,14 @@ def add_slots(model: nn.Module, ops: Sequence[str] = OPS) -> AddedSlots:
 
 
 def remove_slots(model: nn.Module) -> list[str]:
-    """Undoes `add_slots` exactly, whatever the slots are bound to.
+    """Undoes `add_slots` exactly, whether the slots are bound or not.
 
     Returns:
         The paths that had slots.
 
     Raises:
-        SlotError: the class of a module was changed after that; nothing is
-            undone then.
+        SlotError: the class of a module changed after `add_slots`; then all
+            slots stay.
     """
     require_module(model)
     found = []
@@ -198,8 +197,8 @@ def remove_slots(model: nn.Module) -> list[str]:
             if type(module) is not derived.of(kind):
                 raise SlotError(
                     f"the class of '{path}', a {kind.__name__}, was changed "
-                    f"after it got slots, to {type(module).__name__}; take "
-                    "that back before"
+                    f"after it got slots, to {type(module).__name__}; undo "
+                    "that first"
                 )
             found.append((path, module, kind, names))
     for _, module, kind, names in found:
@@ -237,7 +236,7 @@ def _choose(
     """The op and variant that a function computes.
 
     Raises:
-        _Skip: it is none of the candidates.
+        _Skip: it computes none of the candidates.
     """
     if key in known:
         before = known[key]
@@ -254,7 +253,7 @@ def _choose(
         if reason is not None:
             reasons.append(reason)
             continue
-        # The nearest of all reasons goes first.
+        # The reason of the nearest candidate goes first.
         differing = _differing(op, variant, params, eager, dtype)
         if differing > _DIFFERING:
             reasons.insert(
@@ -281,8 +280,8 @@ def _differing(
     eager: slot_check.Eager,
     dtype: torch.dtype,
 ) -> float:
-    """The share of results in a 16-bit type that are not those of a function
-    that rounds where the variant says."""
+    """Fraction of 16-bit results that differ from those of a function that
+    rounds like the variant."""
     reference = _ROUNDED.get((op, variant))
     if reference is None or dtype not in (torch.bfloat16, torch.float16):
         return 0.0
@@ -340,15 +339,15 @@ _ROUNDED: dict[
 
 
 def _require_plain(module: nn.Module) -> None:
-    """Refuses what does not run the forward of its class.
+    """Refuses modules that do not run the forward of their class.
 
     Raises:
-        _Skip: it says why.
+        _Skip: with the reason.
     """
     if "forward" in vars(module):
         raise _Skip(
-            f"{type(module).__name__} has a forward of its own "
-            "instance, as accelerate and others put there"
+            f"{type(module).__name__} has a forward on the "
+            "instance, as accelerate and other packages set it"
         )
 
 
@@ -374,7 +373,7 @@ class NormFunction:
         )
 
     def __call__(self, x: Tensor, *tensors: Tensor) -> Tensor:
-        # Parameters are tensors of the call, so that gradients go there.
+        # Parameters are arguments of the call, so that they get gradients.
         stand_in = self.kind.__new__(self.kind)
         state = dict(vars(self.module))
         state.update(dict.fromkeys(state["_parameters"]), _parameters={})
@@ -461,7 +460,7 @@ def _norm_methods(kind: Kind) -> dict[str, object]:
 
 
 class ActAndMul:
-    """An activation times a gate's other half."""
+    """An activation of one half, times the other half."""
 
     def __init__(self, act: Callable[[Tensor], Tensor]) -> None:
         self.act = act
@@ -505,7 +504,7 @@ def _calls(module: nn.Module, ops: Sequence[str], known: _Known) -> _Found:
 def _is_act(module: nn.Module, name: str) -> bool:
     value = getattr(module, name, None)
     if isinstance(value, nn.Module):
-        # Subclasses of Linear have no children either, but parameters.
+        # Subclasses of Linear have no children either, but have parameters.
         return (
             not value._modules
             and not value._parameters
@@ -521,10 +520,10 @@ def _is_act(module: nn.Module, name: str) -> bool:
 
 
 class _Sites(ast.NodeTransformer):
-    """Calls and products of a forward, as they are and with slots.
+    """Finds calls and products of a forward, and adds slots to them.
 
     Raises:
-        NoSource: the source of the forward is not at hand.
+        NoSource: the source of the forward is not available.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -645,7 +644,7 @@ def _act_slot(module: nn.Module, name: str, known: _Known) -> OpSlot:
     weight = next(module.parameters(), None)
     dtype = torch.float32 if weight is None else weight.dtype
     eager = ActAndMul(act)
-    # Activations of one class may differ by their attributes.
+    # Activations of one class may have different attributes.
     op, variant = _choose(
         known,
         (type(act), repr(act), dtype),
@@ -747,10 +746,10 @@ def _run_loss(
     shift_labels: Tensor | None = None,
     **_others: object,
 ) -> Tensor:
-    """What losses of transformers take, for a kernel.
+    """Runs a kernel with the arguments of a loss of transformers.
 
     Raises:
-        SlotError: the kernel computes something else.
+        SlotError: the kernel does not support the arguments.
     """
     way = "; bind the slot to eager for such calls"
     if not isinstance(slot.eager, CausalLoss) or slot.eager.loss is not loss:

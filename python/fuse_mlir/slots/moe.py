@@ -25,19 +25,19 @@ ATTRIBUTE = "experts_slot"
 
 
 def add_expert_slots(model: nn.Module) -> list[str]:
-    """Gives the experts of a model a slot each, for `slots.bind`.
+    """Adds a slot to all experts of a model, for `slots.bind`.
 
-    Experts are modules with [expert, 2 * hidden, feature] and [expert,
-    feature, hidden] as their parameters, as in Mixtral and Qwen3-MoE; routers
-    stay what they are. Bound to `eager`, experts run as they are written.
-    Only classes of this model's modules change, names and parameters do not.
+    Experts are modules with parameters [expert, 2 * hidden, feature] and
+    [expert, feature, hidden], as in Mixtral and Qwen3-MoE. Routers do not
+    change. Bound to `eager`, experts run their own code. Only the classes of
+    modules of this model change, not their names or parameters.
 
     Returns:
         The paths of the experts.
 
     Raises:
-        SlotError: the model has no experts, or some that compute another
-            function; nothing changes then.
+        SlotError: the model has no experts, or experts that compute another
+            function; then nothing changes.
     """
     require_module(model)
     found = [
@@ -63,7 +63,7 @@ def add_expert_slots(model: nn.Module) -> list[str]:
 
 
 def remove_expert_slots(model: nn.Module) -> list[str]:
-    """Undoes `add_expert_slots`, whatever the slots are bound to."""
+    """Undoes `add_expert_slots`, whether the slots are bound or not."""
     require_module(model)
     paths = []
     for path, module in model.named_modules():
@@ -87,7 +87,9 @@ def _eager(
 
 
 def _methods(kind: Kind) -> dict[str, Any]:
-    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(
+        self: nn.Module, *args: object, **kwargs: object
+    ) -> torch.Tensor:
         slot = getattr(self, ATTRIBUTE)
         if slot.kernel == "eager":
             return kind.forward(self, *args, **kwargs)

@@ -41,7 +41,7 @@ _TYPES = {
     torch.int8: "i8",
 }
 
-#: A dimension that a kernel takes in any size.
+#: A dimension of any size.
 _ANY = -1
 _Shape = tuple[int, ...]
 
@@ -50,7 +50,7 @@ def _check_type(tensor: Tensor) -> None:
     require(tensor, Tensor, "an input of a slot", "a tensor")
     if tensor.dtype not in _TYPES:
         raise SlotError(
-            f"a slot cannot take {tensor.dtype}; expected one of "
+            f"a slot does not support {tensor.dtype}; expected one of "
             f"{', '.join(map(str, _TYPES))}"
         )
 
@@ -61,10 +61,10 @@ def _type(shape: _Shape, dtype: torch.dtype) -> str:
 
 
 def _loose(tensor: Tensor) -> _Shape:
-    """The shape of an input, without sizes that change from call to call.
+    """The shape of an input, with `_ANY` for sizes that change between calls.
 
-    Parameters keep their shape, and features are the last dimension. A size
-    of one may be there to be repeated, which another size is not.
+    Parameters keep their shape, and inputs keep the last dimension, which is
+    that of features. A size of one also stays, because it may be broadcast.
     """
     shape = tuple(tensor.shape)
     if isinstance(tensor, nn.Parameter):
@@ -73,7 +73,7 @@ def _loose(tensor: Tensor) -> _Shape:
 
 
 def _attribute(value: float | int | str) -> str:
-    """A param as an attribute: numbers are f32 or i64."""
+    """A param as an attribute of the IR; numbers are f32 or i64."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, int):
@@ -82,7 +82,7 @@ def _attribute(value: float | int | str) -> str:
 
 
 class _Ops(TorchDispatchMode):
-    """Names of the ops that are called."""
+    """Records the names of called ops."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,15 +96,15 @@ class _Ops(TorchDispatchMode):
 class OpSlot:
     """A function of a module that a kernel can be bound to.
 
-    Assign it in `__init__` of a module. Each instance has a binding of its
-    own; copies of a model have copies of its slots, and a slot from a file is
-    unbound. An unbound slot cannot be called: bind it to `eager` for the
-    function that it was made with.
+    Assign it in `__init__` of a module. Each instance has a separate binding.
+    Copies of a model have copies of its slots, and a slot from a file is
+    unbound. An unbound slot cannot be called; bind it to `eager` to run its own
+    function.
 
     Kernels are called as the op `fuse_mlir::call_slot`, on the CPU or on
-    PyTorch's current stream, and are compiled by the first call with inputs of
-    their types; sizes but the last of inputs that are not parameters may
-    change.
+    PyTorch's current stream. The first call with inputs of new types compiles
+    the kernel. Except for parameters, all dimensions of inputs but the last may
+    change between calls.
     """
 
     def __init__(
@@ -145,7 +145,9 @@ class OpSlot:
     @property
     def has_kernel(self) -> bool:
         """Whether calls run a kernel: the slot is bound, and not to `eager`.
-        torch.compile takes it as a constant."""
+
+        torch.compile treats the value as a constant.
+        """
         return self._kernel not in (None, "eager")
 
     def __repr__(self) -> str:
@@ -180,7 +182,7 @@ class OpSlot:
     ) -> None:
         self._kernel, self._context = kernel, context
         self._mode, self._target = mode, target
-        #: The kernel, where it is a Python function.
+        #: The kernel, if it is a Python function.
         self._function = function
         self._called = (
             None
@@ -189,13 +191,13 @@ class OpSlot:
                 function, function.bind_params(self.params), self.eager
             )
         )
-        #: What is called instead, while `verify` looks at inputs.
+        #: The function that `verify` calls instead, to record inputs.
         self._recorder: Callable[..., Any] | None = None
         self._cast: dict[Any, bool] = {}
         # None for types that need a program per shape.
         self._programs: dict[Any, Program | None] = {}
 
-    def __call__(self, *inputs: Tensor) -> Any:
+    def __call__(self, *inputs: Tensor) -> Any:  # noqa: ANN401
         if self._recorder is not None:
             return self._recorder(*inputs)
         if self._kernel is None:
@@ -221,7 +223,7 @@ class OpSlot:
         if not inputs:
             raise SlotError(
                 f"kernel '{self._kernel}' of op={self.op} is "
-                "called without tensors; it takes one or more"
+                "called without tensors; expected one or more"
             )
         wanted = "cpu" if self._target == "cpu" else "cuda"
         for tensor in inputs:
@@ -288,7 +290,7 @@ class OpSlot:
                 "these inputs yet; call the model once before compiling it"
             )
         if (place, loose) not in self._programs and loose != exact:
-            # Some functions hold for sizes that are known alone.
+            # Some functions support only known sizes.
             try:
                 program = self._compile(inputs, loose)
             except errors.NativeError:
@@ -308,7 +310,7 @@ class OpSlot:
         module, dtypes = self.bound_ir(inputs, shapes)
         code = module._context._code
         key = str(module), chip, device
-        # The IR has the path of a file of code, which may change.
+        # The IR has only the path of a file of code, whose contents may change.
         if (
             key not in code
             or "#fuse.gpu_code" in key[0]
@@ -322,15 +324,16 @@ class OpSlot:
     def bound_ir(
         self, inputs: Sequence[Tensor], shapes: Sequence[_Shape] | None = None
     ) -> tuple[Module, list[torch.dtype]]:
-        """A function with one call of the slot, bound, and its result types.
+        """IR of a function with one bound call of the slot, and its types.
 
         Args:
-            inputs: of which shapes and types matter.
-            shapes: -1 for sizes that the function takes any of; those of
-                `inputs` when None.
+            inputs: only shapes and dtypes matter.
+            shapes: of the inputs, -1 for any size; None uses those of
+                `inputs`.
 
         Raises:
-            SlotError: nothing is bound to the slot, or not for such inputs.
+            SlotError: the slot is unbound, or its kernel does not support the
+                inputs.
         """
         context = self._context
         if context is None:
@@ -371,9 +374,9 @@ class OpSlot:
     def _result_types(
         self, inputs: Sequence[Tensor], shapes: Sequence[_Shape]
     ) -> list[tuple[_Shape, torch.dtype]]:
-        """What the eager function gives, which it says without computing.
+        """Result types of the eager function, from a run on fake tensors.
 
-        Sizes that follow those that are not known are not known either.
+        Sizes that depend on unknown sizes are unknown too.
         """
 
         def given(grow: int) -> list[Tensor]:
@@ -399,7 +402,7 @@ class OpSlot:
         except (RuntimeError, TypeError, ValueError) as error:
             raise SlotError(
                 f"the eager function of op={self.op} does not "
-                f"take other sizes: {error}"
+                f"support other sizes: {error}"
             ) from error
         return [
             (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the slots of a model are, and whether they are what they say."""
+"""Finds the slots of a model and checks their eager functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Place:
 
 
 def find_slots(model: nn.Module) -> Iterator[Place]:
-    """All slots of a model, by the order of its modules."""
+    """All slots of a model, in the order of its modules."""
     for path, module in model.named_modules():
         for name, value in vars(module).items():
             if isinstance(value, OpSlot):
@@ -35,7 +35,7 @@ def find_slots(model: nn.Module) -> Iterator[Place]:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """The device of a model's first tensor; the CPU when it has none."""
+    """The device of a model's first tensor; the CPU without tensors."""
     tensor = next(itertools.chain(model.parameters(), model.buffers()), None)
     return torch.device("cpu") if tensor is None else tensor.device
 
@@ -44,7 +44,7 @@ def check_eager(model: nn.Module, place: Place) -> str | None:
     """Why the eager function of a slot was not compared, or None.
 
     Raises:
-        SlotError: it is not what the slot says.
+        SlotError: the function does not compute the op of the slot.
     """
     slot = place.slot
     try:
@@ -64,14 +64,15 @@ def check_function(
     """Why a Python function was not compared, or None.
 
     Raises:
-        SlotError: it cannot be had, or is not what the slot says.
+        SlotError: its factory fails, or the function does not compute the op
+            of the slot.
     """
     slot, device = place.slot, device_of(model)
     function = kernel.bind_params(
         slot.params, slot_check.required_inputs(slot.eager)
     )
     if (slot.op, slot.variant) not in slot_check.DEFINITIONS:
-        return None  # The report has that already, of the eager function.
+        return None  # The report of the eager function has the reason.
     if (target == "cpu") != (device.type == "cpu"):
         return (
             f"{kernel.spec} is bound for {target}, and the model is on {device}"
@@ -94,8 +95,10 @@ def check_function(
 
 
 def refuse_globals(model: nn.Module) -> None:
-    """Refuses slots that are globals of the file of a module's class: one
-    binding would be that of every model of the process."""
+    """Refuses slots that are globals of the file of a module's class.
+
+    All models of the process would share their bindings.
+    """
     for path, module in model.named_modules():
         for kind in type(module).__mro__:
             if not issubclass(kind, nn.Module):
@@ -124,7 +127,7 @@ def _globals_of(kind: type) -> Iterator[str]:
             for name in code.co_names
             if isinstance(method.__globals__.get(name), OpSlot)
         }
-        # An attribute may have the name of a global.
+        # An attribute may have the same name as a global.
         if found:
             yield from sorted(
                 {

@@ -2,10 +2,10 @@
 """Forwards with some of their expressions replaced.
 
 A function that a forward calls by a global name, or an operator between the
-results of two members, is not an attribute of a module. To reach it for one
-instance, the source of the forward is compiled again with another expression
-in its place. The new function reads the globals of the old one, so nothing of
-the process changes, and it has the lines of the old one in tracebacks.
+results of two members, is not an attribute of a module. To replace it for one
+instance, the source of the forward is compiled again with another expression.
+The new function reads the globals of the old one, so that nothing else in the
+process changes. Tracebacks show the lines of the old function.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from types import FunctionType
 
 
 class NoSource(Exception):
-    """A forward whose source cannot be compiled again; with the reason."""
+    """The source of a forward cannot be compiled again; with the reason."""
 
 
 def parse(function: Callable[..., object]) -> ast.FunctionDef:
     """The definition of a function or method, decorators included.
 
     Raises:
-        NoSource: it has none, or is not a plain `def`.
+        NoSource: the source is missing, or is not a plain `def`.
     """
     plain = inspect.unwrap(function)
     name = getattr(plain, "__qualname__", repr(plain))
@@ -50,11 +50,11 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
 def compile_definition(
     function: Callable[..., object], definition: ast.FunctionDef
 ) -> FunctionType:
-    """The function of a definition that `parse` gave and a caller changed.
+    """The function of a definition that `parse` returned and a caller changed.
 
     Args:
-        function: that the definition was of; its globals and the variables
-            that it closes over are read.
+        function: the original function; the new one uses its globals and the
+            variables of its closure.
         definition: with another body.
     """
     plain = inspect.unwrap(function)
@@ -62,7 +62,7 @@ def compile_definition(
     outer = "_fuse_make"
     names = plain.__code__.co_freevars
     cells = [cell.cell_contents for cell in plain.__closure__ or ()]
-    # Variables that it closes over, __class__ for one, are parameters.
+    # Variables of the closure, such as __class__, become parameters.
     maker = ast.FunctionDef(
         name=outer,
         args=ast.arguments(
@@ -95,5 +95,5 @@ def compile_definition(
     return result
 
 
-#: `from __future__ import annotations` of the file.
+#: Compiler flag of `from __future__ import annotations`.
 _FUTURE = 0x1000000

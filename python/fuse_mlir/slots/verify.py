@@ -25,7 +25,7 @@ from fuse_mlir.support.arguments import require_module
 
 @dataclass(frozen=True)
 class SlotCheck:
-    """What `verify` found of one slot."""
+    """The result of `verify` for one slot."""
 
     path: str
     slot: str
@@ -36,7 +36,7 @@ class SlotCheck:
 
 
 class SlotChecks(list[SlotCheck]):
-    """All slots of a model; true when none failed."""
+    """The results for all slots of a model; true if none failed."""
 
     def __bool__(self) -> bool:
         return all(check.passed for check in self)
@@ -52,19 +52,19 @@ class SlotChecks(list[SlotCheck]):
 def verify(model: nn.Module, *inputs: object) -> SlotChecks:
     """Compares every slot with its definition and with its kernel.
 
-    The eager function is held against the op, variant and params on small
-    inputs. With inputs of the model, the kernel is held against the eager
-    function on what the slot gets in that call.
+    The eager function is compared with the op, variant and params on small
+    inputs. With inputs of the model, the kernel is also compared with the
+    eager function, on the inputs of the slot in that call.
 
     Args:
         model: bound or not.
-        inputs: positional arguments of one call; none for the first
-            comparison alone.
+        inputs: positional arguments of one call; without inputs, kernels are
+            not compared.
 
     Returns:
-        One entry per slot. A kernel passes where it is at most as far from
-        the eager function in f64 as three times the eager function in its own
-        type, or two units in the last place of that type.
+        One entry per slot. The reference is the eager function in f64. A kernel
+        passes if its error is at most three times that of the eager function in
+        its own dtype, or two units in the last place of that dtype.
 
     Raises:
         SlotError: a slot is a global of a module.
@@ -100,11 +100,11 @@ def verify(model: nn.Module, *inputs: object) -> SlotChecks:
 def _inputs_of(
     model: nn.Module, places: Sequence[Place], inputs: Sequence[Any]
 ) -> dict[int, tuple[Tensor, ...]]:
-    """What each slot is called with first."""
+    """The inputs of the first call of each slot."""
     seen: dict[int, tuple[Tensor, ...]] = {}
     slots = [place.slot for place in places]
 
-    def record(slot: OpSlot, *args: Tensor) -> Any:
+    def record(slot: OpSlot, *args: Tensor) -> object:
         seen.setdefault(id(slot), tuple(t.detach().clone() for t in args))
         return slot.eager(*args)
 

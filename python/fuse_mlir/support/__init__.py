@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Helpers that know nothing of models or kernels."""
+"""Helpers that do not depend on models or kernels."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a report is about: the model, the time, the versions, the command."""
+"""The head of a report: the model, the time, the versions, the command."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class About:
     """The head of a report.
 
     Args:
-        model: as the user named it.
-        command: that made the report.
+        model: the name that the user gave.
+        command: the command that made the report.
         date: in UTC, to the minute.
         versions: of packages, and the processor or GPU with its driver.
     """
@@ -27,7 +27,7 @@ class About:
     versions: dict[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Names and values, without those that are not known."""
+        """Names and values; unknown values are left out."""
         rows = [
             ("model", self.model),
             ("command", self.command),
@@ -37,7 +37,7 @@ class About:
         return [(name, value) for name, value in rows if value]
 
     def text(self) -> str:
-        """A line for each, and an empty one."""
+        """One line for each row, and an empty line."""
         lines = [f"{name}: {value}" for name, value in self.rows()]
         return "\n".join([*lines, "", ""])
 

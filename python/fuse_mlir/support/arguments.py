@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of what callers pass in, so that errors are about their arguments."""
+"""Checks of arguments from callers, so that errors name these arguments."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 import torch.fx
@@ -11,16 +11,18 @@ from torch import nn
 
 
 def require(
-    value: Any, kinds: type | tuple[type, ...], what: str, expected: str
+    value: object, kinds: type | tuple[type, ...], what: str, expected: str
 ) -> None:
     """Refuses an argument of another type.
 
     Args:
-        what: it is, for the message.
-        expected: instead, for the message.
+        value: the argument.
+        kinds: the types that it may have.
+        what: names the argument in the message.
+        expected: describes the types in the message.
 
     Raises:
-        TypeError: it says what it is.
+        TypeError: the argument is of another type.
     """
     if not isinstance(value, kinds):
         raise TypeError(
@@ -28,26 +30,30 @@ def require(
         )
 
 
-def require_module(model: Any) -> nn.Module:
-    """The model. Refuses what is not a module, such as the name of a model."""
+def require_module(model: nn.Module) -> nn.Module:
+    """The model, or a TypeError for anything else, such as its name."""
     require(model, nn.Module, "the model", "a torch.nn.Module")
     return model
 
 
-def require_tensors(values: Any, what: str) -> None:
-    """Refuses arguments one of which is not a tensor.
+def require_tensors(values: Iterable[object], what: str) -> None:
+    """Refuses arguments that are not all tensors.
 
     Args:
-        what: takes them, for the message.
+        values: the arguments of a call.
+        what: names the function in the message.
+
+    Raises:
+        TypeError: an argument is not a tensor.
     """
     for i, value in enumerate(values):
-        # This is on the way of calls.
+        # Every call of a kernel runs this check, so it costs little.
         if not isinstance(value, torch.Tensor):
             require(value, torch.Tensor, f"argument {i} of {what}", "a tensor")
 
 
-def no_tensor(value: Any) -> str:
-    """What a call got where a kernel reads a tensor, and what to do."""
+def no_tensor(value: object) -> str:
+    """The type of an argument that should be a tensor, and advice."""
     kind = type(value).__name__
     if not isinstance(value, torch.fx.Proxy):
         return kind
@@ -57,8 +63,8 @@ def no_tensor(value: Any) -> str:
     )
 
 
-def require_device(device: Any) -> torch.device:
-    """The device of that name."""
+def require_device(device: torch.device | str) -> torch.device:
+    """The device of a name."""
     require(
         device,
         (str, torch.device),

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules with places of their own for the same tensors.
+"""Clones of modules that share tensors.
 
-To export or differentiate a module, PyTorch puts other tensors in the places
-of its parameters for a while. Where these are places of the model, other
-threads that call it meanwhile read them.
+To export or differentiate a module, PyTorch replaces its parameters by other
+tensors for a while. Without a clone, other threads that call the model at the
+same time would read these tensors.
 """
 
 from __future__ import annotations
 
 from types import MethodType
-from typing import Any
 
 from torch import nn
 
@@ -17,24 +16,28 @@ from fuse_mlir.support.module_snapshot import SCALARS, STANDARD
 
 
 def clone(module: nn.Module) -> nn.Module:
-    """Copies of `module` and the modules below it, with the same tensors and
-    attributes; what refers to a module by an attribute, a list, or a method
-    refers to the copy."""
+    """A copy of `module` and the modules below it, with the same tensors.
+
+    Attributes, lists and methods that refer to a module refer to its copy.
+    """
     modules = list(module.modules())
-    # Classes may have a way of their own to make modules: that of GraphModule
-    # gives each another class, without the forward.
+    # Classes may override `__new__`: that of GraphModule makes a new class
+    # without the forward.
     made: dict[int, nn.Module] = {
         id(m): object.__new__(type(m)) for m in modules
     }
 
-    def of(value: Any) -> Any:
+    def of(value: object) -> object:
         if isinstance(value, nn.Module):
             return made.get(id(value), value)
         if isinstance(value, MethodType):
             return MethodType(value.__func__, of(value.__self__))
-        if type(value) in (list, tuple, set):
-            return type(value)(map(of, value))
-        if type(value) is dict:
+        if isinstance(value, (list, tuple, set)):
+            # Subclasses may have other constructors.
+            if type(value) in (list, tuple, set):
+                return type(value)(map(of, value))
+            return value
+        if isinstance(value, dict) and type(value) is dict:
             return {key: of(v) for key, v in value.items()}
         return value
 

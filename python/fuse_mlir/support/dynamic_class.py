@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Subclasses that override methods of a live module.
 
-The module's `__class__` is replaced, so that its names, parameters and hooks
-stay what they were.
+Only the module's `__class__` is replaced, so that its names, parameters and
+hooks do not change.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Kind = type[nn.Module]
 
 
 class Derived:
-    """One subclass for each class of modules, which has its name.
+    """Makes one subclass, with the same name, for each class of modules.
 
     Args:
-        mark: attribute of the subclasses that holds what they stand for.
-        restore: makes a module from that class, for modules that are loaded;
-            a function of a Python module, since it is saved by its name.
-        methods: those of the subclass of a class.
+        mark: attribute of the subclasses with the original class.
+        restore: makes a module from the original class while pickle loads it;
+            a global function, because pickle saves its name.
+        methods: returns the methods of the subclass of a class.
     """
 
     def __init__(
@@ -37,13 +37,15 @@ class Derived:
         self._made: dict[Kind, Kind] = {}
 
     def of(self, kind: Kind) -> Kind:
-        """The subclass of a class, the same one each time; a subclass that
-        was made here is its own."""
+        """The subclass of a class, always the same one.
+
+        A class that was made here is returned as it is.
+        """
         if self._mark in vars(kind):
             return kind
         if kind not in self._made:
 
-            def reduce(module: nn.Module, _protocol: Any) -> tuple:
+            def reduce(module: nn.Module, _protocol: object) -> tuple:
                 return self._restore, (kind,), state_of(module)
 
             made = type(
@@ -58,16 +60,16 @@ class Derived:
                     **self._methods(kind),
                 },
             )
-            # Threads that come here at once get one class.
+            # All threads get the same class.
             self._made.setdefault(kind, made)
         return self._made[kind]
 
     def put_on(self, module: nn.Module) -> None:
-        """Makes `module` one of the subclass of its class."""
+        """Replaces the class of `module` by its subclass."""
         module.__class__ = self.of(type(module))
 
     def origin(self, kind: Kind) -> Kind | None:
-        """The class that `kind`, or a base of it, stands for, if it does."""
+        """The original class of `kind` or of its bases; None without one."""
         return getattr(kind, self._mark, None)
 
     def new(self, kind: Kind) -> nn.Module:
@@ -76,8 +78,8 @@ class Derived:
         return made.__new__(made)
 
 
-def state_of(module: nn.Module) -> Any:
-    """What is saved of a module."""
+def state_of(module: nn.Module) -> object:
+    """The state that pickle saves of a module."""
     # Objects have the method since Python 3.11.
     own = getattr(module, "__getstate__", None)
     return own() if own is not None else module.__dict__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lets transformers load models whose config has a `fusion_config` of fuse."""
+"""Lets transformers load models with a `fusion_config` of fuse."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Iterator
 
 from torch import nn
 
-#: The fusion of a `fusion_config` that is made after loading.
+#: The fusion of a `fusion_config` that fuse makes after loading.
 FUSION = "static_quantized_mlp"
 
 
 @contextlib.contextmanager
 def known_to_transformers() -> Iterator[None]:
-    """Adds the fusion to those of transformers, which changes no model, for as
-    long as a `with` lasts. transformers 5.23 refuses to load a model with one
-    that it does not know. Where it has no such registry, nothing happens.
+    """Registers the fusion with transformers for the duration of a `with`.
+
+    The registered fusion does not change models. transformers 5.23 refuses to
+    load a model with an unknown fusion. Without such a registry, nothing
+    happens.
     """
     try:
         from transformers import fusion_mapping
@@ -27,7 +29,7 @@ def known_to_transformers() -> Iterator[None]:
         return
 
     class AfterLoading(fusion_mapping.ModuleFusionSpec):
-        """Changes nothing before there are weights."""
+        """Changes nothing while the model has no weights."""
 
         def is_fusable(self, module: nn.Module) -> bool:
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reports as one self-contained HTML page each: tables and histograms."""
+"""Self-contained HTML pages of reports: tables and histograms."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ color:var(--good)}
 @media(max-width:40em){dl{grid-template-columns:1fr}td,th{padding:.3em}}
 """
 
-#: A click on a head sorts by its column, numbers as numbers; a second one
-#: turns the order around.
+#: A click on a heading sorts by its column, numbers by value; a second click
+#: reverses the order.
 _SCRIPT = """
 for (const head of document.querySelectorAll("th button"))
   head.addEventListener("click", () => {
@@ -68,15 +68,15 @@ def page(
     summary: str = "",
     legend: Mapping[str, str] | None = None,
 ) -> str:
-    """A page.
+    """An HTML page.
 
     Args:
         title: of the window, as text.
-        parts: HTML.
-        heading: as text; the title when empty.
+        parts: HTML of the body.
+        heading: as text; empty for the title.
         about: model, command, date and versions, below the parts.
         summary: a line below the heading, as text.
-        legend: words of the page and what they mean, as text.
+        legend: terms of the page and their meanings, as text.
     """
     heading = heading or title
     if about is not None:
@@ -119,8 +119,10 @@ def _terms(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Texts as a table that sorts by its columns; the class of a row is the
-    first word of its first cell."""
+    """A table that sorts by its columns.
+
+    The CSS class of a row is the first word of its first cell.
+    """
     parts = [
         "<div class='scroll'><table><thead><tr>",
         *(
@@ -137,20 +139,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Text as it is."""
+    """Preformatted text."""
     return f"<pre>{html.escape(text)}</pre>"
 
 
 def histogram(
     counts: Sequence[int], caption: str, width: int, mark: float | None = None
 ) -> str:
-    """Bars as high as the logarithm of counts.
+    """Bars whose heights are logarithms of counts.
 
     Args:
-        counts: of the bars.
-        caption: below them, as text.
+        counts: one per bar.
+        caption: below the bars, as text.
         width: in pixels; four times the height.
-        mark: where a line stands, as a part of the width.
+        mark: position of a vertical line, as a fraction of the width.
     """
     height = width // 4
     logs = np.log1p(np.asarray(counts, dtype=np.float64))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Errors of PyTorch and of the command line tools in one line."""
+"""One-line texts of errors of PyTorch and of the command line tools."""
 
 from __future__ import annotations
 
 import re
 
-#: Characters of a foreign error that fit into one of ours.
+#: Maximum number of characters of a foreign error in a message.
 _LIMIT = 160
 
 _DIAGNOSTIC = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+):\d+: error: (.*)")
@@ -13,8 +13,10 @@ _TOOL = re.compile(r"(?:fuse-[\w-]+: )?error: (.*)")
 
 
 def first_line(error: BaseException) -> str:
-    """The type of an error and the first line of its text, which may be long
-    and go on with code."""
+    """The type of an error and the first line of its text.
+
+    Texts may be long and contain code.
+    """
     text = re.sub(r"\s+", " ", str(error).strip().split("\n")[0])
     if len(text) > _LIMIT:
         text = text[:_LIMIT].rpartition(" ")[0] + " ..."
@@ -23,10 +25,10 @@ def first_line(error: BaseException) -> str:
 
 
 def tool_error(output: str) -> str:
-    """What a tool printed about its failure, without the lines of IR.
+    """The error messages in the output of a tool, without lines of IR.
 
-    Text that was piped to the tool has line numbers and no name. Output without
-    an error in it comes back as it is.
+    Text that was piped to the tool has line numbers but no file name. Output
+    without an error is returned unchanged.
     """
     found = []
     for line in output.strip().splitlines():

@@ -3,27 +3,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 
-#: What every module has.
+#: Attributes of every module.
 STANDARD = frozenset(vars(nn.Module()))
 #: Hooks on every module of the process.
 GLOBAL_HOOKS = tuple(
     getattr(nn.modules.module, f"_global_{kind}_hooks")
     for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )
-#: Values that are compared as they are.
+#: Types of values that are compared directly.
 SCALARS = (bool, int, float, str, type(None), torch.dtype)
 
 
 def is_tracing() -> bool:
     """Whether this thread compiles or exports a model that it calls.
 
-    `torch.compiler.is_compiling` says it of all threads, while any of them
-    exports one.
+    `torch.compiler.is_compiling` is true in all threads while one of them
+    exports a model.
     """
     return (
         torch.compiler.is_dynamo_compiling()
@@ -35,7 +33,7 @@ def is_tracing() -> bool:
 def is_exporting() -> bool:
     """Whether this thread exports a model that it calls.
 
-    In PyTorch 2.11, `torch.compiler.is_exporting` is true in all that
+    In PyTorch 2.11, `torch.compiler.is_exporting` is also true while
     torch.compile traces.
     """
     flag = getattr(torch.compiler, "_is_exporting_flag", None)
@@ -47,8 +45,8 @@ def is_exporting() -> bool:
 def has_own_forward(module: nn.Module) -> bool:
     """Whether calls of a module run another forward than that of its class.
 
-    The package `kernels` sets the forward of every layer that it may replace,
-    also to that of its class.
+    The package `kernels` sets the attribute `forward` of each layer that it may
+    replace, even to the forward of its class.
     """
     own = vars(module).get("forward")
     return own is not None and not (
@@ -57,9 +55,12 @@ def has_own_forward(module: nn.Module) -> bool:
     )
 
 
-def plain(value: Any) -> Any:
-    """A value that can be compared, for numbers, texts, and lists and mappings
-    of them; None for anything else, and as the value of None."""
+def plain(value: object) -> tuple[str, object] | None:
+    """A comparable form of numbers, texts, and lists and mappings of them.
+
+    Returns:
+        The name of the type and the value. None for anything else.
+    """
     if isinstance(value, SCALARS):
         return type(value).__name__, value
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -71,15 +72,17 @@ def plain(value: Any) -> Any:
                 else found
             )
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        found = [(k, plain(v)) for k, v in value.items()]
-        if all(v is not None for _, v in found):
-            return type(value).__name__, tuple(found)
+        items = [(k, plain(v)) for k, v in value.items()]
+        if all(v is not None for _, v in items):
+            return type(value).__name__, tuple(items)
     return None
 
 
-def leaves(value: Any) -> list[Any]:
-    """What lists and mappings hold that cannot be compared, tensors for
-    one: objects that are the same as long as nothing is replaced."""
+def leaves(value: object) -> list[object]:
+    """Objects in lists and mappings that cannot be compared, such as tensors.
+
+    They are identical as long as none is replaced.
+    """
     if isinstance(value, dict):
         return [v for item in value.items() for v in leaves(item)]
     if isinstance(value, (tuple, list, set, frozenset)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Silence for libraries that print while they load or trace."""
+"""Silences libraries that print while they load or trace."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """For what traces modules: one thread at a time, because PyTorch has one
-    state for all of them, and without the log and the printed graph of
-    failures that are dealt with."""
+    """Allows one thread to trace modules, without logs and printed graphs.
+
+    PyTorch has one tracing state for all threads. The failures that it logs are
+    handled by the caller.
+    """
     logs = [logging.getLogger(name) for name in _LOGS]
     printed, graph = io.StringIO(), ""
     with _TRACING:
@@ -31,7 +33,7 @@ def quiet() -> Iterator[None]:
         finally:
             for log, disabled in zip(logs, before):
                 log.disabled = disabled
-            # What others print meanwhile is not lost.
+            # Output of other threads is not lost.
             sys.stderr.write(
                 printed.getvalue().replace(f"{graph}\n", "")
                 if graph
@@ -42,7 +44,7 @@ def quiet() -> Iterator[None]:
 _TRACING = threading.RLock()
 
 
-#: Logs of PyTorch that tell of failures before they are raised.
+#: Loggers of PyTorch that log failures before they are raised.
 _LOGS = (
     "torch._subclasses.fake_tensor",
     "torch.fx.experimental.symbolic_shapes",

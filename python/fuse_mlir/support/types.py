@@ -13,8 +13,8 @@ import torch
 Inputs: TypeAlias = (
     "torch.Tensor | Sequence[object] | Mapping[str, object] | None"
 )
-#: Called after each step with the number of steps that are done, the number
-#: of steps in all, and a line about the step.
+#: Called after each step with the number of finished steps, the number of all
+#: steps, and a line about the step.
 Progress: TypeAlias = Callable[[int, int, str], None]
 #: The value of `fusion_config`, as in a model's config.
 FusionConfig: TypeAlias = Mapping[str, object]

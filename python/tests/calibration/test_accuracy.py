@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The report of what static quantization costs."""
+"""Reports on the accuracy cost of static quantization."""
 
 from __future__ import annotations
 

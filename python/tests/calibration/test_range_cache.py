@@ -74,7 +74,7 @@ class RangeCacheTest(unittest.TestCase):
         for size in (0, 10, len(data) // 2, len(data) - 1):
             path.write_bytes(data[:size])
             self.assertIsNone(range_cache.load(cache, self.key()))
-        # Every kind of byte in turn: either found out or harmless.
+        # A fault in each kind of byte is either detected or harmless.
         for place in range(0, len(data), 97):
             damaged = bytearray(data)
             damaged[place] ^= 0xFF

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Commands on directories and configs as they are published."""
+"""Commands on published directories and configs."""
 
 import json
 import tempfile
@@ -21,7 +21,7 @@ from tests.cli.test_models import run
 from tests.models import needs_library
 from tests.support import tool
 
-#: Configs as they are published, cut down; each has keys that transformers
+#: Published configs with fewer entries; each has keys that transformers
 #: ignores.
 CONFIGS = {
     "gpt2": {

@@ -50,7 +50,7 @@ class Commands(unittest.TestCase):
         for rounding, line in (
             (
                 "exact",
-                "norm_linear without 'mlp.act', which rounding='relaxed' takes",
+                "norm_linear without 'mlp.act', which rounding='relaxed' allows",
             ),
             ("relaxed", "mlp with 'mlp.act' rounded once"),
         ):
@@ -237,7 +237,7 @@ class Commands(unittest.TestCase):
                 (("fuse", "llama", f"-o{file.name}"), "File exists"),
                 (
                     ("fuse", "llama", "-o.", "--hub=Not This"),
-                    "'Not This' is no name of a kernel",
+                    "'Not This' is not a kernel name",
                 ),
             ):
                 with self.subTest(message):

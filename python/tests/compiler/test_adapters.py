@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Adapters in the members of a site: what they cost is said."""
+"""Notes on adapters in the members of a site."""
 
 import unittest
 import warnings

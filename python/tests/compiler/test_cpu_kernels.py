@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels for the CPU with packed weights, beside the portable code."""
+"""Kernels for the CPU with packed weights, compared with portable code."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Site:
     """A function, compiled on both paths.
 
     Args:
-        body: its ops; operands are %x and those below, values to return %r#i.
-        operands: shapes of all but %x.
+        body: its ops. Operands are %x and the following; results are %r#i.
+        operands: shapes of all operands except %x.
         results: widths.
         width: of %x.
         dtype: of all tensors.
-        cpu: what the kernel is for.
+        cpu: the CPU that the kernel is compiled for.
     """
 
     def __init__(
@@ -254,9 +254,9 @@ class HostKernelsTest(unittest.TestCase):
         native.set_num_threads(0)
 
     def check(self, site: Site, tokens: Sequence[int] = TOKENS) -> None:
-        # A sum of K products in another order is off by less than K units of
-        # the last place of f32; bf16 moves to a neighbor now and then, and
-        # what is computed of it as well.
+        # A sum of K products in another order differs by less than K units in
+        # the last place of f32. Rounding to bf16 sometimes gives a neighbor,
+        # which also changes later results.
         relative = 2e-5 if site.dtype == F32 else 2**-6
         self.assertTrue(site.is_scheduled, site.text)
         for count in tokens:
@@ -331,7 +331,8 @@ class HostKernelsTest(unittest.TestCase):
             self.check_rows_alone(site)
 
     def test_activations(self) -> None:
-        # Vectors approximate what the portable code calls a library for.
+        # Vector code approximates functions for which portable code calls a
+        # library.
         for act in ("silu", "gelu", "gelu_tanh", "quick_gelu", "relu", "relu2"):
             self.check(dense(F32, act), (3,))
             self.check(dense(BF16, act), (3,))

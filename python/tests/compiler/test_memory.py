@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What fused models hold, and that unfusing gives it back."""
+"""Memory of fused models, and its release by unfusing."""
 
 import gc
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PTX files and artifacts of GPUs as kernels of chains.
 
-Without a GPU: what would be launched.
+The tests need no GPU: they compare what would be launched.
 """
 
 import ctypes
@@ -89,7 +89,7 @@ class Files(unittest.TestCase):
         self.refused(
             PtxError,
             "argument 'norm.bias' of PTX .*scale.ptx:scale' "
-            "is no tensor and no size; there are result0, input0, "
+            "is neither a tensor nor a size; there are result0, input0, "
             "norm.weight, rows",
             args=["norm.bias"],
         )
@@ -130,7 +130,7 @@ class Files(unittest.TestCase):
 @needs_library
 class Artifacts(unittest.TestCase):
     def test_code_that_does_not_compile(self):
-        """What is null or none in C is an error here."""
+        """Null values of the C interface are errors in Python."""
         lib = native.library()
         artifact = native.Artifact(ctypes.c_void_p())
         for name, read, result in (

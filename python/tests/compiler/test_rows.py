@@ -18,7 +18,7 @@ from fuse_mlir.matching.sites import Plan, Source, Step
 
 
 class _Recorder:
-    """Stands for an instance on a GPU; doubles its input."""
+    """Replaces an instance on a GPU; doubles its input."""
 
     def __init__(self, max_tokens: int) -> None:
         self.max_tokens = max_tokens
@@ -59,7 +59,7 @@ def make_kernel() -> Kernel:
 class RowsTest(unittest.TestCase):
     def setUp(self) -> None:
         self.kernel = make_kernel()
-        # As on a GPU, where scheduled kernels take rows.
+        # As on a GPU, where scheduled kernels expect rows.
         self.kernel._flat = True
 
     def run_rows(self, rows: int) -> None:
@@ -115,7 +115,7 @@ class RowsTest(unittest.TestCase):
             out = self.kernel.run([x], self.kernel.weights())
             self.assertTrue(torch.equal(out, 2 * x))
             self.assertEqual(instance.behind, 0)
-        # Code for CPUs reads them where they are.
+        # Code for CPUs reads weights in place.
         self.kernel._flat = False
         self.kernel.run([x], self.kernel.weights())
         self.assertEqual(instance.behind, 2)

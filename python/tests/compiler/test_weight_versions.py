@@ -25,7 +25,7 @@ class Weights(unittest.TestCase):
         self.before = self.model(self.x).detach()
 
     def same(self):
-        """Whether kernels compute what the members compute now."""
+        """Checks that kernels use the current weights of members."""
         ours = self.model(self.x)
         with members_back(self.model):
             return torch.allclose(ours, self.model(self.x), atol=1e-5)
@@ -142,7 +142,7 @@ class Optimizers(unittest.TestCase):
 
 @needs_library
 class Stored(unittest.TestCase):
-    """Stored copies are made of weights as they are."""
+    """Stored copies are made from the current weights."""
 
     def setUp(self):
         model, self.x = net()
@@ -198,7 +198,7 @@ class Stored(unittest.TestCase):
 
 @needs_library
 class PackedWeights(unittest.TestCase):
-    """Kernels of the same weights share what was packed of them."""
+    """Kernels of the same weights share the packed weights."""
 
     def test_until_they_change(self):
         packed, before = Packed(), [(1, 0), (2, 0)]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernel directories of Hugging Face, written and read again.
 
-The package `kernels` reads them where it is installed. What it does without a
-GPU, choosing a variant and checking layers, is done for the variant of CUDA.
+If the package `kernels` is installed, it reads them. The steps that it can do
+without a GPU are tested for the CUDA variant: choosing a variant and checking
+layers.
 """
 
 import ast
@@ -52,7 +53,7 @@ def load(variant):
 
 class Packing(unittest.TestCase):
     def test_unknown_recipe(self):
-        # Where rows lie is in benchmarks/tests/test_packing.py: the file is one.
+        # benchmarks/tests/test_packing.py tests the order of rows of this file.
         with self.assertRaisesRegex(RuntimeError, "recipe 'rows' is unknown"):
             _packing.pack("rows", [torch.zeros(1, 1)])
 
@@ -72,7 +73,7 @@ class Directories(unittest.TestCase):
         return fuse_mlir.export_hub_kernel(model, self.directory, **options)
 
     def scheduled(self):
-        """The same where there are scheduled kernels."""
+        """The same for a chain with scheduled kernels."""
         model = Net(1, lambda: Block(64, 128)).bfloat16().eval()
         fuse_mlir.fuse_modules(
             model, {CHAIN: "fuse"}, inputs=torch.randn(3, 64).bfloat16()
@@ -118,7 +119,7 @@ class Directories(unittest.TestCase):
                 else:
                     continue
                 for name in names:
-                    # That one is tried, and does without.
+                    # This import is optional.
                     if name == "transformers.core_model_loading":
                         continue
                     root = name.partition(".")[0]
@@ -134,7 +135,7 @@ class Directories(unittest.TestCase):
             [n for n, _ in layout.named_parameters()],
             [n for n, _ in block.named_parameters()],
         )
-        # What transformers renames when it loads a checkpoint.
+        # Names that transformers changes when it loads a checkpoint.
         found = layers.MyMlpLayout.conversion_mapping
         self.assertEqual(
             [(r.source_patterns, r.target_patterns) for r in found][:2],
@@ -177,8 +178,11 @@ class Directories(unittest.TestCase):
 
     def test_refusals(self):
         for options, text in (
-            ({"name": "My_MLP"}, "'My_MLP' is no name of a kernel"),
-            ({"chip": "sm_90a"}, "chip 'sm_90a' is none that later ones"),
+            ({"name": "My_MLP"}, "'My_MLP' is not a kernel name"),
+            (
+                {"chip": "sm_90a"},
+                "later chips do not run code for chip 'sm_90a'",
+            ),
             ({"scheduled": ["sm_90"]}, "chip 'sm_90' has no scheduled"),
             ({"site": "norm+mlp#7"}, "no fused site 'norm\\+mlp#7'"),
         ):
@@ -248,7 +252,7 @@ class Directories(unittest.TestCase):
                     [c.args[0] for c in driver.launch.call_args_list],
                     [p["kernel"] for p in wanted["launches"]],
                 )
-                # Only what follows a launch of its own overlaps one.
+                # A launch overlaps only with a launch of the same kernel.
                 self.assertFalse(
                     driver.launch.call_args_list[0].kwargs["overlaps"]
                 )
@@ -256,7 +260,7 @@ class Directories(unittest.TestCase):
             with self.assertRaisesRegex(
                 RuntimeError,
                 "parameter 'mlp.gate."
-                "weight' begins 2 bytes behind a "
+                "weight' starts 2 bytes after a "
                 "multiple of 16; expected",
             ):
                 host["_launch_all"](
@@ -353,7 +357,7 @@ class Directories(unittest.TestCase):
                 use_fallback=False,
                 mode=kernels.Mode.INFERENCE,
             )
-        # The layer is in place; it says where it runs.
+        # The layer is in place; its error names the supported devices.
         with self.assertRaisesRegex(RuntimeError, "is PTX and runs on CUDA"):
             model(torch.randn(3, 8))
 

@@ -16,7 +16,7 @@ ADD = torch.ops.aten.add.Tensor
 
 
 class Reader(Block):
-    """The sum goes elsewhere too."""
+    """Another op also reads the sum."""
 
     def forward(self, x):
         stream = x + x.sin()

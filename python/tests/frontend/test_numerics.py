@@ -3,7 +3,7 @@
 
 Each test exports one module with many results, runs the imported IR with
 fuse-run on the same inputs, and compares every result in units in the last
-place. Ops that IEEE arithmetic determines have to give the same bits.
+place. Ops that IEEE arithmetic determines must give the same bits.
 """
 
 import re
@@ -71,7 +71,7 @@ APPROXIMATED = {
 
 
 def run(function, inputs, results):
-    """Runs an imported function; every array is f32 on the way."""
+    """Runs an imported function; arrays are passed as f32."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         source = directory / "f.mlir"
@@ -143,7 +143,7 @@ class Specials(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """Figures of docs/reference/numerics.md that no run on a machine is behind."""
+    """Figures of docs/reference/numerics.md that can be computed here."""
 
     text: str
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arguments of other types than a function takes, and what is not ready."""
+"""Arguments of wrong types, and modules that are not ready."""
 
 import tempfile
 import unittest
@@ -26,7 +26,7 @@ OP = slots.OpSlot("scale", eager=lambda x: x)
 
 
 def arguments():
-    """Functions of one argument, what they refuse, and how."""
+    """Functions, arguments that they refuse, and their messages."""
     model, x = net(1)
     return [
         (fuse_mlir.load, 3, TypeError, "not int"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fusion of models that `from_pretrained` of transformers loads.
 
-The package `kernels` needs the Hub, and is not in the environment of the tests.
-Its part is done here in a few lines: what it loads from a local directory, and
-that it sets the forward of every layer it knows. All else is transformers'.
+The package `kernels` needs the Hub and is not installed for the tests. A few
+lines replace it: they load a local directory and set the forward of each known
+layer. All other code is that of transformers.
 """
 
 import copy
@@ -156,11 +156,11 @@ class KernelConfigs(Loading):
             model = AutoModelForCausalLM.from_pretrained(
                 self.path, use_kernels=True, kernel_config=config
             )
-            # Replaces forwards anew.
+            # Replaces forwards again.
             model.train()
             model.eval()
             self.check(model)
-        # Forwards that are those of the class are no obstacle afterwards.
+        # Instances may have the forward of their class as an attribute.
         self.assertIn("forward", vars(model.model.layers[0].mlp.act_fn))
         self.assertEqual(
             len(fuse_mlir.fuse_modules(model, only_faster=False).fused), 4
@@ -224,7 +224,7 @@ class KernelConfigs(Loading):
             )
         names = KernelConfig({("RMSNorm", "MLP"): "org/repo:RMSNormMLP"})
         with self.assertRaisesRegex(
-            PatternError, "takes such chains with their paths alone; write"
+            PatternError, "accepts such chains only with their paths; write"
         ):
             AutoModelForCausalLM.from_pretrained(self.path, kernel_config=names)
 
@@ -234,8 +234,8 @@ class KernelConfigs(Loading):
         with self.assertRaisesRegex(
             PatternError,
             r"only with the package 'kernels', 0\.\d+.* not "
-            r"installed; without it, .*fuse_modules\(model, config\) "
-            "then, or .*fusion_at_load",
+            r"installed; without it, .*fuse_modules\(model, config\), "
+            "or .*fusion_at_load",
         ):
             AutoModelForCausalLM.from_pretrained(
                 self.path, use_kernels=True, kernel_config=config
@@ -320,7 +320,7 @@ class FusionConfigs(Loading):
         self.assertEqual(len(fuse_mlir.fuse_modules(self.model).fused), 4)
         self.assertTrue(torch.equal(self.logits(self.model), expected))
         fuse_mlir.unfuse_modules(self.model)
-        # What an argument says comes first.
+        # An argument has precedence.
         fuse_mlir.fuse_modules(self.model, fusion_config={}, only_faster=False)
         torch.testing.assert_close(self.logits(self.model), self.expected)
         fuse_mlir.unfuse_modules(self.model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Members that change after fusing: the next call sees it, or says why not."""
+"""Members that change after fusing: the next call uses or refuses them."""
 
 import copy
 import gc
@@ -104,8 +104,10 @@ class Fused(unittest.TestCase):
         fuse_mlir.fuse_modules(self.model, {CHAIN: "fuse"}, inputs=self.x)
 
     def follows(self, change, model=None):
-        """A fused model computes what the unfused one does, after `change`,
-        which matters."""
+        """After `change`, the fused model computes what the unfused one does.
+
+        The change must affect the result.
+        """
         model = model or self.model
         self.fuse()
         before = model(self.x)
@@ -206,7 +208,7 @@ class Fused(unittest.TestCase):
                     MLP, "forward", lambda s, x: 2 * forward(s, x)
                 )
             )
-            # What is compiled of the first forward is not taken for this one.
+            # Code of the first forward is not used for this one.
             expected = self.model(self.x)
             self.fuse()
             torch.testing.assert_close(
@@ -219,7 +221,7 @@ class Fused(unittest.TestCase):
         first.up.weight = first.gate.weight
         expected = self.model(self.x)
         self.fuse()
-        # The second layer, which ties nothing, has a kernel of its own.
+        # The second layer has no tied weights and gets another kernel.
         torch.testing.assert_close(
             self.model(self.x), expected, atol=1e-6, rtol=1e-5
         )
@@ -243,7 +245,7 @@ class Fused(unittest.TestCase):
         self.assertIs(site._kernel, kernel)
 
     def test_places_of_other_modules(self):
-        """What replaces a member would read the result of the whole site."""
+        """A module that replaces a member would read the result of the site."""
 
         class Twice(nn.Module):
             def __init__(self, inner):

@@ -35,7 +35,7 @@ class Returns(nn.Module):
 
 
 class Own(nn.Module):
-    """Has a parameter of its own."""
+    """Has a parameter that is not in a submodule."""
 
     def __init__(self):
         super().__init__()
@@ -59,7 +59,7 @@ class CompiledModules(unittest.TestCase):
         close(gate(x, y), Gate()(x, y))
         close(gate(y=y, x=x), Gate()(x, y))
         with self.assertRaisesRegex(
-            fuse_mlir.KernelError, "Gate takes 'scale' by name alone"
+            fuse_mlir.KernelError, "Gate expects 'scale' by name only"
         ):
             gate(x, y, scale=2.0)
         with self.assertRaisesRegex(TypeError, "missing a required argument"):
@@ -91,7 +91,7 @@ class CompiledModules(unittest.TestCase):
         self.assertFalse(torch.equal(module(x), before))
         close(module(x), plain(x))
         with self.assertRaisesRegex(
-            FuseError, "compiled Own became ParametrizedOwn"
+            FuseError, "compiled Own changed to ParametrizedOwn"
         ):
             fuse_mlir.decompile_module(module)
         parametrize.remove_parametrizations(module, "weight")

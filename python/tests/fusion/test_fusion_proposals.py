@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the proposals for transformers let a user write works here.
+"""Code in the style of the proposals for transformers works here.
 
-n-to-1 kernel fusion through KernelConfig (huggingface/transformers#45363) and
-the module fusion API (#44979): their spellings, with `fuse` as the kernel, hold
-the fused and the unfused model against the original.
+The proposals are n-to-1 kernel fusion through KernelConfig
+(huggingface/transformers#45363) and the module fusion API (#44979). With `fuse`
+as the kernel, the fused and the unfused model are compared with the original.
 """
 
 import copy

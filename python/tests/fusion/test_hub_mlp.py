@@ -216,7 +216,7 @@ class Endpoints(unittest.TestCase):
         cases = [(f"{self.path}/broken", "ZeroDivisionError")]
         # It would ask the Hub.
         if not HAS_KERNELS:
-            cases.append(("org/repo", "there is no such directory, and"))
+            cases.append(("org/repo", "the directory does not exist, and"))
         for path, why in cases:
             config = self.config(gated_mlp=path)
             with (
@@ -282,7 +282,7 @@ class Endpoints(unittest.TestCase):
 
         refused(
             "'weight_scale_inv' of gate and up of 'model.layers.0.mlp' is "
-            "[0-9.e-]+ and [0-9.e-]+, and the kernel takes one",
+            "[0-9.e-]+ and [0-9.e-]+, but the kernel has one",
             scale,
         )
         refused(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Norms and MLPs as models write them, on which other matchers went wrong.
+"""Norms and MLPs of models that other matchers get wrong.
 
-Each is fused to what its author wrote, to the bit in bf16, and differs from
-its neighbors by more than that.
+Each fused form computes the same bits in bf16 as the original. Similar forms
+differ from it by more.
 """
 
 import unittest

@@ -458,7 +458,7 @@ assert torch.equal(program(x), expected)
         self.assertEqual([w for w in weights if w() is not None], [])
 
     def test_rows_by_themselves(self):
-        # What scheduled kernels of GPUs take, here on the CPU.
+        # Inputs of scheduled kernels of GPUs, here on the CPU.
         model, _ = net(1)
         fuse(model, torch.randn(2, 3, 8))
         kernel = model.layers[0].norm._kernel
@@ -632,7 +632,7 @@ class Declared(unittest.TestCase):
             (
                 [norm, ModuleSpec(["x"], ["y"])],
                 "the spec of "
-                "'layers.0.mlp' takes 'x' from outside, the model takes it "
+                "'layers.0.mlp' reads 'x' from outside, but the model reads it "
                 "from 'layers.0.norm'",
             ),
         ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What hosts do with places of fused models, and in several threads."""
+"""Uses of proxies by hosts, and in several threads."""
 
 import copy
 import gc
@@ -119,7 +119,7 @@ class WithSize(Block):
 
 @needs_library
 class Signatures(unittest.TestCase):
-    """What hosts ask for to know which arguments they can pass."""
+    """Signatures, which hosts read to choose arguments."""
 
     def check(self, *models):
         for model in models:
@@ -196,7 +196,7 @@ class Signatures(unittest.TestCase):
         made = weakref.ref(type(model.layers[0].norm))
         del model, Own
         chains._CACHE.clear()
-        # What PyTorch keeps of exports takes more than one round.
+        # Caches of PyTorch for exports fill in more than one round.
         for _ in range(3):
             gc.collect()
         self.assertIsNone(made())
@@ -204,7 +204,7 @@ class Signatures(unittest.TestCase):
 
 @needs_library
 class OwnMethods(unittest.TestCase):
-    """Classes of members that define for themselves what modules do."""
+    """Classes of members that override methods of modules."""
 
     def test_everything_is_saved_and_loaded(self):
         model, x = net(1, Saving)
@@ -286,7 +286,7 @@ class OwnMethods(unittest.TestCase):
         self.assertIn(members[2], place)
         place[2] = plain.layers[0].mlp[2] = nn.Linear(16, 8)
         close(model(x), plain(x))
-        # A norm is none, and true all the same.
+        # A norm is not a container, and is true anyway.
         self.assertTrue(model.layers[0].norm)
         with self.assertRaisesRegex(TypeError, "'Norm' has no len"):
             len(model.layers[0].norm)
@@ -837,7 +837,7 @@ class Threads(unittest.TestCase):
 
         def work(number):
             for i in range(6):
-                # Each rank has a kernel of its own.
+                # Each rank has a separate kernel.
                 given = torch.randn(*[2] * ((number + i) % 3), 3, 8)
                 close(model(given), plain(given))
 

@@ -50,7 +50,7 @@ def kernel(model, number=0):
 
 
 class FusionConfig(unittest.TestCase):
-    """Each mistake next to what is right."""
+    """Mistakes in configs, and their messages."""
 
     def refuses(self, text, options):
         with self.assertRaisesRegex(fuse_mlir.PatternError, text):
@@ -288,8 +288,8 @@ class Checkpoints(unittest.TestCase):
                     site.reason,
                     "FUSE-N230 activation-not-asked-for: the "
                     f"members are a .* MLP with the activation {act}, and the "
-                    "fusion_config asks for .*gelu_tanh; 'any_mlp' in place "
-                    "of '(gated|dense_gelu)_mlp' takes every activation",
+                    "fusion_config asks for .*gelu_tanh; 'any_mlp' instead "
+                    "of '(gated|dense_gelu)_mlp' allows all activations",
                 )
                 fuse_mlir.fuse_modules(model, fusion_config=ANY)
                 self.assertTrue(fuse_mlir.verify(model))
@@ -637,7 +637,7 @@ class Calibration(unittest.TestCase):
         fails(
             {"layers.0.mlp.up_proj": {}},
             "there are scales for 'layers.0."
-            "mlp.up_proj', which is no module of LlamaForCausalLM; its "
+            "mlp.up_proj', which is not a module of LlamaForCausalLM; its "
             "linears are model.layers.0.self_attn.q_proj, ",
         )
         fails("no.json", "cannot read the scales 'no.json': No such file")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is fused because it is faster, by clocks that tests set."""
+"""Decisions by measured times, with clocks that the tests set."""
 
 import copy
 import pickle
@@ -28,7 +28,7 @@ DAY = 86400.0
 
 
 class Clock:
-    """Seconds that pass only when the test says so."""
+    """A clock that only the test advances."""
 
     def __init__(self):
         self.now = 0.0
@@ -113,8 +113,8 @@ class Decisions(unittest.TestCase):
         lost = timing.Verdict(of(0.05))
         self.assertTrue(lost.slower)
         self.assertIn(
-            "to run the members for other rows would take 50.0 ms "
-            "more, 5% of a call",
+            "running the members for other rows would add 50.0 ms, "
+            "5% of a call",
             lost.reason(),
         )
 
@@ -165,8 +165,10 @@ class Decisions(unittest.TestCase):
 
 class Stopwatches(unittest.TestCase):
     def compare(self, members, kernel, after=0.0):
-        """What a stopwatch sees of calls that take so long; `after` is what a
-        kernel takes from the call that follows."""
+        """The times that a stopwatch measures for calls of given seconds.
+
+        `after` is the time that the call after a kernel loses.
+        """
         clock, late, calls = Clock(), [0.0], [0, 0]
 
         def run_members():
@@ -227,11 +229,11 @@ class Inputs(unittest.TestCase):
 
 
 class Priced:
-    """Modules and kernels take times that a test sets.
+    """Sets the times of modules and kernels.
 
     Args:
         members: seconds of the last member for a number of rows.
-        kernel: the same of the kernel.
+        kernel: seconds of the kernel for a number of rows.
     """
 
     def __init__(self, members, kernel):
@@ -282,7 +284,7 @@ class TimedBlock(Block):
 
 
 class Added(nn.Module):
-    """Takes a side input, as the output of BERT does."""
+    """Has a second input, as the output of BERT does."""
 
     def __init__(self):
         super().__init__()
@@ -616,8 +618,10 @@ class Ranges(unittest.TestCase):
 
 
 class Captures(unittest.TestCase):
-    """Eager calls that run members load what a graph will need, because
-    nothing can be loaded while one is captured."""
+    """Eager calls that run members also load the kernels for a later graph.
+
+    Nothing can be loaded during a capture.
+    """
 
     def prefers(self, rows, capturing=False, **ranges):
         loaded = []

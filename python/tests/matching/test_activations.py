@@ -88,7 +88,7 @@ class Which(unittest.TestCase):
         x = torch.randn(64).bfloat16()
         once = RoundedOnce(NewGELU())
         self.assertTrue(torch.equal(once(x), NewGELU()(x.float()).bfloat16()))
-        # Others are as they were.
+        # Other modules do not change.
         for wide in (x.float(), x.double()):
             self.assertTrue(torch.equal(once(wide), NewGELU()(wide)))
 
@@ -110,11 +110,11 @@ class Relaxed(unittest.TestCase):
         site, _ = self.fuse()
         self.assertEqual(site.families, ("norm_linear",))
         self.assertEqual(
-            site.note, "without 'mlp.act', which rounding='relaxed' takes"
+            site.note, "without 'mlp.act', which rounding='relaxed' allows"
         )
         fuse_mlir.unfuse_modules(self.model)
         with self.assertRaisesRegex(
-            FuseError, "FUSE-N101 .*; rounding='relaxed' takes 'mlp.act'"
+            FuseError, "FUSE-N101 .*; rounding='relaxed' allows 'mlp.act'"
         ):
             self.fuse(patterns={(("Dense", "**.mlp"),): "fuse"})
 

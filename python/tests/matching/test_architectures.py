@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of transformers: what is found, and that it is right."""
+"""Sites in models of transformers, and their results."""
 
 import unittest
 
@@ -48,7 +48,7 @@ ARCHITECTURES = {
         "mlp",
     ),
 }
-# The pooling head has an MLP as well.
+# The pooling head also has an MLP.
 MORE = {"siglip_vision_model": ["head.layernorm+mlp#0"]}
 
 

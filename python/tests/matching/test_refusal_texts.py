@@ -46,7 +46,7 @@ STATIC = {
         "dense_gelu_mlp": "fuse",
     }
 }
-#: What only those who work on the compiler know.
+#: Terms that only developers of the compiler know.
 NOISE = re.compile(
     r"\b[A-Z]\w*=|FUSE_ERROR|-:\d+:\d+|::|\b(linalg|func|builtin|arith|tensor)"
     r"\.\w|loc\(|\n|can\s+not|Stopped|at fuse\."
@@ -193,7 +193,7 @@ class Calls:
             return super().forward(x)
 
     class Casts(MLP):
-        """The norm's result is cast for gate and up, each by itself."""
+        """The norm's result is cast twice, for gate and for up."""
 
         def forward(self, x):
             gate = F.silu(self.gate(x.half()).float()).half()
@@ -527,7 +527,7 @@ class Reasons(unittest.TestCase):
 
 @needs_library
 class Native(unittest.TestCase):
-    """Errors of the library, without what only its authors know."""
+    """Errors of the library, without terms of its developers."""
 
     IR = (
         "func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> { "

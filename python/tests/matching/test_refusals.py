@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains of modules that are not fused in place, and what is said of them."""
+"""Refused chains of modules, and their messages."""
 
 import functools
 import unittest
@@ -193,7 +193,7 @@ class Refusals(unittest.TestCase):
         self.refused(
             "'layers.0.mlp' has a forward of its own", change=own_forward
         )
-        # That of the class is none, though it is set.
+        # The forward of the class may be set as an attribute.
         model, x = net(1)
         model.layers[0].mlp.forward = model.layers[0].mlp.forward
         self.assertEqual(len(fuse(model, x).fused), 1)
@@ -300,7 +300,7 @@ class Refusals(unittest.TestCase):
             r"gate_proj.weight' is a DTensor, \S+\(.*0\), distributed by "
             "ColwiseParallel of transformers; load the model in one process",
         )
-        # What runs instead of the reduction leaves parts of sums.
+        # Without the reduction, the results are partial sums.
         down = model.get_submodule(mlp).down_proj
         del down.__dict__["forward"]
         for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
@@ -645,6 +645,6 @@ class NoModules(unittest.TestCase):
         for target in ("qwen3", int):
             with self.assertRaisesRegex(
                 TypeError,
-                "compile_module takes a torch.nn.Module or a class of them",
+                "compile_module expects a torch.nn.Module or a subclass of it",
             ):
                 fuse_mlir.compile_module(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Codes that may round either way, and faults that are no such codes."""
+"""Codes that may round either way, and faults that are not ties."""
 
 import unittest
 from unittest import mock
@@ -40,7 +40,7 @@ class Codes(unittest.TestCase):
         low, high = self.x.clone(), self.x.clone()
         low[2, 3], high[2, 3] = 8 * SCALE, 9 * SCALE
         self.either = [self.chain(low), self.chain(high)]
-        #: What the other code changes.
+        #: The change by the other code.
         self.step = self.either[1] - self.either[0]
 
     def match(self, ours):
@@ -112,7 +112,7 @@ class Verify(unittest.TestCase):
         check = self.check(self.x)
         self.assertTrue(check.passed, check.detail)
         self.assertIn("stored codes at ties of double precision", check.detail)
-        # What is left is rounding of f32.
+        # The rest is rounding of f32.
         self.assertLess(float(check.detail.split()[2].rstrip(",")), 1e-6)
         with mock.patch.object(
             report, "match_flips", lambda c, i, exact, o, e: (exact, 0)

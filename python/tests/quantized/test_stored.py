@@ -53,7 +53,7 @@ def entries(
 def run_text(
     text: str, weights: dict[str, torch.Tensor], x: torch.Tensor
 ) -> np.ndarray:
-    """What fuse-run makes of one input."""
+    """The result of fuse-run for one input."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         (root / "f.mlir").write_text(text)
@@ -80,7 +80,7 @@ class RefusalIdsTest(unittest.TestCase):
 
 
 class ReadLinearTest(unittest.TestCase):
-    """Every predicate, with what fails it and what passes it."""
+    """Each predicate, with a failing and a passing case."""
 
     def refuses(
         self,
@@ -253,7 +253,7 @@ class ReadLinearTest(unittest.TestCase):
             ({"order": "floor"}, "unknown order"),
             ({"bias_place": "x"}, "unknown place of the"),
             ({"unsupported": "x"}, "unknown unsupported"),
-            ({"inverse": ("x",)}, "'x' is no name of a"),
+            ({"inverse": ("x",)}, "'x' is not the name of a"),
         ):
             with self.assertRaisesRegex(errors.BlockError, text):
                 Policy(**options)
@@ -310,7 +310,7 @@ class DirectionTest(unittest.TestCase):
 
 
 class UnsupportedTest(unittest.TestCase):
-    """Floating point only where the user allowed it."""
+    """Floating point only with the user's permission."""
 
     def test_dequantize(self) -> None:
         scales = torch.tensor([[1.0, 2.0], [4.0, 8.0]]) / 256
@@ -336,7 +336,7 @@ class UnsupportedTest(unittest.TestCase):
 
 
 class ModuleTest(unittest.TestCase):
-    """The module computes what the fuse ops say."""
+    """The module computes what the fuse ops define."""
 
     def test_import_of_each_kind(self) -> None:
         x = torch.randn(3, 16, generator=torch.Generator().manual_seed(1))

@@ -217,7 +217,7 @@ class Names(unittest.TestCase):
                 )
                 self.assertEqual(result[0].members[0], f"layers.0.{name}")
                 page = Page(sites_html(result, title=name))
-                # The page has one of its own, which sorts.
+                # The page has only its own script, which sorts.
                 self.assertEqual(
                     [tag for tag, _ in page.tags].count("script"), 1
                 )
@@ -240,7 +240,7 @@ class Names(unittest.TestCase):
                 self.assertNotIn("\x1b", text)
                 found = fuse_mlir.verify(model, x)
                 self.assertTrue(found)
-                # Five checks and sums, three lines of what is not checked.
+                # Five checks and totals, three lines on unchecked properties.
                 self.assertEqual(len(str(found).splitlines()), 8)
                 fuse_mlir.unfuse_modules(model, result[0].id)
 

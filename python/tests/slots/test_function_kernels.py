@@ -66,7 +66,7 @@ class FunctionKernels(unittest.TestCase):
             call(*args, **kwargs)
         self.assertIn(text, str(caught.exception))
 
-    # What works.
+    # Supported uses.
 
     def test_function_is_called_where_it_is_bound(self):
         self.register()
@@ -257,7 +257,7 @@ class FunctionKernels(unittest.TestCase):
             model(self.x), rms_norm(self.x, model.weight)
         )
 
-    # What does not.
+    # Errors.
 
     def test_unknown_name(self):
         self.register()
@@ -324,8 +324,8 @@ class FunctionKernels(unittest.TestCase):
             ),
             (
                 lambda x, weight: rms_norm(x, weight),
-                "does not take param 'eps' of the slot; expected an argument "
-                "'eps', which gets 1e-06",
+                "does not support param 'eps' of the slot; expected a parameter "
+                "'eps', whose value is 1e-06",
             ),
             (
                 lambda x, eps, weight: x,

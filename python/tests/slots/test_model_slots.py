@@ -55,8 +55,11 @@ def bind(model, config=None):
 @needs_library
 class Models(unittest.TestCase):
     def check(self, model, ops, *, labels=True, off=2e-6):
-        """Slots of these ops; with them and after them the model is what it
-        was, and with kernels it is near."""
+        """Adds, checks and removes slots of these ops.
+
+        With unbound slots and after removal, the model has the same results.
+        With kernels, the results are close.
+        """
         extra = {"labels": IDS} if labels else {}
 
         def run(m):
@@ -261,8 +264,8 @@ class Rules(unittest.TestCase):
             {
                 "model.layers.0.mlp": "'act_fn' has hooks, which would not run; "
                 "remove them",
-                "model.norm": "LlamaRMSNorm has a forward of its "
-                "own instance, as accelerate and others put there",
+                "model.norm": "LlamaRMSNorm has a forward on the "
+                "instance, as accelerate and other packages set it",
             },
         )
         self.assertIn("no slot  model.norm: LlamaRMSNorm has", str(added))

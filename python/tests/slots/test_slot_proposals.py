@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the proposals for slots let a user write works here.
+"""Code in the style of the proposals for slots works here.
 
 Kernel replacement by registration (ByteDance-Seed/VeOmni#569) and kernel
-functions that are no modules (huggingface/transformers#45420).
+functions that are not modules (huggingface/transformers#45420).
 docs/how-to/bind-slots.md has a table of them.
 """
 
@@ -68,8 +68,8 @@ LIGER = KernelSpec(
     hardware=HardwareRequirement(device_type="any"),
     description="LigerRMSNorm",
 )
-#: A global, as the proposal has them. Attributes of its name are no reads of
-#: it, so that Qwen3RMSNorm can be bound.
+#: A global, as in the proposal. An attribute of the same name does not read it,
+#: so that Qwen3RMSNorm can be bound.
 veomni_rms_norm = OpSlot(
     "rms_norm",
     "standard",
@@ -275,7 +275,7 @@ class VeOmni569(unittest.TestCase):
 
 @needs_library
 class Transformers45420(unittest.TestCase):
-    """Functions stay functions: `self.rotary_fn` is no module."""
+    """Functions stay functions: `self.rotary_fn` is not a module."""
 
     def setUp(self):
         self.model = transformer(
@@ -307,7 +307,7 @@ class Transformers45420(unittest.TestCase):
         self.assertEqual(snapshot(self.model), before)
 
     def test_45420_every_module_runs_as_before(self):
-        """What DeepSpeed's ZeRO-3 traces: the order in which modules run."""
+        """The order in which modules run, as DeepSpeed's ZeRO-3 traces it."""
 
         def trace():
             order = []

@@ -11,7 +11,7 @@ from fuse_mlir import errors, native, slots
 
 EPS = 2.0**-10
 
-#: Doubles by way of bf16, by which its results can be told from exact ones.
+#: Doubles through bf16, so that its results differ from exact ones.
 ROUGH = """
 fuse.slot_kernel "rough" op "scale" variant "standard" aliases ["coarse"] {
   fuse.implementation on <cpu> mode <inference> {
@@ -442,7 +442,7 @@ class Meanings(Slots):
             {"rms_norm": "fuse"},
         )
         self.assertIsNone(model.slot.kernel)
-        # The eager function is what the model means.
+        # The eager function defines the op.
         self.bind(model, {"rms_norm": "eager"})
 
     def test_finding_07_wrong_variants_are_refused_at_bind(self):

@@ -66,9 +66,9 @@ def function(module, launch):
     """The kernel of a launch.
 
     Raises:
-        RuntimeError: the driver has no such kernel, or not as much shared
-            memory; the plan has a carveout, the shared memory that the kernel
-            prefers to L1, out of 0 to 100 per cent.
+        RuntimeError: the driver lacks the kernel or enough shared memory, or
+            the carveout of the plan is not within 0 to 100. It is the
+            percentage of the largest shared memory that the kernel prefers.
     """
     carveout = launch.get("carveout")
     if carveout not in (None, *range(101)):
@@ -96,9 +96,9 @@ def function(module, launch):
 
 
 def tensor_map(address, form):
-    """A tensor map of a matrix at an address, as a plan describes it."""
+    """A tensor map of a matrix at an address, by the description of a plan."""
     storage = (ctypes.c_uint64 * 24)()
-    # The driver wants an alignment of 64 bytes.
+    # The driver requires an alignment of 64 bytes.
     encoded = (ctypes.c_uint64 * 16).from_buffer(
         storage, -ctypes.addressof(storage) % 64
     )
@@ -127,17 +127,17 @@ def launch(handle, plan, grid, values, stream, overlaps):
     Args:
         handle: of the kernel.
         plan: of the launch.
-        grid: three numbers of blocks; nothing happens when one is 0.
-        values: of ctypes, the arguments, which are copied.
+        grid: three numbers of blocks; if one is 0, nothing is launched.
+        values: arguments as ctypes, which are copied.
         stream: a handle.
-        overlaps: whether it may start before the launch before it has ended.
+        overlaps: whether the kernel may start before the previous launch ends.
     """
     if 0 in grid:
         return
     wanted = []
     if overlaps:
         wanted.append((_PROGRAMMATIC, [1]))
-    # Blocks that wait for each other have to be resident together.
+    # Blocks that wait for each other must be resident together.
     if plan.get("cooperative"):
         wanted.append((_COOPERATIVE, [1]))
     if plan.get("cluster", [1, 1, 1]) != [1, 1, 1]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the kernel of this directory on tensors of PyTorch.
 
-`plan.json` has code for several chips. A GPU takes the first that is for it:
-scheduled kernels for Hopper, of which the number of rows picks those to launch
-and which read packed copies of the weights, or the portable kernel.
+`plan.json` has code for several chips. A GPU uses the first code that it
+supports. On Hopper, that is scheduled kernels, which are selected by the number
+of rows and read packed copies of the weights. Other GPUs use the portable
+kernel.
 """
 
 import ctypes
@@ -37,7 +38,7 @@ _NUMBERS = {
     "i64": ctypes.c_int64,
     "index": ctypes.c_int64,
 }
-#: Bytes that kernels read at once.
+#: Bytes of one vector load of kernels.
 _VECTOR = 16
 _OPERATORS = {
     "add": lambda a, b: a + b,
@@ -49,7 +50,7 @@ _OPERATORS = {
 
 
 def _evaluate(value, symbols):
-    """A number, a symbol, or an operator with two of these."""
+    """The value of a number, a symbol, or an operator with two operands."""
     if isinstance(value, int):
         return value
     if isinstance(value, str):
@@ -66,15 +67,15 @@ def _plan():
 
 
 def _choose(capability, multiprocessors):
-    """The code for a GPU, which is the first of the plan that runs on it.
+    """The first code of the plan that runs on a GPU.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: no code runs on it.
     """
     for code in _plan()["codes"]:
         own = code["chip"].endswith("a")
         number = code["chip"].removeprefix("sm_").removesuffix("a")
-        # Blocks that wait for each other take a multiprocessor each.
+        # Blocks that wait for each other need one multiprocessor each.
         waiting = [
             launch["grid"][0]
             for plan in code["plans"]
@@ -94,7 +95,7 @@ def _choose(capability, multiprocessors):
 
 
 class _Code:
-    """The code for a device, and what launches of it share."""
+    """The code for a device, and the memory that its launches share."""
 
     _all: dict = {}
     _creating = threading.Lock()
@@ -104,7 +105,7 @@ class _Code:
         self.plan = _choose(
             (found.major, found.minor), found.multi_processor_count
         )
-        #: Held while the kernels of a call are put on a stream.
+        #: Held while the kernels of a call are enqueued on a stream.
         self.lock = threading.Lock()
         self._modules = {}
         self._functions = {}
@@ -119,7 +120,7 @@ class _Code:
             return cls._all[device.index]
 
     def _wait_for_graphs(self, what):
-        """Refuses what the capture of a graph cannot have."""
+        """Raises an error if a graph is being captured."""
         if torch.cuda.is_current_stream_capturing():
             raise RuntimeError(
                 f"{what} yet, and cannot be while a graph is "
@@ -128,7 +129,7 @@ class _Code:
             )
 
     def functions(self, number):
-        """The kernels of a plan, loaded when they are first needed."""
+        """The kernels of a plan, which are loaded on first use."""
         if number not in self._functions:
             self._wait_for_graphs("the kernel is not loaded")
             found = []
@@ -143,8 +144,7 @@ class _Code:
         return self._functions[number]
 
     def packed(self, tensors):
-        """Copies of weights as kernels read them, kept with the weights and
-        made again when these change."""
+        """Packed copies of weights, made again when the weights change."""
         recipes = self.plan["packed"]
         if not recipes:
             return []
@@ -154,7 +154,7 @@ class _Code:
         held = self._packed.get(key)
         if held is None or held[0] != versions:
             self._wait_for_graphs("the weights are not packed")
-            # An address may be that of another tensor later on.
+            # Another tensor may have the same address later.
             self._packed = {
                 k: v
                 for k, v in self._packed.items()
@@ -184,8 +184,10 @@ class _Code:
         return held[2]
 
     def workspace(self, plan, symbols, device, stream):
-        """Buffers of a plan. Words that are zero at first count from launch to
-        launch; a stream has its own, and all graphs share some."""
+        """Buffers of a plan for a stream; all captured graphs share one set.
+
+        Counters start at zero and continue from launch to launch.
+        """
         sizes = [_evaluate(size, symbols) for size in plan["workspace"]]
         buffers = []
         if self.plan["zeroed_bytes"]:
@@ -244,9 +246,9 @@ def _launch_all(tensors, out):
         for argument, pointer in zip(_plan()["arguments"], pointers):
             if pointer % _VECTOR:
                 raise RuntimeError(
-                    f"parameter '{argument.get('parameter', '')}' begins "
-                    f"{pointer % _VECTOR} bytes behind a multiple of "
-                    f"{_VECTOR}; expected a tensor at one"
+                    f"parameter '{argument.get('parameter', '')}' starts "
+                    f"{pointer % _VECTOR} bytes after a multiple of "
+                    f"{_VECTOR}; expected an aligned tensor"
                 )
     with code.lock:
         functions = code.functions(number)
@@ -258,7 +260,7 @@ def _launch_all(tensors, out):
                 for argument in launch["args"]
             ]
             grid = [_evaluate(size, symbols) for size in launch["grid"]]
-            # What goes before the first one is none of this kernel's.
+            # The launch before the first one is not of this kernel.
             _driver.launch(
                 functions[i],
                 launch,
@@ -270,7 +272,7 @@ def _launch_all(tensors, out):
 
 
 def _check(tensors):
-    """Holds tensors against the types of the kernel's arguments."""
+    """Compares tensors with the types of the kernel's arguments."""
     arguments = _plan()["arguments"]
     for argument, tensor in zip(arguments, tensors):
         what = (
@@ -345,8 +347,11 @@ def _shape(inputs, parameters):
 
 @functools.cache
 def define():
-    """Registers the op of this version of the kernel; several may be in a
-    process. Returns it, the names of its parameters, and what keeps it."""
+    """Registers the op of this version of the kernel.
+
+    A process may have several versions. Returns the op, the names of its
+    parameters, and the library that keeps it registered.
+    """
     name = re.sub(r"\W", "_", __package__ or "fuse_kernel")
     library = torch.library.Library(name, "DEF")
     library.define("call(Tensor[] inputs, Tensor[] parameters) -> Tensor")
@@ -357,7 +362,7 @@ def define():
 
 
 def _parameter(module, name):
-    """`a.b.weight`, or rows of it, `a.b.weight[0:64]`."""
+    """The parameter `a.b.weight`, or rows of it, `a.b.weight[0:64]`."""
     path, _, rows = name.partition("[")
     value = functools.reduce(getattr, path.split("."), module)
     if rows:
@@ -370,7 +375,7 @@ def call(module, inputs, operator, names):
     """The result of the kernel with the parameters of a module, by `names`.
 
     Raises:
-        RuntimeError: an input or parameter is not what the kernel is for, or
+        RuntimeError: the kernel does not support an input or parameter, or
             gradients are needed.
     """
     parameters = [_parameter(module, name) for name in names]

@@ -3,11 +3,12 @@
 
 The result is `[step][tile][256 rows][128 bytes]` with zeros past the edges of
 the matrix, where a tile is 256 rows and a step 128 bytes of each; the 16-byte
-chunk c of row r lies at chunk c xor (r mod 8). Row p of a tile is, from the
-high bit, the warpgroup (1), its instruction m (1), its warp (2), the half of
-the warp's rows (1) and a row (3). `gate_up_256` has the gate in half 0 and the
-other matrix in half 1, 128 rows of each; `rows_256` has four neighboring rows
-in m and half, and matrices one behind the other from a tile of their own on.
+chunk c of row r lies at chunk c xor (r mod 8). The bits of row p of a tile are,
+from the high bit: the warpgroup (1), its instruction m (1), its warp (2), the
+half of the warp's rows (1) and a row (3). `gate_up_256` has the gate in half 0
+and the other matrix in half 1, 128 rows of each. `rows_256` has four
+neighboring rows in m and half; its matrices follow each other, and each starts
+a new tile.
 """
 
 import torch

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What each ATen op becomes.
+"""Translations of ATen ops.
 
-An op that is a layer op of fuse becomes that op; every other op becomes
+An ATen op with a layer op of fuse becomes that op. Each other op becomes
 upstream ops with the roundings of PyTorch's CPU kernels.
 """
 
@@ -29,7 +29,7 @@ HANDLERS: dict[str, Handler] = {
     **shapes.HANDLERS,
 }
 
-# Ops that check or compute shapes and yield no tensor.
+# Ops that check or compute shapes and return no tensor.
 IGNORED = frozenset(
     {
         "aten._assert_tensor_metadata.default",

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that compute each element by itself, and reductions.
+"""Elementwise ops and reductions.
 
-Operands are promoted to the common type, the computation runs in f32 for
-16-bit types, and the result is rounded once, as PyTorch's CPU kernels do.
+As in PyTorch's CPU kernels, operands are promoted to the common type, 16-bit
+types are computed in f32, and the result is rounded once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -31,7 +31,7 @@ def elementwise(
     operands: Sequence[Any],
     body: Callable[[Body, list[str]], str],
 ) -> Value:
-    """`operands` are values or Python numbers, as in the ATen call."""
+    """An elementwise op on `operands`, which are values or Python numbers."""
     shape, element = walker.result(node)
     tensors = [v for v in operands if isinstance(v, Value)]
     for tensor in tensors:
@@ -46,7 +46,7 @@ def elementwise(
             for v in operands
         ]
         result = body(block, inputs)
-        # A result type other than the common one is a second conversion.
+        # A result type other than the common one needs a second conversion.
         return block.round(result, common) if element != common else result
 
     return walker.emitter.elementwise(
@@ -97,18 +97,24 @@ def _sigmoid(b: Body, x: str) -> str:
     return b.op("arith.divf", one, b.op("arith.addf", one, exp))
 
 
+#: An operand: a tensor or a number.
+Operand: TypeAlias = "Value | float"
+
+
 def _rounded(walker: Walker, number: float, element: str) -> float:
     return float(
         torch.tensor(number, dtype=walker.dtype(element), device="cpu")
     )
 
 
-def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:
+def _sum(
+    walker: Walker, node: Node, lhs: Operand, rhs: Operand, name: str
+) -> Value:
     """`lhs` plus or minus alpha times `rhs`.
 
-    PyTorch rounds numbers to the common type in sums, though not in products.
+    PyTorch rounds numbers to the common type in sums, but not in products.
     """
-    operands = [lhs, rhs]
+    operands: list[Operand] = [lhs, rhs]
     common = walker.common_element(operands)
     operands = [
         v if isinstance(v, Value) else _rounded(walker, v, common)
@@ -120,7 +126,7 @@ def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:
         if alpha == 1:
             return b.op(name, x[0], x[1])
         sign = -1.0 if name == "arith.subf" else 1.0
-        # One rounding, as PyTorch's vectorized fused multiply-add.
+        # One rounding, as in PyTorch's vectorized fused multiply-add.
         return b.op("math.fma", x[1], b.constant(sign * alpha), x[0])
 
     return elementwise(walker, node, operands, body)
@@ -146,13 +152,13 @@ def _div(walker: Walker, node: Node) -> Value:
 def _pow(walker: Walker, node: Node) -> Value:
     value = walker.arg(node, 0)
     exponent = float(walker.arg(node, 1))
-    # The exponent has the type of the operand, and in bf16 every product is
-    # rounded as well.
+    # The exponent has the type of the operand, and in bf16 each product is
+    # also rounded.
     if value.element != "f64":
         exponent = _rounded(walker, exponent, value.element)
 
     def body(b: Body, x: list[str]) -> str:
-        # The cases that PyTorch's kernel computes without pow.
+        # PyTorch's kernel computes these cases without pow.
         a = x[0]
         if exponent in (2, 3, -2):
             square = b.op("arith.mulf", a, a)

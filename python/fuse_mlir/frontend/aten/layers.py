@@ -44,7 +44,7 @@ def _square(walker: Walker, node: Node) -> Value:
     value = walker.arg(node, 0)
     source = walker.rectified.get(value.name)
     if source is not None:
-        # One op in f32 rounds as the two do: relu is exact.
+        # One op in f32 rounds like the two, because relu is exact.
         return walker.emitter.op(
             node.name,
             f"fuse.activation relu2 {source.name} : {source.type} "
@@ -114,8 +114,8 @@ def _linear(walker: Walker, node: Node) -> Value | Pieces:
     cuts = _cuts(walker, node, weight, bias)
     if cuts is None:
         return _emit_linear(walker, node, value, weight, bias)
-    # A merged projection is several linears on rows of its weight, which
-    # lets each of them become part of a kernel.
+    # A merged projection becomes several linears on rows of its weight, so
+    # that each of them can become part of a kernel.
     pieces = []
     for i, (start, stop) in enumerate(cuts):
         rows = walker.rows(weight, start, stop)
@@ -129,7 +129,7 @@ def _linear(walker: Walker, node: Node) -> Value | Pieces:
 def _cuts(
     walker: Walker, node: Node, weight: Value, *vectors: Value | None
 ) -> list[tuple[int, int]] | None:
-    """Where the only reader of a linear cuts its features, if it does."""
+    """Positions at which the only reader of a linear cuts its features."""
     if (
         len(node.users) != 1
         or weight.rank != 2
@@ -161,13 +161,18 @@ def _quantized(
     order: str,
     scale: float | None,
 ) -> tuple[Value, Value | None]:
-    """The stored input of a linear, and the scale where it is measured.
+    """The quantized input of a linear, and its scale if it is dynamic.
 
-    Linears that quantize one value in one way share the op, which makes them
-    members of one kernel.
+    Linears that quantize the same value in the same way share the op, so that
+    they can become members of one kernel.
 
     Args:
-        scale: None where it is measured.
+        walker: of the program.
+        x: input of the linear, [..., features].
+        storage: f8E4M3FN, f8E5M2 or i8.
+        activations: static, per_token or per_tensor.
+        order: division order of the quantize op.
+        scale: the static scale; None for a dynamic one.
     """
     key = (x.name, storage, activations, order, scale)
     if key in walker.quantized:
@@ -297,7 +302,7 @@ def _emit_stored(
 
 
 def _full_range(walker: Walker, node: Node, first: int) -> None:
-    """Refuses a zero point and a part of the range, which no op has."""
+    """Refuses a zero point or a limited range, which no op supports."""
     if walker.arg(node, first) != 0:
         raise Unsupported("a zero point")
     low, high, dtype = (walker.arg(node, first + i) for i in (1, 2, 3))
@@ -314,10 +319,10 @@ def _full_range(walker: Walker, node: Node, first: int) -> None:
 
 
 def _scale(scale: float) -> str:
-    """A scale as fuse has it: rounded to f32, in as few digits as give that.
+    """A scale in f32, as text with the fewest digits.
 
-    PyTorch takes the reciprocal in f64 and rounds it. That of the f32 scale
-    may be its neighbor, which is a difference within f32.
+    PyTorch rounds the reciprocal of the f64 scale. The reciprocal of the f32
+    scale may be a neighbor of it in f32.
     """
     rounded = torch.tensor(scale, dtype=torch.float32, device="cpu").numpy()
     return float_literal(float(str(rounded)), "f64")
@@ -330,7 +335,7 @@ def _quantize_per_tensor(walker: Walker, node: Node) -> Value:
     scale = _scale(walker.arg(node, 1))
     storage = STORED_ELEMENTS[walker.arg(node, 5)]
     if storage != "i8":
-        # The op rounds to an integer before it converts.
+        # The op rounds to integers before it converts.
         raise Unsupported(f"type {storage}; expected i8")
     return walker.emitter.op(
         node.name,
@@ -457,7 +462,7 @@ def _layer_norm(walker: Walker, node: Node) -> Value:
     )
 
 
-def _native_layer_norm(walker: Walker, node: Node) -> Any:
+def _native_layer_norm(walker: Walker, node: Node) -> tuple[Value, None, None]:
     return (_layer_norm(walker, node), None, None)
 
 
@@ -465,7 +470,7 @@ def _rms_norm(walker: Walker, node: Node) -> Value:
     value = walker.arg(node, 0)
     eps = walker.arg(node, 3, "eps", None)
     if eps is None:
-        # PyTorch takes the epsilon of the type it computes in.
+        # PyTorch uses the epsilon of the type in which it computes.
         eps = torch.finfo(torch.float32).eps
     return _norm(
         walker,

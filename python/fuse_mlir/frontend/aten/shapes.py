@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that move elements and compute nothing."""
+"""Ops that move elements without computing."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fuse_mlir.errors import Unsupported
 from fuse_mlir.frontend.aten.types import Handler
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pieces(tuple):
-    """Results of one linear on its features, cut as its only reader does."""
+    """Results of one linear, cut into features like its only reader does."""
 
 
 def _reshape(walker: Walker, node: Node) -> Value:
@@ -76,7 +76,7 @@ def _extract(
 
 
 def _static_dim(value: Value, dim: int) -> tuple[int, int]:
-    """The dimension counted from the front and its size."""
+    """The dimension, counted from the front, and its size."""
     dim %= value.rank
     size = value.shape[dim]
     if not is_static(size):
@@ -106,7 +106,7 @@ def _chunk_sizes(walker: Walker, node: Node, total: int) -> list[int]:
     return [min(step, total - i) for i in range(0, total, step)]
 
 
-#: How ops cut a dimension.
+#: Ops that cut a dimension.
 CUTS = {
     "aten.split.Tensor": _split_sizes,
     "aten.split_with_sizes.default": _split_sizes,
@@ -146,7 +146,7 @@ def _select(walker: Walker, node: Node) -> Value:
     return walker.reshape(node.name, piece, shape)
 
 
-def _getitem(walker: Walker, node: Node) -> Any:
+def _getitem(walker: Walker, node: Node) -> Value:
     item = walker.arg(node, 0)[walker.arg(node, 1)]
     if item is None:
         raise Unsupported("a result of a norm other than the first")

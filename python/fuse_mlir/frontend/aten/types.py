@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What translations of ATen ops have in common."""
+"""Common types of the translations of ATen ops."""
 
 from __future__ import annotations
 
