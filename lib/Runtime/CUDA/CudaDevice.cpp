@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/CUDA/CudaDevice.h"
+#include "PackKernel.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Packing.h"
 
@@ -102,9 +103,12 @@ CudaDevice::CudaDevice(int ordinal) : driver(Driver::get()), ordinal(ordinal) {
   capability = 10 * major + minor;
   call(driver.cuDevicePrimaryCtxRetain(&context, device),
        "cuDevicePrimaryCtxRetain");
+  packKernel = std::make_unique<PackKernel>(*this);
 }
 
 CudaDevice::~CudaDevice() {
+  // Its module is in the context.
+  packKernel.reset();
   // A destructor has no caller to report an error to.
   if (canRelease())
     (void)driver.cuDevicePrimaryCtxRelease(device);

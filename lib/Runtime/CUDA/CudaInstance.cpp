@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PackKernel.h"
 #include "fuse-c/Runtime.h"
 #include "fuse/Runtime/CUDA/CudaDevice.h"
 #include "fuse/Runtime/Core/Concurrency.h"
@@ -161,6 +162,16 @@ std::vector<char> CudaInstance::download(const TensorView &view,
 /// Packs into `memory`, or into new memory if it is null.
 void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
                         std::shared_ptr<DeviceMemory> &memory) {
+  if (!memory)
+    memory =
+        std::make_shared<DeviceMemory>(device, packed.bytes, "packed weights");
+  std::vector<DevicePtr> onDevice;
+  for (size_t operand : packed.operands)
+    if (arguments[operand].device.device_type == kDLCUDA)
+      onDevice.push_back(reinterpret_cast<DevicePtr>(arguments[operand].data));
+  if (onDevice.size() == packed.operands.size() &&
+      device->getPackKernel().pack(packed, function, onDevice, memory->get()))
+    return;
   std::vector<std::vector<char>> downloads;
   std::vector<const char *> operands;
   for (size_t operand : packed.operands) {
@@ -174,9 +185,6 @@ void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
   }
   std::vector<char> image(packed.bytes);
   packWeights(packed, function, operands, image.data());
-  if (!memory)
-    memory =
-        std::make_shared<DeviceMemory>(device, image.size(), "packed weights");
   memory->upload(image.data(), image.size());
 }
 

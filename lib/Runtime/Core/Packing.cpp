@@ -168,35 +168,52 @@ void fuse::runtime::checkPacking(const PackedWeight &packed,
                      std::to_string(packed.bytes));
 }
 
-/// Packs matrices that share tiles, starting at tile `first` of the output.
-static void packTiles(const PackedWeight &packed, const TensorSpec &spec,
-                      const char *const *matrices, uint64_t first,
-                      char *output) {
+std::vector<PackedTiles>
+fuse::runtime::getPackedTiles(const PackedWeight &packed,
+                              const Function &function) {
+  std::vector<PackedTiles> parts;
   bool isPair = packed.recipe == "gate_up_256";
-  uint64_t rows = getRows(spec), rowBytes = getRowBytes(spec);
-  uint64_t tileRows = getSourceRows(packed), tiles = countTiles(packed, spec);
-  for (uint64_t tile = 0; tile < tiles; ++tile) {
-    for (uint64_t p = 0; p < kTileRows; ++p) {
-      uint64_t group = p / 128, m = p / 64 % 2, warp = p / 16 % 4,
-               half = p / 8 % 2, lr = p % 8;
-      uint64_t row = isPair
-                         ? group * 64 + lr / 2 * 16 + warp * 4 + lr % 2 * 2 + m
-                         : group * 128 + warp * 32 + lr * 4 + m * 2 + half;
-      row += tile * tileRows;
-      if (row >= rows)
+  if (!isPair && packed.recipe != "rows_256")
+    return parts;
+  // Matrices of rows_256 follow each other, and each begins with a new tile.
+  // The two matrices of a pair share their tiles.
+  uint64_t first = 0;
+  for (size_t i = 0; i < packed.operands.size(); i += isPair ? 2 : 1) {
+    const TensorSpec &spec = function.arguments[packed.operands[i]];
+    uint64_t count = countTiles(packed, spec);
+    parts.push_back(
+        {i, isPair, getRows(spec), getRowBytes(spec), first, count});
+    first += count;
+  }
+  return parts;
+}
+
+/// Packs tile `tile` of `part`.
+static void packTile(const PackedWeight &packed, const PackedTiles &part,
+                     const char *const *matrices, uint64_t tile, char *output) {
+  for (uint64_t p = 0; p < kTileRows; ++p) {
+    uint64_t group = p / 128, m = p / 64 % 2, warp = p / 16 % 4,
+             half = p / 8 % 2, lr = p % 8;
+    uint64_t row = part.isPair
+                       ? group * 64 + lr / 2 * 16 + warp * 4 + lr % 2 * 2 + m
+                       : group * 128 + warp * 32 + lr * 4 + m * 2 + half;
+    row += tile * getSourceRows(packed);
+    const char *source = matrices[part.isPair ? half : 0] + row * part.rowBytes;
+    for (uint64_t step = 0; step < packed.steps; ++step) {
+      char *target =
+          output +
+          ((step * packed.tiles + part.firstTile + tile) * kTileRows + p) *
+              kStepBytes;
+      uint64_t begin = step * kStepBytes;
+      uint64_t end = std::min(begin + kStepBytes, part.rowBytes);
+      if (row >= part.rows || end - begin < kStepBytes)
+        std::memset(target, 0, kStepBytes);
+      if (row >= part.rows)
         continue;
-      const char *source = matrices[isPair ? half : 0] + row * rowBytes;
-      for (uint64_t step = 0; step < packed.steps; ++step) {
-        char *target =
-            output +
-            ((step * packed.tiles + first + tile) * kTileRows + p) * kStepBytes;
-        uint64_t begin = step * kStepBytes;
-        uint64_t end = std::min(begin + kStepBytes, rowBytes);
-        for (uint64_t offset = begin; offset < end; offset += kChunkBytes) {
-          uint64_t chunk = (offset - begin) / kChunkBytes ^ p % 8;
-          std::memcpy(target + chunk * kChunkBytes, source + offset,
-                      std::min(kChunkBytes, end - offset));
-        }
+      for (uint64_t offset = begin; offset < end; offset += kChunkBytes) {
+        uint64_t chunk = (offset - begin) / kChunkBytes ^ p % 8;
+        std::memcpy(target + chunk * kChunkBytes, source + offset,
+                    std::min(kChunkBytes, end - offset));
       }
     }
   }
@@ -213,14 +230,17 @@ void fuse::runtime::packWeights(const PackedWeight &packed,
   if (isPanels(packed))
     return packPanels(packed, function.arguments[packed.operands[0]], operands,
                       output);
-  std::memset(output, 0, packed.bytes);
-  // Matrices of rows_256 follow each other, and each begins with a new tile.
-  // The two matrices of a pair count as one.
-  size_t together = packed.recipe == "gate_up_256" ? 2 : 1;
-  uint64_t first = 0;
-  for (size_t i = 0; i < operands.size(); i += together) {
-    const TensorSpec &spec = function.arguments[packed.operands[i]];
-    packTiles(packed, spec, &operands[i], first, output);
-    first += countTiles(packed, spec);
+  for (const PackedTiles &part : getPackedTiles(packed, function)) {
+    auto packTiles = [&](uint64_t first, uint64_t last) {
+      for (uint64_t tile = first; tile < last; ++tile)
+        packTile(packed, part, &operands[part.operand], tile, output);
+    };
+    using Pack = decltype(packTiles);
+    ThreadPool::get().run(
+        part.numTiles,
+        [](void *context, size_t first, size_t last) {
+          (*static_cast<Pack *>(context))(first, last);
+        },
+        &packTiles);
   }
 }

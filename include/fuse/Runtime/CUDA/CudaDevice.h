@@ -60,6 +60,8 @@ private:
   std::map<void *, uint64_t> ended;
 };
 
+class PackKernel;
+
 /// The primary context of a device. All driver calls go through `call`, which
 /// notices when the context has become unusable.
 class CudaDevice : public Device {
@@ -90,6 +92,8 @@ public:
 
   Progress &getProgress() const { return *progress; }
 
+  PackKernel &getPackKernel() const { return *packKernel; }
+
   bool isExclusive() const { return exclusive; }
   /// Called before launches whose blocks wait for each other while the device
   /// is exclusive. Throws `Failure` if such launches may be running on another
@@ -111,6 +115,7 @@ private:
   /// The code that made the context unusable; -1 after a time-out.
   mutable std::atomic<int> poison = 0;
   Progress *progress = nullptr;
+  std::unique_ptr<PackKernel> packKernel;
 
   std::atomic<bool> exclusive = false;
   mutable LastUse exclusiveUse;

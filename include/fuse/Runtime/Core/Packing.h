@@ -35,6 +35,21 @@ void checkPacking(const PackedWeight &packed, const Function &function);
 void packWeights(const PackedWeight &packed, const Function &function,
                  const std::vector<const char *> &operands, char *output);
 
+/// The tiles of the output that one matrix fills, or the two of a pair.
+struct PackedTiles {
+  /// Index of the first matrix in `PackedWeight::operands`.
+  size_t operand;
+  bool isPair;
+  uint64_t rows;
+  uint64_t rowBytes;
+  uint64_t firstTile;
+  uint64_t numTiles;
+};
+
+/// All tiles of the recipes `gate_up_256` and `rows_256`; none for others.
+std::vector<PackedTiles> getPackedTiles(const PackedWeight &packed,
+                                        const Function &function);
+
 } // namespace fuse::runtime
 
 #endif // FUSE_RUNTIME_CORE_PACKING_H
