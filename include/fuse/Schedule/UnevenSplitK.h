@@ -33,7 +33,7 @@ constexpr int64_t kAwaitedOwn = 8, kAwaitedFirst = 12;
 /// The interface of IndexBuilder on host integers.
 struct HostIndex {
   using Value = int64_t;
-  Value c(Value x) { return x; }
+  Value constant(Value x) { return x; }
   Value add(Value x, Value y) { return x + y; }
   Value sub(Value x, Value y) { return x - y; }
   Value mul(Value x, Value y) { return x * y; }
@@ -51,16 +51,19 @@ struct HostIndex {
 /// Number of GEMM1 tiles, from the front, that must be complete before a block
 /// can start the first `count` k-steps of a unit.
 template <typename Builder, typename GetStep>
-typename Builder::Value countNeeded(Builder &b, const PrefillTiling &tiling,
-                                    int64_t count, GetStep getStep) {
-  auto last = getStep(b.c(0));
+typename Builder::Value countNeeded(Builder &builder,
+                                    const PrefillTiling &tiling, int64_t count,
+                                    GetStep getStep) {
+  auto last = getStep(builder.constant(0));
   for (int64_t index = 1; index < count; ++index) {
-    auto step = getStep(b.c(index));
-    last = b.select(b.less(last, step), step, last);
+    auto step = getStep(builder.constant(index));
+    last = builder.select(builder.less(last, step), step, last);
   }
-  auto semaphore = b.div(last, b.c(tiling.stepsPerSemaphore));
-  return b.min(b.mul(b.add(semaphore, b.c(1)), b.c(tiling.tilesPerSemaphore)),
-               b.c(tiling.tiles1));
+  auto semaphore =
+      builder.div(last, builder.constant(tiling.stepsPerSemaphore));
+  return builder.min(builder.mul(builder.add(semaphore, builder.constant(1)),
+                                 builder.constant(tiling.tilesPerSemaphore)),
+                     builder.constant(tiling.tiles1));
 }
 
 /// Assignment of K-slices for a given number of token tiles.
@@ -69,11 +72,12 @@ class RangeDeal {
 public:
   using Value = typename Builder::Value;
 
-  RangeDeal(Builder &b, const PrefillTiling &tiling, int64_t blocks,
+  RangeDeal(Builder &builder, const PrefillTiling &tiling, int64_t blocks,
             Value tokenTiles)
-      : b(b), tiling(tiling), blocks(blocks),
-        tokenTiles(b.select(b.equal(tokenTiles, 0), b.c(1), tokenTiles)),
-        units(b.mul(this->tokenTiles, tiling.tiles1)) {}
+      : builder(builder), tiling(tiling), blocks(blocks),
+        tokenTiles(builder.select(builder.equal(tokenTiles, 0),
+                                  builder.constant(1), tokenTiles)),
+        units(builder.mul(this->tokenTiles, tiling.tiles1)) {}
 
   struct Range {
     Value tokenTile, tile, range;
@@ -87,43 +91,49 @@ public:
   /// The last blocks are the early ones and have the first units: those of the
   /// first range of every pair, then those of the second range.
   Range locate(Value unit) {
-    Value pairs = b.mul(tokenTiles, tiling.last.tiles);
+    Value pairs = builder.mul(tokenTiles, tiling.last.tiles);
     Range result;
-    result.range = b.div(unit, pairs);
-    result.index = b.rem(unit, pairs);
-    result.tile = b.div(result.index, tokenTiles);
-    result.tokenTile = b.rem(result.index, tokenTiles);
-    Value early = b.sub(b.c(blocks), countLate());
-    Value before = b.add(result.index, b.c(1));
-    early = b.div(b.sub(b.add(early, pairs), before), pairs);
-    result.early = b.min(early, b.c(tiling.last.ranges));
-    Value some = b.select(b.equal(result.early, 0), b.c(1), result.early);
-    Value lead =
-        b.min(getWantedLead(), b.div(b.c(tiling.last.getMostLead()), some));
-    result.shared = b.mul(result.early, lead);
-    result.lead = b.select(b.less(result.range, result.early), lead, b.c(0));
+    result.range = builder.div(unit, pairs);
+    result.index = builder.rem(unit, pairs);
+    result.tile = builder.div(result.index, tokenTiles);
+    result.tokenTile = builder.rem(result.index, tokenTiles);
+    Value early = builder.sub(builder.constant(blocks), countLate());
+    Value before = builder.add(result.index, builder.constant(1));
+    early = builder.div(builder.sub(builder.add(early, pairs), before), pairs);
+    result.early = builder.min(early, builder.constant(tiling.last.ranges));
+    Value some = builder.select(builder.equal(result.early, 0),
+                                builder.constant(1), result.early);
+    Value lead = builder.min(
+        getWantedLead(),
+        builder.div(builder.constant(tiling.last.getMostLead()), some));
+    result.shared = builder.mul(result.early, lead);
+    result.lead = builder.select(builder.less(result.range, result.early), lead,
+                                 builder.constant(0));
     return result;
   }
 
   Value getSteps(const Range &range) {
     int64_t ranges = tiling.last.ranges;
-    Value rest = b.sub(b.c(tiling.last.steps + ranges - 1),
-                       b.add(range.shared, range.range));
-    return b.add(b.div(rest, b.c(ranges)), range.lead);
+    Value rest = builder.sub(builder.constant(tiling.last.steps + ranges - 1),
+                             builder.add(range.shared, range.range));
+    return builder.add(builder.div(rest, builder.constant(ranges)), range.lead);
   }
 
   /// Ranges have interleaved k-steps: first the longer ranges, then all ranges.
   Value getStep(const Range &range, Value index) {
-    Value own = b.mul(index, range.early);
-    Value all = b.add(b.mul(b.sub(index, range.lead), b.c(tiling.last.ranges)),
-                      range.shared);
-    Value at =
-        b.add(b.select(b.less(index, range.lead), own, all), range.range);
+    Value own = builder.mul(index, range.early);
+    Value all = builder.add(builder.mul(builder.sub(index, range.lead),
+                                        builder.constant(tiling.last.ranges)),
+                            range.shared);
+    Value at = builder.add(
+        builder.select(builder.less(index, range.lead), own, all), range.range);
     // The order is: the middle, the k-steps before it, the k-steps after it.
     Middle middle = findMiddle();
-    Value length = b.sub(middle.end, middle.begin);
-    return b.select(b.less(at, length), b.add(at, middle.begin),
-                    b.select(b.less(at, middle.end), b.sub(at, length), at));
+    Value length = builder.sub(middle.end, middle.begin);
+    return builder.select(builder.less(at, length),
+                          builder.add(at, middle.begin),
+                          builder.select(builder.less(at, middle.end),
+                                         builder.sub(at, length), at));
   }
 
 private:
@@ -135,40 +145,46 @@ private:
   /// If some blocks have no GEMM1 tile, they cannot start GEMM2 earlier, and no
   /// block counts as late.
   Value countLate() {
-    return b.select(b.less(units, b.c(blocks)), b.c(0),
-                    b.rem(units, b.c(blocks)));
+    return builder.select(builder.less(units, builder.constant(blocks)),
+                          builder.constant(0),
+                          builder.rem(units, builder.constant(blocks)));
   }
 
   /// Whether early blocks have one GEMM1 tile, so that late blocks have two.
-  Value isSecond() { return b.less(units, b.c(2 * blocks)); }
+  Value isSecond() { return builder.less(units, builder.constant(2 * blocks)); }
 
   /// Empty if early blocks have more than one tile, or if no semaphore has only
   /// hidden units of early blocks.
   Middle findMiddle() {
-    Value late = b.select(isSecond(), countLate(), b.c(0));
+    Value late = builder.select(isSecond(), countLate(), builder.constant(0));
     int64_t perSemaphore = tiling.tilesPerSemaphore;
-    Value lateTiles = b.div(b.sub(b.add(late, tokenTiles), b.c(1)), tokenTiles);
-    Value end = b.div(b.c(blocks), tokenTiles);
+    Value lateTiles = builder.div(
+        builder.sub(builder.add(late, tokenTiles), builder.constant(1)),
+        tokenTiles);
+    Value end = builder.div(builder.constant(blocks), tokenTiles);
     Middle middle;
-    middle.begin =
-        b.mul(b.div(b.add(lateTiles, b.c(perSemaphore - 1)), b.c(perSemaphore)),
-              b.c(tiling.stepsPerSemaphore));
-    middle.end =
-        b.mul(b.div(end, b.c(perSemaphore)), b.c(tiling.stepsPerSemaphore));
-    middle.begin =
-        b.select(b.less(middle.begin, middle.end), middle.begin, b.c(0));
+    middle.begin = builder.mul(
+        builder.div(builder.add(lateTiles, builder.constant(perSemaphore - 1)),
+                    builder.constant(perSemaphore)),
+        builder.constant(tiling.stepsPerSemaphore));
+    middle.end = builder.mul(builder.div(end, builder.constant(perSemaphore)),
+                             builder.constant(tiling.stepsPerSemaphore));
+    middle.begin = builder.select(builder.less(middle.begin, middle.end),
+                                  middle.begin, builder.constant(0));
     return middle;
   }
 
   /// Early blocks gain the time of one GEMM1 tile minus their wait.
   Value getWantedLead() {
-    Value awaited = b.select(b.equal(findMiddle().begin, 0), b.c(kAwaitedFirst),
-                             b.c(kAwaitedOwn));
-    awaited = b.select(isSecond(), awaited, b.c(0));
-    return b.sub(b.c(tiling.steps1), b.min(awaited, b.c(tiling.steps1)));
+    Value awaited = builder.select(builder.equal(findMiddle().begin, 0),
+                                   builder.constant(kAwaitedFirst),
+                                   builder.constant(kAwaitedOwn));
+    awaited = builder.select(isSecond(), awaited, builder.constant(0));
+    return builder.sub(builder.constant(tiling.steps1),
+                       builder.min(awaited, builder.constant(tiling.steps1)));
   }
 
-  Builder &b;
+  Builder &builder;
   const PrefillTiling &tiling;
   int64_t blocks;
   Value tokenTiles, units;

@@ -38,8 +38,8 @@ private:
     Value weight, token;
   };
 
-  bool doesNorm() const { return part != Part::Last || !p.hasGemm1(); }
-  bool doesFirst() const { return p.hasGemm1() && part != Part::Last; }
+  bool doesNorm() const { return part != Part::Last || !problem.hasGemm1(); }
+  bool doesFirst() const { return problem.hasGemm1() && part != Part::Last; }
   bool doesLast() const { return part != Part::First; }
 
   /// A tile whose hidden units wait for their activation.
@@ -154,7 +154,7 @@ private:
   Value inputIndex(Value row, Value column) override {
     return packedIndex(row, column);
   }
-  int64_t inputColumns() const override { return wholeSteps(p.width); }
+  int64_t inputColumns() const override { return wholeSteps(problem.width); }
   /// Columns with those that fill up the last k-step.
   int64_t wholeSteps(int64_t columns) const {
     return llvm::alignTo(columns, 128 / elementBytes);
@@ -163,10 +163,11 @@ private:
   // Values.
   mlir::Type stageOf(Value ring);
   Value acquire(Value ring, Value use, Value bytes = {}) {
-    return tile::RingAcquireOp::create(b, loc, stageOf(ring), ring, use, bytes);
+    return tile::RingAcquireOp::create(builder, loc, stageOf(ring), ring, use,
+                                       bytes);
   }
   Value waitFor(Value ring, Value use) {
-    return tile::RingWaitOp::create(b, loc, stageOf(ring), ring, use);
+    return tile::RingWaitOp::create(builder, loc, stageOf(ring), ring, use);
   }
   /// What a thread has of an accumulator: of every eight tokens two, of each
   /// the lower row of both, then the upper.
@@ -174,34 +175,37 @@ private:
     llvm::SmallVector<mlir::Type> types(
         llvm::cast<tile::AccType>(acc.getType()).getNumRegisters(), f32);
     return llvm::to_vector_of<Value>(
-        tile::AccValuesOp::create(b, loc, types, acc).getResults());
+        tile::AccValuesOp::create(builder, loc, types, acc).getResults());
   }
   Value semaphore(Value index) {
     return tile::SemaphoreOp::create(
-        b, loc, tile::SemaphoreType::get(b.getContext()), semaphores, index);
+        builder, loc, tile::SemaphoreType::get(builder.getContext()),
+        semaphores, index);
   }
   void depend() {
-    if (s.getDependent() || part == Part::Last)
-      tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
+    if (schedule.getDependent() || part == Part::Last)
+      tile::GridDependencyOp::create(builder, loc, tile::Dependency::Wait);
   }
   /// The block's tiles of GEMM1 are this far apart.
   int64_t tileStride() const {
-    return s.getDeferredEpilogue() ? tiling.tilesPerPart : s.getBlocks();
+    return schedule.getDeferredEpilogue() ? tiling.tilesPerPart
+                                          : schedule.getBlocks();
   }
   /// The block's first tile, or one past the last.
   Value firstTile() {
-    if (tileStride() == s.getBlocks())
+    if (tileStride() == schedule.getBlocks())
       return block;
-    return select(less(block, c(tileStride())), block, c(tiling.tiles1));
+    return select(less(block, constant(tileStride())), block,
+                  constant(tiling.tiles1));
   }
   /// Whether the next launch may begin when the weights of GEMM2 are
   /// requested. On multiprocessors that have no block it would begin as soon as
   /// this one, and what it fetched into L2 would be gone when it needs it.
   bool isFollowedLate() const {
-    return s.getDependent() && part == Part::Both && p.hasGemm1();
+    return schedule.getDependent() && part == Part::Both && problem.hasGemm1();
   }
   /// Blocks without a tile of GEMM1.
-  Value isLate() { return less(c(tiling.gemm1Blocks - 1), block); }
+  Value isLate() { return less(constant(tiling.gemm1Blocks - 1), block); }
   /// The semaphore at which the others arrive when they have requested the
   /// weights of GEMM1.
   int64_t lateSemaphore() const {
@@ -210,19 +214,21 @@ private:
   /// The semaphores on which blocks count stages of the first and of the last
   /// product that they have requested, the first of them.
   int64_t stageSemaphore() const {
-    return lateSemaphore() + tiling.waitsLate(s);
+    return lateSemaphore() + tiling.waitsLate(schedule);
   }
   /// k-steps of this block's range; the last range may be shorter.
   Value rangeSteps();
   /// Blocks that normalize token rows.
-  int64_t normBlocks() const { return std::min(tokens, s.getBlocks()); }
+  int64_t normBlocks() const { return std::min(tokens, schedule.getBlocks()); }
   /// Arrivals that complete a tile of the hidden layer.
   int64_t arrivalsPerTile() const {
-    return s.getSmemEpilogue() ? 1 : kMathWarps;
+    return schedule.getSmemEpilogue() ? 1 : kMathWarps;
   }
   /// Whether blocks are told when looking for partial sums begins to pay.
   /// With few tokens, fetching all that they will look at into L2 is faster.
-  bool announcesSums() const { return s.getTaggedPartials() && tokens > 32; }
+  bool announcesSums() const {
+    return schedule.getTaggedPartials() && tokens > 32;
+  }
   /// Whether this block adds up sums, null where all do, and its number among
   /// those of its tile that do: evenly among the tiles of a range, which are
   /// neighbors, and among the ranges of a tile.
@@ -230,7 +236,7 @@ private:
   /// Values that a thread has of a column of GEMM2.
   int64_t width2() const { return tiling.rows / 64; }
 
-  tile::ScheduleAttr s;
+  tile::ScheduleAttr schedule;
   DecodeTiling tiling;
   Part part;
   int64_t tokens, elementBytes;

@@ -24,13 +24,13 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
   if (tiling.hasSingle())
     return visitQuarters(use, visit);
   Value tile = block, step = use;
-  if (tiling.tiles1 > s.getBlocks() || s.getDeferredEpilogue()) {
+  if (tiling.tiles1 > schedule.getBlocks() || schedule.getDeferredEpilogue()) {
     tile = add(block, mul(div(use, tiling.steps1), tileStride()));
     step = rem(use, tiling.steps1);
   }
   if (tiling.swapAB)
     return visitGroups(tile, step, visit);
-  int64_t bytes = s.getWeightBytes();
+  int64_t bytes = schedule.getWeightBytes();
   int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
   visit({weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes});
 }
@@ -47,9 +47,9 @@ void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
     } else {
       // The second part begins in the middle of the hidden layer.
       int64_t own = tiling.stepsPerRange / 2;
-      Value second = c(tiling.steps2 / 2 - own);
+      Value second = constant(tiling.steps2 / 2 - own);
       step = add(add(mul(range, own), step),
-                 select(less(step, c(own)), c(0), second));
+                 select(less(step, constant(own)), constant(0), second));
     }
     visit({weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
            piece * bytes, bytes});
@@ -69,30 +69,31 @@ void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
 /// While use `use` waits for a free stage, fetches what comes after it into
 /// L2, a stage at a time. Returns the first use that has not been fetched.
 Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
-  fetched = arith::MaxUIOp::create(b, loc, fetched, use);
-  Value l2PrefetchStages = c(s.getL2PrefetchStages());
+  fetched = arith::MaxUIOp::create(builder, loc, fetched, use);
+  Value l2PrefetchStages = constant(schedule.getL2PrefetchStages());
   // With many tokens the tensor cores take longer than the weights. What they
   // wait for at first is the norm, whose loads must not queue up behind those.
   if (tokens > kMaxWholeTokens)
-    l2PrefetchStages =
-        select(less(c(s.getWeightStages()), use), l2PrefetchStages, c(0));
+    l2PrefetchStages = select(less(constant(schedule.getWeightStages()), use),
+                              l2PrefetchStages, constant(0));
   Value end = min(add(use, l2PrefetchStages), allUses);
-  Type i32 = b.getI32Type();
+  Type i32 = builder.getI32Type();
   auto loop = scf::WhileOp::create(
-      b, loc, TypeRange{i32, i32}, ValueRange{fetched, c(0)},
+      builder, loc, TypeRange{i32, i32}, ValueRange{fetched, constant(0)},
       [&](OpBuilder &, Location, ValueRange values) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(values[0].getParentBlock());
-        Value free = RingPollOp::create(b, loc, b.getI1Type(), weightRing, use);
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToEnd(values[0].getParentBlock());
+        Value free = RingPollOp::create(builder, loc, builder.getI1Type(),
+                                        weightRing, use);
         Value full = arith::XOrIOp::create(
-            b, loc, free,
-            arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-        scf::ConditionOp::create(b, loc, both(full, less(values[0], end)),
+            builder, loc, free,
+            arith::ConstantIntOp::create(builder, loc, builder.getI1Type(), 1));
+        scf::ConditionOp::create(builder, loc, both(full, less(values[0], end)),
                                  values);
       },
       [&](OpBuilder &, Location, ValueRange values) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(values[0].getParentBlock());
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToEnd(values[0].getParentBlock());
         // At the first poll and at every kPollsPerStage-th one: the loads in
         // flight must not exceed the bandwidth.
         Value due = equal(values[1], 0);
@@ -100,45 +101,45 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
           visitPieces(values[0], [&](Piece piece) {
             IntegerAttr bytes;
             if (!piece.length)
-              bytes = b.getI64IntegerAttr(piece.bytes);
-            PrefetchOp::create(b, loc, piece.buffer, piece.offset, bytes,
+              bytes = builder.getI64IntegerAttr(piece.bytes);
+            PrefetchOp::create(builder, loc, piece.buffer, piece.offset, bytes,
                                piece.length);
           });
         });
-        Value wait = select(due, c(kPollsPerStage), values[1]);
+        Value wait = select(due, constant(kPollsPerStage), values[1]);
         scf::YieldOp::create(
-            b, loc,
+            builder, loc,
             ValueRange{select(due, add(values[0], 1), values[0]),
-                       sub(wait, c(1))});
+                       sub(wait, constant(1))});
       });
   return loop.getResult(0);
 }
 
 /// Stages of this block's tiles of GEMM1.
 Value DecodeKernelBuilder::countFirst() {
-  int64_t blocks = s.getBlocks();
-  if (s.getDeferredEpilogue())
-    return select(less(block, c(tiling.tilesPerPart)), c(2 * tiling.steps1),
-                  c(0));
+  int64_t blocks = schedule.getBlocks();
+  if (schedule.getDeferredEpilogue())
+    return select(less(block, constant(tiling.tilesPerPart)),
+                  constant(2 * tiling.steps1), constant(0));
   if (tiling.tiles1 == blocks)
-    return c(tiling.getGemm1Stages());
-  Value tiles = div(sub(c(tiling.tiles1 + blocks - 1), block), blocks);
+    return constant(tiling.getGemm1Stages());
+  Value tiles = div(sub(constant(tiling.tiles1 + blocks - 1), block), blocks);
   return mul(tiles, tiling.getGemm1Stages());
 }
 
 /// Stages of this block's unit of GEMM2.
 Value DecodeKernelBuilder::countLast() {
   Value stages = div(rangeSteps(), tiling.getStepsPerStage());
-  return hasUnit ? select(hasUnit, stages, c(0)) : stages;
+  return hasUnit ? select(hasUnit, stages, constant(0)) : stages;
 }
 
 /// What a stage gets, where the products do not fill all of it.
 Value DecodeKernelBuilder::countBytes(Value use) {
-  int64_t first = s.getGemm1Bytes();
+  int64_t first = schedule.getGemm1Bytes();
   int64_t last = tiling.getStepsPerStage() * tiling.rows * 128;
   if (!tiling.swapAB || first == last)
     return Value();
-  return select(less(use, uses1), c(first), c(last));
+  return select(less(use, uses1), constant(first), constant(last));
 }
 
 /// Whether a CTA is a straggler: it has requested fewer stages of weights than
@@ -152,111 +153,119 @@ DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t blocks = tiling.gemm1Blocks, units = tiling.getUnits();
   auto isBehind = [&](int64_t members, int64_t all) {
-    auto launch = arith::ConstantIntOp::create(b, loc, all, 64);
+    auto launch = arith::ConstantIntOp::create(builder, loc, all, 64);
     Value seen = arith::TruncIOp::create(
-        b, loc, b.getI32Type(),
-        arith::RemUIOp::create(b, loc, progress.seen, launch));
+        builder, loc, builder.getI32Type(),
+        arith::RemUIOp::create(builder, loc, progress.seen, launch));
     // By more than half a stage.
     return less(add(progress.expected, members / 2), seen);
   };
   int64_t all1 = tiling.tiles1 * tiling.getGemm1Stages();
   int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
   Value stragglerInFlight = isBehind(units, all2);
-  Value index = c(stageSemaphore() + 1), expected;
+  Value index = constant(stageSemaphore() + 1), expected;
   if (doesFirst()) {
     // What it has seen at the first stage of GEMM2 is of the first.
     stragglerInFlight =
         select(less(uses1, use), stragglerInFlight, isBehind(blocks, all1));
     Value isFirst = less(use, uses1);
-    index = select(isFirst, c(stageSemaphore()), index);
+    index = select(isFirst, constant(stageSemaphore()), index);
     expected = select(isFirst, mul(add(use, 1), blocks),
                       mul(add(sub(use, uses1), 1), units));
   } else {
     expected = mul(add(use, 1), units);
   }
-  Value seen =
-      SemaphoreCountOp::create(b, loc, b.getI64Type(), semaphore(index));
+  Value seen = SemaphoreCountOp::create(builder, loc, builder.getI64Type(),
+                                        semaphore(index));
   return {stragglerInFlight, seen, expected};
 }
 
 void DecodeKernelBuilder::streamWeights() {
-  uses1 = doesFirst() ? countFirst() : c(0);
+  uses1 = doesFirst() ? countFirst() : constant(0);
   allUses = doesLast() ? add(uses1, countLast()) : uses1;
   // Not a release, which would wait for the weights in flight.
   auto tellLate = [&] {
-    SemaphoreArriveOp::create(b, loc, semaphore(c(lateSemaphore())),
+    SemaphoreArriveOp::create(builder, loc,
+                              semaphore(constant(lateSemaphore())),
                               /*relaxed=*/true);
   };
   if (lateRing)
-    when(isLate(), [&] { acquire(lateRing, c(1)); });
-  Values carriedFirst = {c(0)};
-  if (s.getStragglerInFlight())
+    when(isLate(), [&] { acquire(lateRing, constant(1)); });
+  Values carriedFirst = {constant(0)};
+  if (schedule.getStragglerInFlight())
     carriedFirst.append(
-        {arith::ConstantIntOp::create(b, loc, /*value=*/0, /*width=*/64),
-         c(0)});
-  loop(c(0), allUses, 1, carriedFirst,
+        {arith::ConstantIntOp::create(builder, loc, /*value=*/0, /*width=*/64),
+         constant(0)});
+  loop(constant(0), allUses, 1, carriedFirst,
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
          Progress progress;
-         if (s.getStragglerInFlight())
+         if (schedule.getStragglerInFlight())
            progress = countStage(use, {Value(), carried[1], carried[2]});
          // A use waits until an older one has landed: deeper queues add no
          // bandwidth, only latency for x, the hidden layer and the semaphores.
          auto limitTo = [&](Value condition, int64_t limit) {
-           when(both(condition, less(c(limit - 1), use)),
-                [&] { waitFor(weightRing, sub(use, c(limit))); });
+           when(both(condition, less(constant(limit - 1), use)),
+                [&] { waitFor(weightRing, sub(use, constant(limit))); });
          };
-         if (int64_t limit = s.getMaxInFlight()) {
+         if (int64_t limit = schedule.getMaxInFlight()) {
            // Blocks with a tile more have twice as many, so that they are done
            // with it when the others are with what follows.
            Value most;
            if (doesFirst() && tiling.longBlocks > 0) {
-             Value isLong =
-                 both(less(block, c(tiling.longBlocks)), less(use, uses1));
-             most = select(isLong, c(std::min(2 * limit, s.getWeightStages())),
-                           c(limit));
-           } else if (s.getStragglerInFlight()) {
+             Value isLong = both(less(block, constant(tiling.longBlocks)),
+                                 less(use, uses1));
+             most = select(
+                 isLong,
+                 constant(std::min(2 * limit, schedule.getWeightStages())),
+                 constant(limit));
+           } else if (schedule.getStragglerInFlight()) {
              most = select(progress.stragglerInFlight,
-                           c(s.getStragglerInFlight()), c(limit));
+                           constant(schedule.getStragglerInFlight()),
+                           constant(limit));
            }
            if (most) {
-             when(less(sub(most, c(1)), use),
+             when(less(sub(most, constant(1)), use),
                   [&] { waitFor(weightRing, sub(use, most)); });
            } else {
              limitTo(Value(), limit);
            }
            // A release of the tile's hidden units waits for no more than this.
-           int64_t fewer =
-               s.getPublishInFlight() ? s.getPublishInFlight() : limit - 1;
-           if (s.getPublishThrottleStages() > 0 && doesFirst())
-             limitTo(less(sub(sub(use, uses1), c(limit)),
-                          c(s.getPublishThrottleStages())),
+           int64_t fewer = schedule.getPublishInFlight()
+                               ? schedule.getPublishInFlight()
+                               : limit - 1;
+           if (schedule.getPublishThrottleStages() > 0 && doesFirst())
+             limitTo(less(sub(sub(use, uses1), constant(limit)),
+                          constant(schedule.getPublishThrottleStages())),
                      fewer);
          }
          Value fetched = carried[0];
-         if (s.getL2PrefetchStages() > 0)
+         if (schedule.getL2PrefetchStages() > 0)
            fetched = fetchAhead(use, fetched);
          Value begins;
          if (lateRing || isFollowedLate())
            begins = equal(sub(use, uses1), 0);
          if (lateRing)
-           when(both(less(block, c(tiling.gemm1Blocks)), begins), tellLate);
+           when(both(less(block, constant(tiling.gemm1Blocks)), begins),
+                tellLate);
          if (isFollowedLate())
-           when(begins,
-                [&] { GridDependencyOp::create(b, loc, Dependency::Launch); });
+           when(begins, [&] {
+             GridDependencyOp::create(builder, loc, Dependency::Launch);
+           });
          Value stage = acquire(weightRing, use, countBytes(use));
          visitPieces(use, [&](Piece piece) {
            IntegerAttr first, length;
            Values values;
            if (piece.length) {
              values = {piece.begin, piece.length};
-           } else if (piece.bytes != s.getWeightBytes()) {
-             first = b.getI64IntegerAttr(piece.at);
-             length = b.getI64IntegerAttr(piece.bytes);
+           } else if (piece.bytes != schedule.getWeightBytes()) {
+             first = builder.getI64IntegerAttr(piece.at);
+             length = builder.getI64IntegerAttr(piece.bytes);
            }
-           CopyOp::create(b, loc, piece.buffer, piece.offset, stage, values,
-                          first, length, IntegerAttr(), s.getHint());
+           CopyOp::create(builder, loc, piece.buffer, piece.offset, stage,
+                          values, first, length, IntegerAttr(),
+                          schedule.getHint());
          });
-         if (!s.getStragglerInFlight())
+         if (!schedule.getStragglerInFlight())
            return {fetched};
          return {fetched, progress.seen, progress.expected};
        });
@@ -272,17 +281,18 @@ void DecodeKernelBuilder::fetchPartials() {
   int64_t columns = tokens / 4, ranges = tiling.ranges,
           reducers = tiling.reducers;
   int64_t elements = kMathThreads * width2();
-  int64_t bytes = elements * s.getPartials().getIntOrFloatBitWidth() / 8;
+  int64_t bytes = elements * schedule.getPartials().getIntOrFloatBitWidth() / 8;
   for (int64_t round = 0; round * reducers < columns; ++round) {
     Value column = add(adder, round * reducers), exists;
     if ((round + 1) * reducers > columns)
-      exists = less(column, c(columns));
+      exists = less(column, constant(columns));
     when(exists, [&] {
-      loop(c(0), c(ranges), 1, {},
+      loop(constant(0), constant(ranges), 1, {},
            [&](Value part, ValueRange) -> SmallVector<Value> {
              Value unit = add(mul(tile2, ranges), part);
              unit = add(mul(unit, columns), column);
-             PrefetchOp::create(b, loc, partials, scale(unit, elements), bytes);
+             PrefetchOp::create(builder, loc, partials, scale(unit, elements),
+                                bytes);
              return {};
            });
     });
@@ -292,38 +302,40 @@ void DecodeKernelBuilder::fetchPartials() {
 /// Tiles of a part that the block's range waits for.
 Value DecodeKernelBuilder::countTiles() {
   if (!tiling.swapAB)
-    return min(c(tiling.tilesPerRange),
-               sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
+    return min(
+        constant(tiling.tilesPerRange),
+        sub(constant(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
   int64_t own = tiling.getRangeGroups(), tile = tiling.groupsPerTile;
   Value begin = mul(range, own);
-  Value end = min(add(begin, own), c(tiling.groups));
+  Value end = min(add(begin, own), constant(tiling.groups));
   return sub(div(add(end, tile - 1), tile), div(begin, tile));
 }
 
 void DecodeKernelBuilder::streamTokens() {
   depend();
-  Value epoch =
-      EpochOp::create(b, loc, b.getI32Type(), semaphores, s.getBlocks());
+  Value epoch = EpochOp::create(builder, loc, builder.getI32Type(), semaphores,
+                                schedule.getBlocks());
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
-  store(epoch, epochBuffer, c(0));
-  if (s.getTaggedPartials() && !announcesSums() && doesLast())
+  store(epoch, epochBuffer, constant(0));
+  if (schedule.getTaggedPartials() && !announcesSums() && doesLast())
     when(both(hasUnit, adds), [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
     Value stage = acquire(tokenRing, use);
-    CopyOp::create(b, loc, buffer, scale(step, tokens * columns), stage,
+    CopyOp::create(builder, loc, buffer, scale(step, tokens * columns), stage,
                    IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
   };
   if (doesNorm())
-    SemaphoreWaitOp::create(b, loc, semaphore(c(0)), epoch, c(normBlocks()));
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
-  Value use = c(0);
+    SemaphoreWaitOp::create(builder, loc, semaphore(constant(0)), epoch,
+                            constant(normBlocks()));
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
+  Value use = constant(0);
   if (doesFirst())
-    use = loop(firstTile(), c(tiling.tiles1), tileStride(), use,
+    use = loop(firstTile(), constant(tiling.tiles1), tileStride(), use,
                [&](Value, ValueRange outer) {
                  return loop(
-                     c(0), c(tiling.steps1), 1, outer,
+                     constant(0), constant(tiling.steps1), 1, outer,
                      [&](Value step, ValueRange inner) -> SmallVector<Value> {
                        fetch(inner[0], input, step);
                        return {add(inner[0], 1)};
@@ -333,25 +345,26 @@ void DecodeKernelBuilder::streamTokens() {
     return;
   if (lateRing)
     when(isLate(), [&] {
-      SemaphoreWaitOp::create(b, loc, semaphore(c(lateSemaphore())), epoch,
-                              c(tiling.gemm1Blocks));
-      RingReleaseOp::create(b, loc, lateRing, c(0));
+      SemaphoreWaitOp::create(builder, loc,
+                              semaphore(constant(lateSemaphore())), epoch,
+                              constant(tiling.gemm1Blocks));
+      RingReleaseOp::create(builder, loc, lateRing, constant(0));
     });
   when(hasUnit, [&] {
     int64_t own = tiling.stepsPerRange / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {
       if (doesFirst()) {
         Value tiles = countTiles();
-        SemaphoreWaitOp::create(b, loc,
+        SemaphoreWaitOp::create(builder, loc,
                                 semaphore(add(range, 1 + part * tiling.ranges)),
                                 epoch, mul(tiles, arrivalsPerTile()));
-        FenceAsyncOp::create(b, loc, /*shared=*/false);
+        FenceAsyncOp::create(builder, loc, /*shared=*/false);
       }
       Value first = add(mul(range, own), part * (tiling.steps2 / 2));
-      loop(c(0), tiling.parts == 1 ? rangeSteps() : c(own), 1, {},
+      loop(constant(0), tiling.parts == 1 ? rangeSteps() : constant(own), 1, {},
            [&](Value step, ValueRange) -> SmallVector<Value> {
              fetch(add(add(use, part * own), step),
-                   p.hasGemm1() ? hidden : input, add(first, step));
+                   problem.hasGemm1() ? hidden : input, add(first, step));
              return {};
            });
     }
@@ -367,12 +380,14 @@ void DecodeKernelBuilder::streamTokens() {
 void DecodeKernelBuilder::announceTiles() {
   depend();
   for (int64_t part = 0; part < tiling.parts; ++part) {
-    BarrierOp::create(b, loc, b.getI64IntegerAttr(kTileBarrier + part),
-                      b.getI64IntegerAttr(kMathThreads + 32));
+    BarrierOp::create(builder, loc,
+                      builder.getI64IntegerAttr(kTileBarrier + part),
+                      builder.getI64IntegerAttr(kMathThreads + 32));
     when(equal(id(IdKind::Lane), 0), [&] {
-      FenceAsyncOp::create(b, loc, /*shared=*/false);
+      FenceAsyncOp::create(builder, loc, /*shared=*/false);
       SemaphoreArriveOp::create(
-          b, loc, hiddenSemaphore(add(block, part * tiling.tilesPerPart)));
+          builder, loc,
+          hiddenSemaphore(add(block, part * tiling.tilesPerPart)));
     });
   }
 }

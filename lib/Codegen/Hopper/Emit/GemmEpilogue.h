@@ -95,7 +95,7 @@ protected:
 
 private:
   float getScale(llvm::StringRef name) {
-    return p.scales.getScale(name).value_or(1);
+    return problem.scales.getScale(name).value_or(1);
   }
   void addPacked(Value &slot, llvm::StringRef recipe,
                  llvm::ArrayRef<Value> sources, int64_t tiles, int64_t steps);

@@ -31,7 +31,7 @@ private:
   bool hasGemm1() const { return part == Part::First || part == Part::Both; }
   bool hasLast() const { return part == Part::Last || part == Part::Both; }
   /// Whether GEMM2 reads what other blocks of its launch write.
-  bool isJoint() const { return s.getLaunches() == 1; }
+  bool isJoint() const { return schedule.getLaunches() == 1; }
   std::optional<int64_t> getCarveout() const;
 
   /// One product in a kernel.
@@ -62,7 +62,8 @@ private:
   void enter(Phase &next);
   /// From one unit of a block to its next.
   int64_t getStride() const {
-    return product().isStreamK ? 1 : s.getBlocks() / s.getCluster();
+    return product().isStreamK ? 1
+                               : schedule.getBlocks() / schedule.getCluster();
   }
   Unit locate(Value unit);
   Value getSteps(const Unit &unit);
@@ -74,7 +75,7 @@ private:
 
   /// Unequal ranges of GEMM2.
   RangeDeal<IndexBuilder> dealRanges() {
-    return {*this, tiling, s.getBlocks(), phase->tokenTiles};
+    return {*this, tiling, schedule.getBlocks(), phase->tokenTiles};
   }
 
   // An even GEMM2.
@@ -208,12 +209,15 @@ private:
   Value firstToken(const Unit &unit);
 
   mlir::Type stageType() {
-    return tile::StageType::get(b.getContext(), product().getStageBytes());
+    return tile::StageType::get(builder.getContext(),
+                                product().getStageBytes());
   }
-  mlir::Type turnType() { return tile::StageType::get(b.getContext(), 0); }
+  mlir::Type turnType() {
+    return tile::StageType::get(builder.getContext(), 0);
+  }
   void depend() {
-    if (s.getDependent())
-      tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
+    if (schedule.getDependent())
+      tile::GridDependencyOp::create(builder, loc, tile::Dependency::Wait);
   }
   /// Blocks of 32 packed rows in a tile.
   int64_t numBlocks() const { return product().rows / 32; }
@@ -221,7 +225,7 @@ private:
   int64_t numChunks() const { return product().rows / 8; }
   const PrefillProduct &product() const { return phase->product; }
 
-  tile::PrefillScheduleAttr s;
+  tile::PrefillScheduleAttr schedule;
   const PrefillTiling &tiling;
   Part part;
   int64_t elementBytes;
