@@ -168,7 +168,7 @@ static std::string getProblem(const MlpProblem &problem) {
             Twine(tile::kMaxPrefillTokens))
         .str();
   if (problem.tokens && *problem.tokens == 0)
-    return "there is no token";
+    return "the number of tokens must be positive";
   return "";
 }
 
@@ -293,7 +293,7 @@ int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
   return tiles > blocks && 5 * more <= 2 * blocks ? more : 0;
 }
 
-bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
+bool DecodeTiling::spreadsGemm2Only(tile::ScheduleAttr schedule) const {
   int64_t stages = schedule.getMaxInFlight() ? schedule.getMaxInFlight()
                                              : schedule.getWeightStages();
   return schedule.getLaunches() == 1 && gemm1Blocks < schedule.getBlocks() &&
@@ -304,8 +304,9 @@ std::string DecodeTiling::getProblem() const {
   int64_t last = steps2 - (ranges - 1) * stepsPerRange;
   for (int64_t steps : {stepsPerRange, last})
     if (steps % getStepsPerStage() != 0)
-      return ("a range of " + Twine(steps) + " k-steps is no whole number of " +
-              "stages of " + Twine(rows) + " rows")
+      return ("a K-slice of " + Twine(steps) +
+              " k-steps is not a whole number of " + "stages of " +
+              Twine(rows) + " rows")
           .str();
   return "";
 }
@@ -321,18 +322,19 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     return reason;
   int64_t units = tiling.getUnits();
   if (units > schedule.getBlocks())
-    return ("the second product has " + Twine(units) + " units for " +
+    return ("GEMM2 has " + Twine(units) + " units for " +
             Twine(schedule.getBlocks()) + " blocks")
         .str();
   if (tiling.reducers > tiling.ranges)
-    return (Twine(tiling.reducers) + " ranges that add up are more than the " +
-            Twine(tiling.ranges) + " that are not empty")
+    return (Twine(tiling.reducers) + " reducers are more than the " +
+            Twine(tiling.ranges) + " K-slices that are not empty")
         .str();
   if (schedule.getStragglerInFlight() && problem.hasGemm1() &&
       !tiling.sharesGemm1Evenly())
-    return (Twine(tiling.tiles1) + " tiles of the first product are not as " +
-            "many for each of " + Twine(tiling.gemm1Blocks) +
-            " blocks, as straggler_in_flight requires")
+    return ("straggler_in_flight requires equally many GEMM1 tiles for each "
+            "block, but there are " +
+            Twine(tiling.tiles1) + " tiles for " + Twine(tiling.gemm1Blocks) +
+            " blocks")
         .str();
   if (problem.tokens && *problem.tokens > schedule.getTokens())
     return ("the schedule is for " + Twine(schedule.getTokens()) +
@@ -342,51 +344,57 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
       problem.rounding.getMode() == RoundingMode::Exact)
     return "partial sums in bf16 are not in the exact contract";
   if (schedule.getLaunches() == 2 && !problem.hasGemm1())
-    return "there is one product for two launches";
+    return "launches = 2 requires GEMM1";
   // A tile of the hidden layer reuses the memory of the last token stages.
   int64_t stages = tiling.getHiddenStages();
   if (schedule.getSmemEpilogue() &&
       stages > std::min(schedule.getTokenStages(), tiling.steps1))
-    return ("a tile of the hidden layer takes " + Twine(stages) +
-            " token stages, there are " +
+    return ("a tile of the hidden layer needs " + Twine(stages) +
+            " token stages, but there are " +
             Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
         .str();
   if (tiling.swapAB && !problem.hasGemm1())
-    return "there is no first product for swap_ab = true";
+    return "swap_ab = true requires GEMM1";
   if (tiling.groupsPerTile > tiling.groups)
     return ("tiles of " + Twine(tiling.gemm1TileM) +
             " rows are more than the " + Twine(tiling.groups * kGroupRows) +
-            " of the first product")
+            " of GEMM1")
         .str();
   if (tiling.hasSingle() && !problem.hasGemm1())
-    return "there is no first product for gemm1_tile_m = 192";
+    return "gemm1_tile_m = 192 requires GEMM1";
   if (tiling.hasSingle() && tiling.tiles1 > schedule.getBlocks())
-    return ("tiles of 192 rows are one for each block, but there are " +
-            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+    return ("gemm1_tile_m = 192 requires a block for each tile, but there "
+            "are " +
+            Twine(tiling.tiles1) + " tiles for " + Twine(schedule.getBlocks()) +
             " blocks")
         .str();
   if (tiling.hasSingle() && !canDefer(problem))
-    return "the contract keeps gate or up in f32, which tiles of 192 rows "
-           "round";
+    return "gemm1_tile_m = 192 rounds gate and up to bf16, but the contract "
+           "keeps "
+           "one in f32";
   if (!schedule.getDeferredEpilogue())
     return "";
   if (!canDefer(problem))
-    return "the contract keeps what is deferred in f32";
+    return "deferred_epilogue rounds gate and up to bf16, but the contract "
+           "keeps "
+           "one in f32";
   if (stages > 1)
-    return ("a deferred tile of the hidden layer takes " + Twine(stages) +
-            " token stages, there is room for 1")
+    return ("a deferred tile of the hidden layer needs " + Twine(stages) +
+            " token stages, but there is room for 1")
         .str();
   if (tiling.tilesPerPart > schedule.getBlocks())
-    return ("deferred tiles are two for each block, but there are " +
-            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+    return ("deferred_epilogue requires a block for each two tiles, but there "
+            "are " +
+            Twine(tiling.tiles1) + " tiles for " + Twine(schedule.getBlocks()) +
             " blocks")
         .str();
   int64_t covered = tiling.ranges * tiling.stepsPerRange;
   if (covered != tiling.steps2 ||
       tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
-    return ("ranges of " + Twine(tiling.ranges) + " x " +
-            Twine(tiling.stepsPerRange) + " k-steps in two parts do not make " +
-            "the " + Twine(problem.hidden) + " hidden units")
+    return (Twine(tiling.ranges) + " K-slices of " +
+            Twine(tiling.stepsPerRange) +
+            " k-steps in two parts do not cover the " + Twine(problem.hidden) +
+            " hidden units exactly")
         .str();
   return "";
 }

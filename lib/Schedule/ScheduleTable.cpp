@@ -165,7 +165,7 @@ std::optional<ScheduleTable> ScheduleTable::read(StringRef path, StringRef chip,
     return std::nullopt;
   }
   if (llvm::Error limits = checkTextLimits((*buffer)->getBuffer()))
-    return fail("is no table: " + toString(std::move(limits)));
+    return fail("is not a table: " + toString(std::move(limits)));
   llvm::Expected<llvm::json::Value> json =
       llvm::json::parse((*buffer)->getBuffer());
   if (!json)

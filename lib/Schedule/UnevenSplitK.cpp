@@ -33,36 +33,38 @@ struct BlockRange {
 
 static BlockRange locateRange(const PrefillTiling &tiling, int64_t blocks,
                               int64_t tokenTiles, int64_t unit) {
-  const PrefillProduct &last = tiling.last;
+  const PrefillProduct &gemm2 = tiling.gemm2;
   BlockRange result;
   HostIndex host;
-  if (last.isUnevenSplitK) {
-    RangeDeal<HostIndex> deal(host, tiling, blocks, tokenTiles);
-    auto range = deal.locate(unit);
+  if (gemm2.isUnevenSplitK) {
+    KSliceAssignment<HostIndex> assignment(host, tiling, blocks, tokenTiles);
+    auto range = assignment.locate(unit);
     result.tokenTile = range.tokenTile;
-    for (int64_t index = 0; index < deal.getSteps(range); ++index)
-      result.steps.push_back(deal.getStep(range, index));
-    result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
-      return deal.getStep(range, index);
-    });
+    for (int64_t index = 0; index < assignment.getSteps(range); ++index)
+      result.steps.push_back(assignment.getStep(range, index));
+    result.needed =
+        countNeeded(host, tiling, gemm2.overlapSteps, [&](int64_t index) {
+          return assignment.getStep(range, index);
+        });
     return result;
   }
-  result.tokenTile = unit / last.ranges % tokenTiles;
-  for (int64_t step = unit % last.ranges; step < last.steps;
-       step += last.ranges)
+  result.tokenTile = unit / gemm2.ranges % tokenTiles;
+  for (int64_t step = unit % gemm2.ranges; step < gemm2.steps;
+       step += gemm2.ranges)
     result.steps.push_back(step);
   // All blocks use the range that needs the most tiles.
-  result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
-    return index * last.ranges + last.ranges - 1;
-  });
+  result.needed =
+      countNeeded(host, tiling, gemm2.overlapSteps, [&](int64_t index) {
+        return index * gemm2.ranges + gemm2.ranges - 1;
+      });
   return result;
 }
 
 int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
                               int64_t tokens) {
-  int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
+  int64_t tokenTiles = tiling.gemm2.getTokenTiles(tokens);
   int64_t units = tokenTiles * tiling.tiles1;
-  int64_t rangeCount = tiling.last.getUnits(tokens);
+  int64_t rangeCount = tiling.gemm2.getUnits(tokens);
   llvm::SmallVector<BlockRange> ranges(blocks);
   llvm::SmallVector<int64_t> begins(blocks);
   llvm::SmallVector<int64_t> ready(tokenTiles * tiling.semaphoresPerTile);
@@ -75,9 +77,9 @@ int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
     bool flushes = unit >= rangeCount || later < blocks;
     for (int64_t own = block; own < units; own += blocks) {
       begins[block] += tiling.steps1;
-      int64_t hidden = tiling.first.shadows;
+      int64_t hidden = tiling.gemm1.overlapSteps;
       if (own + blocks >= units)
-        hidden = flushes ? kFlushSteps : tiling.last.shadows;
+        hidden = flushes ? kFlushSteps : tiling.gemm2.overlapSteps;
       int64_t semaphore = own % tokenTiles * tiling.semaphoresPerTile +
                           own / tokenTiles / tiling.tilesPerSemaphore;
       ready[semaphore] =

@@ -127,7 +127,7 @@ struct DecodeTiling : ProductTiling {
   /// if each reducer then has fewer columns. Both are at most the number of
   /// columns.
   int64_t reducers, halfReducers, fewReducers;
-  /// Number of blocks with GEMM1 tiles. The other blocks are late blocks.
+  /// Number of blocks with GEMM1 tiles. The other blocks have only GEMM2 units.
   int64_t gemm1Blocks;
   /// Whether all of these have equally many tiles. Otherwise,
   /// `straggler_in_flight` has no meaning.
@@ -140,13 +140,13 @@ struct DecodeTiling : ProductTiling {
   /// they are more than two fifths of the blocks.
   static int64_t countLong(int64_t tiles, int64_t blocks);
 
-  /// Whether late blocks are spread evenly over the grid. This is the case if
-  /// the other blocks alone saturate HBM.
-  bool spreadsLate(tile::ScheduleAttr schedule) const;
-  /// Whether late blocks issue their weight loads only after all GEMM1 weights
-  /// have been requested. Earlier loads would only delay GEMM1.
-  bool waitsLate(tile::ScheduleAttr schedule) const {
-    return spreadsLate(schedule) && getUnits() > gemm1Blocks;
+  /// Whether blocks without GEMM1 tiles are spread evenly over the grid. This
+  /// is the case if the other blocks alone saturate HBM.
+  bool spreadsGemm2Only(tile::ScheduleAttr schedule) const;
+  /// Whether blocks without GEMM1 tiles issue their weight loads only after all
+  /// GEMM1 weights have been requested. Earlier loads would only delay GEMM1.
+  bool delaysGemm2Only(tile::ScheduleAttr schedule) const {
+    return spreadsGemm2Only(schedule) && getUnits() > gemm1Blocks;
   }
 
   /// Whether a tile is three quarters of a packed one.

@@ -23,7 +23,7 @@ constexpr int64_t kQuarters = 4;
 constexpr int64_t kLeastInterval = 4;
 /// Minimum number of k-steps of an assigned k-interval. If one of its bounds
 /// moves to the bound of a tile, at least kLeastInterval k-steps remain.
-constexpr int64_t kLeastDealt = 2 * kLeastInterval;
+constexpr int64_t kLeastAssigned = 2 * kLeastInterval;
 /// Time to add the partial sums of another block, in k-steps (H200).
 constexpr int64_t kSumSteps = 10;
 /// Number of token tiles below which k-intervals of single CTAs must save one
@@ -49,7 +49,7 @@ struct PrefillProduct {
   /// Whether ranges are longer if their blocks have one GEMM1 tile less.
   bool isUnevenSplitK = false;
   /// First k-steps of a tile that overlap the epilogue of the previous tile.
-  int64_t shadows = 0;
+  int64_t overlapSteps = 0;
 
   /// Number of token tiles, rounded up to whole clusters.
   int64_t getTokenTiles(int64_t count) const {
@@ -77,10 +77,10 @@ struct PrefillTiling : ProductTiling {
   /// Effective split after rounding; schedules with equal splits are
   /// duplicates.
   int64_t getSplitK() const {
-    return last.isStreamK ? last.passes : last.ranges;
+    return gemm2.isStreamK ? gemm2.passes : gemm2.ranges;
   }
 
-  PrefillProduct first, last;
+  PrefillProduct gemm1, gemm2;
   /// Number of GEMM1 tiles that arrive at one semaphore, number of semaphores
   /// per token tile, and number of GEMM2 k-steps per semaphore.
   int64_t tilesPerSemaphore, semaphoresPerTile, stepsPerSemaphore;
@@ -95,7 +95,7 @@ struct PrefillTiling : ProductTiling {
   int64_t normBlocks, normThreads;
 
 private:
-  int64_t countShadows(bool ofLast, int64_t blocks, int64_t tokens) const;
+  int64_t countOverlapSteps(bool ofGemm2, int64_t blocks, int64_t tokens) const;
 };
 
 /// The reason why `schedule` is invalid for `problem`, or an empty string.

@@ -3,16 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// If both products share a launch, some blocks, the late ones, may have an
-// extra GEMM1 tile. The K-slices (ranges) of early blocks are longer. Early
-// blocks alone compute the first k-steps of GEMM2, about as many as a GEMM1
-// tile has, and share the other k-steps with the late blocks.
-//
-// Early blocks with one tile would wait for the first hidden units, because
-// late blocks activate those during their second tile. Early blocks therefore
-// begin with hidden units that only early blocks compute, which are ready at
-// the same time.
+// If both products share a launch, some CTAs may have an extra GEMM1 tile. The
+// K-slices (ranges) of CTAs without an extra tile are longer. These CTAs alone
+// compute the first k-steps of GEMM2, about as many as a GEMM1 tile has. All
+// CTAs share the other k-steps.
+// CTAs with only one tile would wait for the first hidden units, because CTAs
+// with an extra tile activate those during their second tile. CTAs without an
+// extra tile therefore begin with hidden units that only such CTAs compute,
+// which are ready at the same time.
 //
 // The arithmetic is a template parameter, so that kernels compute the same
 // ranges as the model.
@@ -26,8 +24,9 @@
 
 namespace fuse {
 
-/// Number of k-steps that early blocks with one tile wait for hidden units, if
-/// they begin with units of early blocks (own) or with the first units.
+/// Number of k-steps that CTAs with one tile wait for hidden units, if others
+/// have two. They begin with units of CTAs with one tile (own) or with the
+/// first units.
 constexpr int64_t kAwaitedOwn = 8, kAwaitedFirst = 12;
 
 /// The interface of IndexBuilder on host integers.
@@ -68,12 +67,12 @@ typename Builder::Value countNeeded(Builder &builder,
 
 /// Assignment of K-slices for a given number of token tiles.
 template <typename Builder>
-class RangeDeal {
+class KSliceAssignment {
 public:
   using Value = typename Builder::Value;
 
-  RangeDeal(Builder &builder, const PrefillTiling &tiling, int64_t blocks,
-            Value tokenTiles)
+  KSliceAssignment(Builder &builder, const PrefillTiling &tiling,
+                   int64_t blocks, Value tokenTiles)
       : builder(builder), tiling(tiling), blocks(blocks),
         tokenTiles(builder.select(builder.equal(tokenTiles, 0),
                                   builder.constant(1), tokenTiles)),
@@ -85,45 +84,47 @@ public:
     Value index;
     /// Number of longer ranges of the pair, number of additional k-steps of
     /// this range, and number of k-steps that only longer ranges have.
-    Value early, lead, shared;
+    Value longRanges, lead, shared;
   };
 
-  /// The last blocks are the early ones and have the first units: those of the
-  /// first range of every pair, then those of the second range.
+  /// The last blocks have no extra tile. They have the first units: those of
+  /// the first range of every pair, then those of the second range.
   Range locate(Value unit) {
-    Value pairs = builder.mul(tokenTiles, tiling.last.tiles);
+    Value pairs = builder.mul(tokenTiles, tiling.gemm2.tiles);
     Range result;
     result.range = builder.div(unit, pairs);
     result.index = builder.rem(unit, pairs);
     result.tile = builder.div(result.index, tokenTiles);
     result.tokenTile = builder.rem(result.index, tokenTiles);
-    Value early = builder.sub(builder.constant(blocks), countLate());
+    Value without = builder.sub(builder.constant(blocks), countWithExtraTile());
     Value before = builder.add(result.index, builder.constant(1));
-    early = builder.div(builder.sub(builder.add(early, pairs), before), pairs);
-    result.early = builder.min(early, builder.constant(tiling.last.ranges));
-    Value some = builder.select(builder.equal(result.early, 0),
-                                builder.constant(1), result.early);
+    without =
+        builder.div(builder.sub(builder.add(without, pairs), before), pairs);
+    result.longRanges =
+        builder.min(without, builder.constant(tiling.gemm2.ranges));
+    Value some = builder.select(builder.equal(result.longRanges, 0),
+                                builder.constant(1), result.longRanges);
     Value lead = builder.min(
         getWantedLead(),
-        builder.div(builder.constant(tiling.last.getMostLead()), some));
-    result.shared = builder.mul(result.early, lead);
-    result.lead = builder.select(builder.less(result.range, result.early), lead,
-                                 builder.constant(0));
+        builder.div(builder.constant(tiling.gemm2.getMostLead()), some));
+    result.shared = builder.mul(result.longRanges, lead);
+    result.lead = builder.select(builder.less(result.range, result.longRanges),
+                                 lead, builder.constant(0));
     return result;
   }
 
   Value getSteps(const Range &range) {
-    int64_t ranges = tiling.last.ranges;
-    Value rest = builder.sub(builder.constant(tiling.last.steps + ranges - 1),
+    int64_t ranges = tiling.gemm2.ranges;
+    Value rest = builder.sub(builder.constant(tiling.gemm2.steps + ranges - 1),
                              builder.add(range.shared, range.range));
     return builder.add(builder.div(rest, builder.constant(ranges)), range.lead);
   }
 
   /// Ranges have interleaved k-steps: first the longer ranges, then all ranges.
   Value getStep(const Range &range, Value index) {
-    Value own = builder.mul(index, range.early);
+    Value own = builder.mul(index, range.longRanges);
     Value all = builder.add(builder.mul(builder.sub(index, range.lead),
-                                        builder.constant(tiling.last.ranges)),
+                                        builder.constant(tiling.gemm2.ranges)),
                             range.shared);
     Value at = builder.add(
         builder.select(builder.less(index, range.lead), own, all), range.range);
@@ -137,34 +138,35 @@ public:
   }
 
 private:
-  /// The k-steps whose hidden units only early blocks compute.
+  /// The k-steps whose hidden units only CTAs without an extra tile compute.
   struct Middle {
     Value begin, end;
   };
 
-  /// If some blocks have no GEMM1 tile, they cannot start GEMM2 earlier, and no
-  /// block counts as late.
-  Value countLate() {
+  /// Number of CTAs with an extra GEMM1 tile. If some CTAs have no GEMM1 tile,
+  /// they cannot start GEMM2 earlier, and no tile counts as an extra one.
+  Value countWithExtraTile() {
     return builder.select(builder.less(units, builder.constant(blocks)),
                           builder.constant(0),
                           builder.rem(units, builder.constant(blocks)));
   }
 
-  /// Whether early blocks have one GEMM1 tile, so that late blocks have two.
+  /// Whether CTAs have one GEMM1 tile, or two with the extra one.
   Value isSecond() { return builder.less(units, builder.constant(2 * blocks)); }
 
-  /// Empty if early blocks have more than one tile, or if no semaphore has only
-  /// hidden units of early blocks.
+  /// Empty if all CTAs have more than one tile, or if no semaphore has only
+  /// hidden units of CTAs without an extra tile.
   Middle findMiddle() {
-    Value late = builder.select(isSecond(), countLate(), builder.constant(0));
+    Value withExtra =
+        builder.select(isSecond(), countWithExtraTile(), builder.constant(0));
     int64_t perSemaphore = tiling.tilesPerSemaphore;
-    Value lateTiles = builder.div(
-        builder.sub(builder.add(late, tokenTiles), builder.constant(1)),
+    Value extraTiles = builder.div(
+        builder.sub(builder.add(withExtra, tokenTiles), builder.constant(1)),
         tokenTiles);
     Value end = builder.div(builder.constant(blocks), tokenTiles);
     Middle middle;
     middle.begin = builder.mul(
-        builder.div(builder.add(lateTiles, builder.constant(perSemaphore - 1)),
+        builder.div(builder.add(extraTiles, builder.constant(perSemaphore - 1)),
                     builder.constant(perSemaphore)),
         builder.constant(tiling.stepsPerSemaphore));
     middle.end = builder.mul(builder.div(end, builder.constant(perSemaphore)),
@@ -174,7 +176,8 @@ private:
     return middle;
   }
 
-  /// Early blocks gain the time of one GEMM1 tile minus their wait.
+  /// CTAs without an extra tile gain the time of one GEMM1 tile minus their
+  /// wait.
   Value getWantedLead() {
     Value awaited = builder.select(builder.equal(findMiddle().begin, 0),
                                    builder.constant(kAwaitedFirst),

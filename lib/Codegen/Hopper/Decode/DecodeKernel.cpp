@@ -55,10 +55,12 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
   Workspace w;
   // Data that must be zero before the first launch comes first: semaphores and
   // tagged partial sums. The semaphores of a kernel are a ticket, one for the
-  // norm, one per part of a K-slice and one per warp of a unit. Late CTAs wait
-  // for one more. With a straggler limit, two more count the stages of CTAs.
+  // norm, one per part of a K-slice and one per warp of a unit. CTAs
+  // without a GEMM1 tile wait for one more. With a straggler limit, two more
+  // count the stages of CTAs.
   int64_t lines = 2 + tiling.parts * tiling.ranges +
-                  tiling.tiles2 * kMathWarps + tiling.waitsLate(schedule) +
+                  tiling.tiles2 * kMathWarps +
+                  tiling.delaysGemm2Only(schedule) +
                   (schedule.getStragglerInFlight() ? 2 : 0);
   w.semaphores1 = layout.reserve(lines * 128);
   w.semaphores2 =
@@ -81,7 +83,7 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
 
 void DecodeKernelBuilder::addWorkspaces() {
   Workspace w = getWorkspace(problem, schedule, tiling);
-  // What is said of tokens beside their place is for who looks at them.
+  // Entries other than the offset are for readers of the plan.
   auto addPackedTokens = [&](Value &buffer, int64_t columns, int64_t offset) {
     addArgument(buffer, bufferOf(element),
                 {kind("workspace"), entry("offset", offset),
@@ -89,7 +91,7 @@ void DecodeKernelBuilder::addWorkspaces() {
                  entry("element", TypeAttr::get(element))});
   };
   addWorkspace(semaphores, builder.getI32Type(),
-               part == Part::Last ? w.semaphores2 : w.semaphores1);
+               part == Part::Gemm2 ? w.semaphores2 : w.semaphores1);
   addPackedTokens(input, problem.width, w.input);
   if (problem.hasGemm1())
     addPackedTokens(hidden, problem.hidden, w.hidden);
@@ -97,10 +99,10 @@ void DecodeKernelBuilder::addWorkspaces() {
 }
 
 void DecodeKernelBuilder::addWeights() {
-  if (doesFirst())
-    addFirstWeights(weights1, tiling.packedTiles1, tiling.steps1);
-  if (doesLast())
-    addLastWeights(weights2, tiling.packedTiles2, tiling.steps2);
+  if (doesGemm1())
+    addGemm1Weights(weights1, tiling.packedTiles1, tiling.steps1);
+  if (doesGemm2())
+    addGemm2Weights(weights2, tiling.packedTiles2, tiling.steps2);
 }
 
 void DecodeKernelBuilder::addArguments() {
@@ -137,7 +139,7 @@ Value DecodeKernelBuilder::rangeSteps() {
 /// every group of eight.
 Value DecodeKernelBuilder::placeBlock(Value index) {
   int64_t blocks = schedule.getBlocks(), busy = tiling.gemm1Blocks;
-  if (part != Part::Both || !tiling.spreadsLate(schedule))
+  if (part != Part::Both || !tiling.spreadsGemm2Only(schedule))
     return index;
   int64_t whole = blocks / 8 * 8;
   Value eight = div(index, 8);
@@ -153,7 +155,7 @@ Value DecodeKernelBuilder::placeBlock(Value index) {
 void DecodeKernelBuilder::normalizeRows() {
   bool oneRow = tokens <= schedule.getBlocks();
   if (oneRow) {
-    // Requested before anything else, because weights queue up behind.
+    // Requested before the weights, which would delay it.
     Values loaded =
         loadRow(min(block, sub(count, constant(1))), /*early=*/true);
     when(less(block, count), [&] { normalizeRow(block, loaded); });
@@ -181,28 +183,28 @@ void DecodeKernelBuilder::multiply() {
   if (doesNorm())
     normalizeRows();
   Uses uses{constant(0), constant(0)};
-  std::optional<Deferred> deferredEpilogue;
+  std::optional<Deferred> deferred;
   if (schedule.getDeferredEpilogue())
-    deferredEpilogue = multiplyDeferred(uses);
-  else if (doesFirst())
-    multiplyFirst(uses);
-  if (!doesLast())
+    deferred = multiplyDeferred(uses);
+  else if (doesGemm1())
+    multiplyGemm1(uses);
+  if (!doesGemm2())
     return;
-  auto multiplyLast = [&] {
+  auto multiplyGemm2 = [&] {
     int64_t steps = tiling.getStepsPerStage();
     Values accs =
         mainLoop(uses, div(rangeSteps(), steps), steps, tiling.rows / 128,
-                 /*kept=*/0, deferredEpilogue ? &*deferredEpilogue : nullptr);
+                 /*kept=*/0, deferred ? &*deferred : nullptr);
     storePartials(accs);
     if (!schedule.getTaggedPartials() || announcesSums())
-      meet();
-    when(adds, [&] { sumPartials(); });
+      awaitPartials();
+    when(reduces, [&] { sumPartials(); });
   };
-  if (!deferredEpilogue || !hasUnit)
-    return when(hasUnit, multiplyLast);
-  either(hasUnit, multiplyLast, [&] {
+  if (!deferred || !hasUnit)
+    return when(hasUnit, multiplyGemm2);
+  either(hasUnit, multiplyGemm2, [&] {
     for (int64_t share = 0; share < kShares; ++share)
-      activateShare(share, *deferredEpilogue);
+      activateShare(share, *deferred);
   });
 }
 
@@ -222,7 +224,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       entry("max_tokens", tokens),
       entry("workspace_bytes", w.end),
       entry("zeroed_bytes", w.zeroed)};
-  if (part == Part::Last)
+  if (part == Part::Gemm2)
     entries.push_back(entry("shares_workspace", builder.getBoolAttr(true)));
   DictionaryAttr plan = getPlan(entries);
 
@@ -232,8 +234,8 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
                                 /*consumers=*/2);
   };
   int64_t weightBytes = schedule.getWeightBytes();
-  // A left operand has 64 rows, also where fewer tokens are left in the last
-  // stage: behind it are weights then.
+  // A left operand has 64 rows, even if the last stage has fewer tokens.
+  // Weights follow it in shared memory then.
   int64_t weightsAt =
       tiling.swapAB ? schedule.getTokenStages() * tokens * 128 : int64_t(0);
   int64_t tokensAt =
@@ -241,17 +243,18 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   weightRing = makeRing(schedule.getWeightStages(), weightBytes, weightsAt);
   tokenRing = makeRing(schedule.getTokenStages(), tokens * 128, tokensAt);
   // Nothing is ever copied into it.
-  if (part == Part::Both && tiling.waitsLate(schedule))
-    lateRing =
+  if (part == Part::Both && tiling.delaysGemm2Only(schedule))
+    gemm2OnlyRing =
         RingCreateOp::create(builder, loc, RingType::get(context, 1, 1024),
                              /*offset=*/0, /*consumers=*/1);
   epochBuffer = makeScratch(builder.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();
-  if (schedule.getDeferredEpilogue() && doesFirst())
+  if (schedule.getDeferredEpilogue() && doesGemm1())
     staging = makeScratch(element, tokens * tiling.hiddenPerTile);
   BarrierOp::create(builder, loc, builder.getI64IntegerAttr(0), IntegerAttr());
-  if (part == Part::First || (schedule.getDependent() && !isFollowedLate()))
+  if (part == Part::Gemm1 ||
+      (schedule.getDependent() && !launchesDependentLate()))
     GridDependencyOp::create(builder, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
   // Units of GEMM2: an output tile and a range.
@@ -263,8 +266,8 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       units == schedule.getBlocks() ? Value() : less(unit, constant(units));
   tile2 = rem(unit, tiling.tiles2);
   range = div(unit, tiling.tiles2);
-  if (doesLast())
-    placeAdders();
+  if (doesGemm2())
+    placeReducers();
 
   SpecializeOp roles = makeRoles();
   builder.createBlock(&roles.getRoles()[0]);
@@ -296,7 +299,7 @@ fuse::buildDecodeKernels(const MlpProblem &problem, ScheduleAttr schedule,
   using Part = DecodeKernelBuilder::Part;
   SmallVector<Part> parts = {Part::Both};
   if (schedule.getLaunches() == 2 && problem.hasGemm1())
-    parts = {Part::First, Part::Last};
+    parts = {Part::Gemm1, Part::Gemm2};
   SmallVector<PlannedKernel> kernels;
   for (Part part : parts) {
     OpBuilder builder(problem.op->getContext());

@@ -52,12 +52,12 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
     MmaCommitOp::create(builder, loc);
   };
   Values carried(accs, AccZeroOp::create(builder, loc, acc));
-  int64_t shadows = meanwhile ? std::min(kShares, meanwhile->steps) : 0;
-  for (int64_t step = 0; step < shadows; ++step) {
+  int64_t overlapSteps = meanwhile ? std::min(kShares, meanwhile->steps) : 0;
+  for (int64_t step = 0; step < overlapSteps; ++step) {
     Value weightUse = add(uses.weight, step), tokenUse = add(uses.token, step);
     multiply(carried, waitFor(weightRing, weightUse), 0, tokenUse);
-    for (int64_t share = step * kShares / shadows;
-         share < (step + 1) * kShares / shadows; ++share)
+    for (int64_t share = step * kShares / overlapSteps;
+         share < (step + 1) * kShares / overlapSteps; ++share)
       activateShare(share, *meanwhile);
     MmaWaitOp::create(builder, loc, 1);
     if (step == 0)
@@ -65,9 +65,10 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
     release(leader, weightRing, sub(weightUse, constant(1)));
     release(leader, tokenRing, sub(tokenUse, constant(1)));
   }
-  carried.append({add(uses.weight, shadows), add(uses.token, shadows)});
+  carried.append(
+      {add(uses.weight, overlapSteps), add(uses.token, overlapSteps)});
   Values results =
-      loop(constant(shadows), stages, 1, carried,
+      loop(constant(overlapSteps), stages, 1, carried,
            [&](Value index, ValueRange carried) -> SmallVector<Value> {
              Values sums = carried.take_front(accs);
              Value weightUse = carried[accs], tokenUse = carried[accs + 1];
@@ -77,7 +78,7 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
                multiply(sums, weightStage, step, use);
                MmaWaitOp::create(builder, loc, 1);
                Value before = sub(use, constant(1));
-               Value done = step == 0 && shadows == 0
+               Value done = step == 0 && overlapSteps == 0
                                 ? both(less(constant(0), index), leader)
                                 : leader;
                if (step == 0)
@@ -109,7 +110,7 @@ Value DecodeKernelBuilder::localUnit(bool half) {
 Value DecodeKernelBuilder::firstUnit(Value tileIndex) {
   if (!tiling.hasSingle())
     return mul(tileIndex, tiling.hiddenPerTile);
-  // Of every other tile, the run comes behind the single quarter.
+  // In every other tile, the run comes after the single quarter.
   Value quarter = add(mul(tileIndex, 3), rem(tileIndex, 2));
   return mul(quarter, tiling.getRun() / 2);
 }
@@ -133,17 +134,17 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
 
   // A tile that leaves through shared memory takes the place of the last
   // tokens, which both warpgroups have read by then.
-  Value smemEpilogue, byte;
+  Value smemTile, byte;
   if (schedule.getSmemEpilogue()) {
     barrier();
     byte = mul(local, elementBytes);
-    smemEpilogue = stagedAt(
-        uses, tiling.getHiddenStages() == 1 ? constant(0) : div(byte, 128));
+    smemTile = stagedAt(uses, tiling.getHiddenStages() == 1 ? constant(0)
+                                                            : div(byte, 128));
     byte = rem(byte, 128);
   }
 
-  if (smemEpilogue && half && canDefer(problem)) {
-    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemEpilogue);
+  if (smemTile && half && canDefer(problem)) {
+    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemTile);
     return finishHidden(tileIndex, uses);
   }
   SmallVector<Values> sums;
@@ -154,12 +155,12 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   for (int64_t parity : {0, 1}) {
     Value token = add(mul(rem(lane, 4), 2), parity);
     places.push_back(
-        smemEpilogue
+        smemTile
             ? div(placeOf(byte, token, tiling.getHiddenBytes()), elementBytes)
             : packedIndex(token, unit));
   }
   int64_t distance =
-      8 * (smemEpilogue ? tiling.getHiddenBytes() : 128) / elementBytes;
+      8 * (smemTile ? tiling.getHiddenBytes() : 128) / elementBytes;
   for (int64_t column = 0; column < tokens / 4; ++column) {
     int64_t group = column / 2, parity = column % 2;
     // Of each accumulator the thread's row in the lower and the upper half.
@@ -178,12 +179,12 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
     };
     // Rows past the last token belong to the workspace too. Storing them spares
     // a branch for each column, which would keep the columns from overlapping.
-    if (smemEpilogue)
-      storeColumn(smemEpilogue);
+    if (smemTile)
+      storeColumn(smemTile);
     else
       when(inside, [&] { storeColumn(hidden); });
   }
-  if (smemEpilogue)
+  if (smemTile)
     return finishHidden(tileIndex, uses);
   padHidden(tileIndex);
   // Every warp arrives for itself.
@@ -235,8 +236,8 @@ Value DecodeKernelBuilder::hiddenSemaphore(Value tileIndex) {
 }
 
 /// Copies hidden units from shared memory, 16 bytes of a token at a time: a
-/// tensor copy would wait behind the weights, which the same engine copies.
-void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemEpilogue,
+/// tensor copy would wait for the weights, which the same engine copies.
+void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemTile,
                                      int64_t firstUnit) {
   int64_t rowBytes = tiling.getHiddenBytes(), perRow = rowBytes / 16;
   int64_t units = 16 / elementBytes, pieces = tokens * perRow;
@@ -252,7 +253,7 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemEpilogue,
       exists = both(exists, less(unit, constant(wholeSteps(problem.hidden))));
     when(exists, [&] {
       Value at = placeOf(mul(chunk, 16), token, rowBytes);
-      store(load(vector, smemEpilogue, div(at, elementBytes)), hidden,
+      store(load(vector, smemTile, div(at, elementBytes)), hidden,
             packedIndex(token, unit));
     });
   }
@@ -352,16 +353,16 @@ Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
 /// Activates what a thread has of groups of eight tokens of half a tile.
 void DecodeKernelBuilder::activateTokens(const Rounded &values,
                                          int64_t firstGroup, int64_t lastGroup,
-                                         Value smemEpilogue) {
+                                         Value smemTile) {
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
   if (tiling.getHiddenStages() > 1)
     byte = rem(byte, 128);
-  activateAt(values, firstGroup, lastGroup, smemEpilogue,
+  activateAt(values, firstGroup, lastGroup, smemTile,
              {byte, Value(), tiling.getHiddenBytes()});
 }
 
 void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
-                                     int64_t lastGroup, Value smemEpilogue,
+                                     int64_t lastGroup, Value smemTile,
                                      Place place) {
   int64_t rows = problem.isGated() ? 1 : 2;
   int64_t groups = values.getSize() / (2 * rows);
@@ -383,7 +384,7 @@ void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
       Values ofToken;
       for (const Values &unit : units)
         ofToken.push_back(unit[parity]);
-      store(quantize(ofToken, hiddenScale), smemEpilogue,
+      store(quantize(ofToken, hiddenScale), smemTile,
             add(places[parity], group * distance));
     }
   }
@@ -441,7 +442,7 @@ DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
       Rounded::fromPairs(ValueRange(last).drop_front(2), problem.isGated())};
 }
 
-void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
+void DecodeKernelBuilder::multiplyGemm1(Uses &uses) {
   int64_t kept = schedule.getSmemEpilogue() ? tiling.getHiddenStages() : 0;
   Values next =
       loop(block, constant(tiling.tiles1), schedule.getBlocks(),
@@ -449,7 +450,7 @@ void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
            [&](Value tile, ValueRange carried) -> SmallVector<Value> {
              Uses uses{carried[0], carried[1]};
              if (tiling.hasSingle()) {
-               storeQuarters(tile, multiplyQuarters(uses, kept), uses);
+               storeTile192(tile, multiplyTile192(uses, kept), uses);
                return {uses.weight, uses.token};
              }
              int64_t count = tiling.swapAB ? 1 : tiling.gemm1TileM / 128;

@@ -9,9 +9,8 @@
 // read all tokens. With many tokens, swap-AB reads less shared memory for each
 // row. A block may have any number of groups of 32 packed rows, so widths that
 // do not give each CTA a whole number of tiles are split evenly.
-//
 // Groups follow each other in memory, but for the halves of a run: 16 rows of a
-// group are 64 rows behind the 16 others. A stage has the first halves of all
+// group are 64 rows after the other 16. A stage has the first halves of all
 // groups of a tile and then the second ones, so that registers do not depend on
 // where the tile begins. A thread has neighboring hidden units of two tokens,
 // which need not pass through shared memory, and each warp arrives for itself.

@@ -27,7 +27,7 @@ using namespace tile;
 static constexpr int64_t kQuarter = 64 * 128;
 
 /// Where a stage of GEMM1 comes from.
-void DecodeKernelBuilder::visitQuarters(Value use, PieceVisitor visit) {
+void DecodeKernelBuilder::visitTile192(Value use, PieceVisitor visit) {
   int64_t quarters = 4 * tiling.packedTiles1;
   Value odd = rem(block, 2), first = mul(block, 3);
   // The last tile may have quarters past the last packed one. Others are loaded
@@ -55,8 +55,8 @@ void DecodeKernelBuilder::visitQuarters(Value use, PieceVisitor visit) {
 
 /// Sums of the pair and of the single quarter. One group of products stays in
 /// flight; the last `kept` token stages are left for the caller to release.
-SmallVector<Value> DecodeKernelBuilder::multiplyQuarters(Uses &uses,
-                                                         int64_t kept) {
+SmallVector<Value> DecodeKernelBuilder::multiplyTile192(Uses &uses,
+                                                        int64_t kept) {
   MLIRContext *context = builder.getContext();
   int64_t columns = 128 / elementBytes, half = tokens / 2;
   Type lhs = SharedType::get(context, 64, columns, element, 128);
@@ -139,26 +139,27 @@ SmallVector<Value> DecodeKernelBuilder::multiplyQuarters(Uses &uses,
 /// one, or every other two of a dense MLP.
 Value DecodeKernelBuilder::singleUnit(Value tileIndex) {
   Value odd = rem(tileIndex, 2);
-  // Behind the run, or in the run before.
+  // After the run, or in the previous run.
   Value before = mul(sub(mul(tileIndex, 3), odd), tiling.getRun() / 2);
   return select(equal(odd, 0), add(firstUnit(tileIndex), tiling.getRun()),
                 add(before, problem.isGated() ? 1 : 2));
 }
 
-/// Where hidden units of the single quarter wait: behind the run.
+/// The position of the waiting hidden units of the single quarter: after the
+/// run.
 Value DecodeKernelBuilder::singleStaged(Uses uses) {
   return stagedAt(uses, constant(tiling.getHiddenStages() - 1));
 }
 
 /// Activation and gate of a tile, which takes the place of the last tokens.
-void DecodeKernelBuilder::storeQuarters(Value tileIndex, ValueRange accs,
-                                        Uses uses) {
+void DecodeKernelBuilder::storeTile192(Value tileIndex, ValueRange accs,
+                                       Uses uses) {
   // Both warpgroups have read them.
   barrier();
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
-  Value smemEpilogue =
+  Value smemTile =
       stagedAt(uses, tiling.getRunStages() == 1 ? constant(0) : div(byte, 128));
-  activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemEpilogue);
+  activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemTile);
 
   // A thread has the same rows of the single quarter as of its own, and of the
   // tokens half. In shared memory its units follow each other.
@@ -179,7 +180,7 @@ void DecodeKernelBuilder::copySingle(Value tileIndex, Uses uses) {
   int64_t units = problem.isGated() ? 1 : 2;
   int64_t perRow = singleBytes() / elementBytes / units;
   Type type = units == 1 ? element : VectorType::get(units, element);
-  Value smemEpilogue = singleStaged(uses), first = singleUnit(tileIndex);
+  Value smemTile = singleStaged(uses), first = singleUnit(tileIndex);
   for (int64_t begin = 0; begin < tokens * perRow; begin += kMathThreads) {
     Value piece = add(thread, begin);
     Value token = div(piece, perRow), index = rem(piece, perRow);
@@ -191,7 +192,7 @@ void DecodeKernelBuilder::copySingle(Value tileIndex, Uses uses) {
           placeOf(mul(index, units * elementBytes), token, singleBytes());
       if (tiling.getRunStages() == tiling.getHiddenStages())
         at = add(at, tokens * tiling.getHiddenBytes());
-      store(load(type, smemEpilogue, div(at, elementBytes)), hidden,
+      store(load(type, smemTile, div(at, elementBytes)), hidden,
             packedIndex(token, unit));
     });
   }

@@ -20,9 +20,9 @@ static constexpr int64_t kPollsPerStage = 32;
 
 /// Where a stage of GEMM1 comes from. The order in memory is
 /// [step][tile]: blocks read neighboring stages at the same time.
-void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
+void DecodeKernelBuilder::visitGemm1(Value use, PieceVisitor visit) {
   if (tiling.hasSingle())
-    return visitQuarters(use, visit);
+    return visitTile192(use, visit);
   Value tile = block, step = use;
   if (tiling.tiles1 > schedule.getBlocks() || schedule.getDeferredEpilogue()) {
     tile = add(block, mul(div(use, tiling.steps1), tileStride()));
@@ -37,7 +37,7 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
 
 /// Where a stage of GEMM2 comes from: its rows of a k-step, or 128
 /// rows of two.
-void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
+void DecodeKernelBuilder::visitGemm2(Value stage, PieceVisitor visit) {
   int64_t pieces = tiling.getStepsPerStage(), bytes = tiling.rows * 128;
   int64_t unitsPerStep = kWeightStage / bytes * tiling.packedTiles2;
   for (int64_t piece = 0; piece < pieces; ++piece) {
@@ -57,13 +57,13 @@ void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
 }
 
 void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
-  if (!doesFirst())
-    return visitLast(use, visit);
-  if (!doesLast())
-    return visitFirst(use, visit);
+  if (!doesGemm1())
+    return visitGemm2(use, visit);
+  if (!doesGemm2())
+    return visitGemm1(use, visit);
   either(
-      less(use, uses1), [&] { visitFirst(use, visit); },
-      [&] { visitLast(sub(use, uses1), visit); });
+      less(use, uses1), [&] { visitGemm1(use, visit); },
+      [&] { visitGemm2(sub(use, uses1), visit); });
 }
 
 /// While use `use` waits for a free stage, fetches what comes after it into
@@ -71,8 +71,8 @@ void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
 Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
   fetched = arith::MaxUIOp::create(builder, loc, fetched, use);
   Value l2PrefetchStages = constant(schedule.getL2PrefetchStages());
-  // With many tokens the tensor cores take longer than the weights. What they
-  // wait for at first is the norm, whose loads must not queue up behind those.
+  // With many tokens the tensor cores take longer than the weights. They first
+  // wait for the norm, whose loads prefetches must not delay.
   if (tokens > kMaxWholeTokens)
     l2PrefetchStages = select(less(constant(schedule.getWeightStages()), use),
                               l2PrefetchStages, constant(0));
@@ -116,7 +116,7 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
 }
 
 /// Stages of this block's tiles of GEMM1.
-Value DecodeKernelBuilder::countFirst() {
+Value DecodeKernelBuilder::countGemm1Stages() {
   int64_t blocks = schedule.getBlocks();
   if (schedule.getDeferredEpilogue())
     return select(less(block, constant(tiling.tilesPerPart)),
@@ -128,7 +128,7 @@ Value DecodeKernelBuilder::countFirst() {
 }
 
 /// Stages of this block's unit of GEMM2.
-Value DecodeKernelBuilder::countLast() {
+Value DecodeKernelBuilder::countGemm2Stages() {
   Value stages = div(rangeSteps(), tiling.getStepsPerStage());
   return hasUnit ? select(hasUnit, stages, constant(0)) : stages;
 }
@@ -146,13 +146,13 @@ Value DecodeKernelBuilder::countBytes(Value use) {
 /// the average of all CTAs. A CTA counts a stage on a semaphore before it
 /// requests the stage. It compares with the count that it read one stage
 /// earlier, so that no request waits for the read. No launch resets the
-/// semaphores, because each launch adds the same amount. If launches overlap or
-/// a semaphore restarts, a CTA may get a wrong limit for a while. The result
+/// semaphores, because each launch reduces the same amount. If launches overlap
+/// or a semaphore restarts, a CTA may get a wrong limit for a while. The result
 /// stays the same.
 DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t blocks = tiling.gemm1Blocks, units = tiling.getUnits();
-  auto isBehind = [&](int64_t members, int64_t all) {
+  auto isBelowAverage = [&](int64_t members, int64_t all) {
     auto launch = arith::ConstantIntOp::create(builder, loc, all, 64);
     Value seen = arith::TruncIOp::create(
         builder, loc, builder.getI32Type(),
@@ -162,12 +162,12 @@ DecodeKernelBuilder::countStage(Value use, Progress progress) {
   };
   int64_t all1 = tiling.tiles1 * tiling.getGemm1Stages();
   int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
-  Value stragglerInFlight = isBehind(units, all2);
+  Value isStraggler = isBelowAverage(units, all2);
   Value index = constant(stageSemaphore() + 1), expected;
-  if (doesFirst()) {
-    // What it has seen at the first stage of GEMM2 is of the first.
-    stragglerInFlight =
-        select(less(uses1, use), stragglerInFlight, isBehind(blocks, all1));
+  if (doesGemm1()) {
+    // The count read before the first stage of GEMM2 is that of GEMM1.
+    isStraggler =
+        select(less(uses1, use), isStraggler, isBelowAverage(blocks, all1));
     Value isFirst = less(use, uses1);
     index = select(isFirst, constant(stageSemaphore()), index);
     expected = select(isFirst, mul(add(use, 1), blocks),
@@ -177,20 +177,20 @@ DecodeKernelBuilder::countStage(Value use, Progress progress) {
   }
   Value seen = SemaphoreCountOp::create(builder, loc, builder.getI64Type(),
                                         semaphore(index));
-  return {stragglerInFlight, seen, expected};
+  return {isStraggler, seen, expected};
 }
 
 void DecodeKernelBuilder::streamWeights() {
-  uses1 = doesFirst() ? countFirst() : constant(0);
-  allUses = doesLast() ? add(uses1, countLast()) : uses1;
+  uses1 = doesGemm1() ? countGemm1Stages() : constant(0);
+  allUses = doesGemm2() ? add(uses1, countGemm2Stages()) : uses1;
   // Not a release, which would wait for the weights in flight.
-  auto tellLate = [&] {
+  auto signalGemm2Only = [&] {
     SemaphoreArriveOp::create(builder, loc,
-                              semaphore(constant(lateSemaphore())),
+                              semaphore(constant(gemm2OnlySemaphore())),
                               /*relaxed=*/true);
   };
-  if (lateRing)
-    when(isLate(), [&] { acquire(lateRing, constant(1)); });
+  if (gemm2OnlyRing)
+    when(isGemm2Only(), [&] { acquire(gemm2OnlyRing, constant(1)); });
   Values carriedFirst = {constant(0)};
   if (schedule.getStragglerInFlight())
     carriedFirst.append(
@@ -201,17 +201,17 @@ void DecodeKernelBuilder::streamWeights() {
          Progress progress;
          if (schedule.getStragglerInFlight())
            progress = countStage(use, {Value(), carried[1], carried[2]});
-         // A use waits until an older one has landed: deeper queues add no
-         // bandwidth, only latency for x, the hidden layer and the semaphores.
+         // Limit the loads in flight: more loads only add latency to activation
+         // loads and semaphore polls.
          auto limitTo = [&](Value condition, int64_t limit) {
            when(both(condition, less(constant(limit - 1), use)),
                 [&] { waitFor(weightRing, sub(use, constant(limit))); });
          };
          if (int64_t limit = schedule.getMaxInFlight()) {
-           // Blocks with a tile more have twice as many, so that they are done
-           // with it when the others are with what follows.
+           // CTAs with an extra tile have twice the limit, so that they finish
+           // it when the others finish their GEMM2 units.
            Value most;
-           if (doesFirst() && tiling.longBlocks > 0) {
+           if (doesGemm1() && tiling.longBlocks > 0) {
              Value isLong = both(less(block, constant(tiling.longBlocks)),
                                  less(use, uses1));
              most = select(
@@ -219,7 +219,7 @@ void DecodeKernelBuilder::streamWeights() {
                  constant(std::min(2 * limit, schedule.getWeightStages())),
                  constant(limit));
            } else if (schedule.getStragglerInFlight()) {
-             most = select(progress.stragglerInFlight,
+             most = select(progress.isStraggler,
                            constant(schedule.getStragglerInFlight()),
                            constant(limit));
            }
@@ -229,11 +229,11 @@ void DecodeKernelBuilder::streamWeights() {
            } else {
              limitTo(Value(), limit);
            }
-           // A release of the tile's hidden units waits for no more than this.
+           // A release of the tile's hidden units waits for these loads only.
            int64_t fewer = schedule.getPublishInFlight()
                                ? schedule.getPublishInFlight()
                                : limit - 1;
-           if (schedule.getPublishThrottleStages() > 0 && doesFirst())
+           if (schedule.getPublishThrottleStages() > 0 && doesGemm1())
              limitTo(less(sub(sub(use, uses1), constant(limit)),
                           constant(schedule.getPublishThrottleStages())),
                      fewer);
@@ -242,12 +242,12 @@ void DecodeKernelBuilder::streamWeights() {
          if (schedule.getL2PrefetchStages() > 0)
            fetched = fetchAhead(use, fetched);
          Value begins;
-         if (lateRing || isFollowedLate())
+         if (gemm2OnlyRing || launchesDependentLate())
            begins = equal(sub(use, uses1), 0);
-         if (lateRing)
+         if (gemm2OnlyRing)
            when(both(less(block, constant(tiling.gemm1Blocks)), begins),
-                tellLate);
-         if (isFollowedLate())
+                signalGemm2Only);
+         if (launchesDependentLate())
            when(begins, [&] {
              GridDependencyOp::create(builder, loc, Dependency::Launch);
            });
@@ -275,15 +275,16 @@ void DecodeKernelBuilder::streamWeights() {
 // Tokens
 //===----------------------------------------------------------------------===//
 
-/// Fetches the partial sums that the block will look for into L2: those of the
-/// launch before, which looking would bring from device memory at the end.
+/// Prefetches the lines of the partial sums that the CTA will poll into L2.
+/// Otherwise the first polls would read the lines of the previous launch from
+/// HBM.
 void DecodeKernelBuilder::fetchPartials() {
   int64_t columns = tokens / 4, ranges = tiling.ranges,
           reducers = tiling.reducers;
   int64_t elements = kMathThreads * width2();
   int64_t bytes = elements * schedule.getPartials().getIntOrFloatBitWidth() / 8;
   for (int64_t round = 0; round * reducers < columns; ++round) {
-    Value column = add(adder, round * reducers), exists;
+    Value column = add(reducer, round * reducers), exists;
     if ((round + 1) * reducers > columns)
       exists = less(column, constant(columns));
     when(exists, [&] {
@@ -318,8 +319,8 @@ void DecodeKernelBuilder::streamTokens() {
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
   store(epoch, epochBuffer, constant(0));
-  if (schedule.getTaggedPartials() && !announcesSums() && doesLast())
-    when(both(hasUnit, adds), [&] { fetchPartials(); });
+  if (schedule.getTaggedPartials() && !announcesSums() && doesGemm2())
+    when(both(hasUnit, reduces), [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
     Value stage = acquire(tokenRing, use);
@@ -331,7 +332,7 @@ void DecodeKernelBuilder::streamTokens() {
                             constant(normBlocks()));
   FenceAsyncOp::create(builder, loc, /*shared=*/false);
   Value use = constant(0);
-  if (doesFirst())
+  if (doesGemm1())
     use = loop(firstTile(), constant(tiling.tiles1), tileStride(), use,
                [&](Value, ValueRange outer) {
                  return loop(
@@ -341,19 +342,19 @@ void DecodeKernelBuilder::streamTokens() {
                        return {add(inner[0], 1)};
                      });
                })[0];
-  if (!doesLast())
+  if (!doesGemm2())
     return;
-  if (lateRing)
-    when(isLate(), [&] {
+  if (gemm2OnlyRing)
+    when(isGemm2Only(), [&] {
       SemaphoreWaitOp::create(builder, loc,
-                              semaphore(constant(lateSemaphore())), epoch,
+                              semaphore(constant(gemm2OnlySemaphore())), epoch,
                               constant(tiling.gemm1Blocks));
-      RingReleaseOp::create(builder, loc, lateRing, constant(0));
+      RingReleaseOp::create(builder, loc, gemm2OnlyRing, constant(0));
     });
   when(hasUnit, [&] {
     int64_t own = tiling.stepsPerRange / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {
-      if (doesFirst()) {
+      if (doesGemm1()) {
         Value tiles = countTiles();
         SemaphoreWaitOp::create(builder, loc,
                                 semaphore(add(range, 1 + part * tiling.ranges)),

@@ -46,19 +46,19 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
   }
 }
 
-void DecodeKernelBuilder::placeAdders() {
-  adder = range;
+void DecodeKernelBuilder::placeReducers() {
+  reducer = range;
   if (tiling.reducers == tiling.ranges)
     return;
-  Value turn = mul(rem(add(range, tile2), tiling.ranges), tiling.reducers);
-  adds = less(rem(turn, tiling.ranges), constant(tiling.reducers));
-  adder = div(turn, tiling.ranges);
+  Value position = mul(rem(add(range, tile2), tiling.ranges), tiling.reducers);
+  reduces = less(rem(position, tiling.ranges), constant(tiling.reducers));
+  reducer = div(position, tiling.ranges);
 }
 
 /// Each warp waits only for the same warp of the other K-slices. With tagged
 /// partial sums the arrival is only a hint: it avoids polls of stale lines that
 /// the previous launch left in HBM.
-void DecodeKernelBuilder::meet() {
+void DecodeKernelBuilder::awaitPartials() {
   WarpSyncOp::create(builder, loc);
   Value index = add(add(mul(tile2, kMathWarps), warpIndex),
                     1 + tiling.parts * tiling.ranges);
@@ -66,7 +66,7 @@ void DecodeKernelBuilder::meet() {
     Value mine = semaphore(index);
     SemaphoreArriveOp::create(builder, loc, mine,
                               /*relaxed=*/schedule.getTaggedPartials());
-    when(adds, [&] {
+    when(reduces, [&] {
       Value epoch = load(builder.getI32Type(), epochBuffer, constant(0));
       SemaphoreWaitOp::create(builder, loc, mine, epoch,
                               constant(tiling.ranges),
@@ -77,7 +77,7 @@ void DecodeKernelBuilder::meet() {
 }
 
 /// Sums the ranges in order, so that the result does not depend on which
-/// block is early. This block takes every `reducers`-th column.
+/// block finishes first. This block takes every `reducers`-th column.
 void DecodeKernelBuilder::sumPartials() {
   int64_t columns = tokens / 4, ranges = tiling.ranges,
           reducers = tiling.reducers;
@@ -86,8 +86,8 @@ void DecodeKernelBuilder::sumPartials() {
   Value epoch = schedule.getTaggedPartials()
                     ? load(builder.getI32Type(), epochBuffer, constant(0))
                     : Value();
-  // Many rounds at a time: a column after the other would wait for L2 each
-  // time.
+  // Several rounds at a time: with one column at a time, each would wait for
+  // L2.
   int64_t rounds = llvm::divideCeil(columns, reducers);
   int64_t together = std::max<int64_t>(
       1, std::min(rounds, kSumRegisters / (ranges * width2())));
@@ -96,7 +96,7 @@ void DecodeKernelBuilder::sumPartials() {
     Values rows, wanted, indices, conditions;
     for (int64_t round = begin; round < end; ++round) {
       // In the last round there may be no column for this block.
-      Value column = add(adder, round * reducers), exists;
+      Value column = add(reducer, round * reducers), exists;
       if ((round + 1) * reducers > columns) {
         exists = less(column, constant(columns));
         column = min(column, constant(columns - 1));

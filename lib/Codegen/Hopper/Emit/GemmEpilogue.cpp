@@ -38,7 +38,7 @@ void ProductBuilder::addPacked(Value &slot, StringRef recipe,
                entry("bytes", tiles * steps * kWeightStage)});
 }
 
-void ProductBuilder::addFirstWeights(Value &slot, int64_t tiles,
+void ProductBuilder::addGemm1Weights(Value &slot, int64_t tiles,
                                      int64_t steps) {
   if (problem.isGated())
     addPacked(slot, "gate_up_256", {problem.gate, problem.up}, tiles, steps);
@@ -46,7 +46,8 @@ void ProductBuilder::addFirstWeights(Value &slot, int64_t tiles,
     addPacked(slot, "rows_256", {problem.up}, tiles, steps);
 }
 
-void ProductBuilder::addLastWeights(Value &slot, int64_t tiles, int64_t steps) {
+void ProductBuilder::addGemm2Weights(Value &slot, int64_t tiles,
+                                     int64_t steps) {
   Values sources;
   for (const DecodeOutput &output : problem.outputs)
     sources.push_back(output.weight);

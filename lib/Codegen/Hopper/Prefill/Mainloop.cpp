@@ -28,17 +28,17 @@ void PrefillKernelBuilder::release(Value condition, Value use) {
   if (!rank)
     return when(both(condition, equal(index, 0)),
                 [&] { RingReleaseOp::create(builder, loc, ring, use); });
-  // By the last warp: the first one is behind the others.
+  // The last warp releases, because the first one runs later than the others.
   index = sub(index, constant(128 - 32));
   when(both(condition, less(index, constant(schedule.getCluster()))),
        [&] { RingReleaseOp::create(builder, loc, ring, use, index); });
 }
 
 /// The k-step during which a quarter, or last the announcement, is done.
-int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
-  int64_t shadows = product().shadows;
-  int64_t distance = std::max<int64_t>(1, shadows / kQuarters);
-  return std::min(distance * (action + 1), shadows) - 1;
+int64_t PrefillKernelBuilder::getOverlapStep(int64_t action) const {
+  int64_t overlapSteps = product().overlapSteps;
+  int64_t distance = std::max<int64_t>(1, overlapSteps / kQuarters);
+  return std::min(distance * (action + 1), overlapSteps) - 1;
 }
 
 /// Number of k-steps at the end of a tile in which the first warpgroup has the
@@ -48,7 +48,7 @@ int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
 /// second has not released. For GEMM1, rounding takes long enough only with
 /// scales.
 int64_t PrefillKernelBuilder::getLead() const {
-  return phase == &last || problem.isF8() ? schedule.getStages() - 1 : 0;
+  return phase == &gemm2 || problem.isF8() ? schedule.getStages() - 1 : 0;
 }
 
 /// The sums of 64 tokens by the rows of a tile that a thread has. One group of
@@ -74,20 +74,20 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
     return sums;
   };
   Value sums = AccZeroOp::create(builder, loc, acc);
-  int64_t shadows = 0;
+  int64_t overlapSteps = 0;
   if (meanwhile) {
-    shadows = product().shadows;
+    overlapSteps = product().overlapSteps;
     // With the stages of as many steps known at once, their addresses would
     // take registers that the sums need.
     Value at = placeOf(Place::Use);
-    if (shadows > kQuarters)
+    if (overlapSteps > kQuarters)
       keep({{Place::Use, use}});
-    for (int64_t step = 0; step < shadows; ++step) {
+    for (int64_t step = 0; step < overlapSteps; ++step) {
       if (step > 0 && step % kQuarters == 0)
         use = load(builder.getI32Type(), places, at);
       sums = multiply(sums, add(use, step));
       for (int64_t action = 0; action <= kQuarters; ++action)
-        if (getShadowOf(action) == step)
+        if (getOverlapStep(action) == step)
           meanwhile(action);
       MmaWaitOp::create(builder, loc, 1);
       if (step > 0)
@@ -101,14 +101,15 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   IntegerAttr barrier = builder.getI64IntegerAttr(kMathBarrier);
   IntegerAttr threads = builder.getI64IntegerAttr(ctaGroup.getThreads());
   Values results =
-      loop(constant(shadows), steps, 1, ValueRange{sums, add(use, shadows)},
+      loop(constant(overlapSteps), steps, 1,
+           ValueRange{sums, add(use, overlapSteps)},
            [&](Value step, ValueRange carried) -> Values {
              if (lead > 0)
                when(both(equal(group, 1), equal(sub(steps, step), lead)),
                     [&] { BarrierOp::create(builder, loc, barrier, threads); });
              Value next = multiply(carried[0], carried[1]);
              MmaWaitOp::create(builder, loc, 1);
-             release(shadows > 0 ? Value() : less(constant(0), step),
+             release(overlapSteps > 0 ? Value() : less(constant(0), step),
                      sub(carried[1], constant(1)));
              return {next, add(carried[1], 1)};
            });
@@ -118,7 +119,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
                                            builder.getUnitAttr());
   use = results[1];
   if (lead > 0)
-    when(both(equal(group, 0), less(constant(shadows + lead - 1), steps)),
+    when(both(equal(group, 0), less(constant(overlapSteps + lead - 1), steps)),
          [&] { BarrierArriveOp::create(builder, loc, barrier, threads); });
   auto done = AccWaitOp::create(builder, loc, acc, results[0]);
   release(Value(), sub(use, constant(1)));
@@ -139,20 +140,20 @@ void PrefillKernelBuilder::multiply() {
   Value use = constant(0);
   Waiting waiting;
   if (hasGemm1()) {
-    enter(first);
+    enter(gemm1);
     if (keepsRange())
       keepRange();
-    phase = &first;
-    waiting = multiplyFirst(use);
+    phase = &gemm1;
+    waiting = multiplyGemm1(use);
   }
-  if (!hasLast())
+  if (!hasGemm2())
     return;
-  enter(last);
-  multiplyLast(use, waiting);
+  enter(gemm2);
+  multiplyGemm2(use, waiting);
 }
 
-/// What is rounded to bf16 anyway waits in half as many registers until the
-/// next tile is under way.
+/// Sums that are rounded to bf16 anyway wait in half as many registers until
+/// the next tile has started.
 bool PrefillKernelBuilder::activatesLater() const {
   return problem.roundsAt("up") &&
          (!problem.isGated() || problem.roundsAt("gate"));
@@ -162,31 +163,31 @@ bool PrefillKernelBuilder::activatesLater() const {
 void PrefillKernelBuilder::finishWaiting(int64_t action,
                                          const Waiting &waiting) {
   if (action == kQuarters)
-    return announce(waiting.turn);
+    return announce(waiting.ordinal);
   size_t size = waiting.pairs.size() / kQuarters;
   auto pairs = ArrayRef(waiting.pairs).slice(action * size, size);
   storeQuarter(getQuarter(action), waiting.token, waiting.column,
                Rounded::fromPairs(pairs, problem.isGated()));
 }
 
-/// Marks the hidden units of the tile numbered `turn` as stored by this warp.
-/// Another warp without work signals other CTAs, because the signal waits for
-/// all stores.
-void PrefillKernelBuilder::announce(Value turn) {
+/// Marks the hidden units of the tile numbered `ordinal` as stored by this
+/// warp. Another warp without work signals other CTAs, because the signal waits
+/// for all stores.
+void PrefillKernelBuilder::announce(Value ordinal) {
   if (!isJoint())
     return;
-  Value exists = less(turn, constant(std::numeric_limits<int32_t>::max()));
+  Value exists = less(ordinal, constant(std::numeric_limits<int32_t>::max()));
   when(exists, [&] {
-    RingWaitOp::create(builder, loc, turnType(), turns, turn);
+    RingWaitOp::create(builder, loc, publishStageType(), publishRing, ordinal);
     FenceAsyncOp::create(builder, loc, /*shared=*/false);
     WarpSyncOp::create(builder, loc);
     when(equal(lane, 0),
-         [&] { RingReleaseOp::create(builder, loc, turns, turn); });
+         [&] { RingReleaseOp::create(builder, loc, publishRing, ordinal); });
   });
 }
 
-Value PrefillKernelBuilder::placeOf(Place word) {
-  return add(mul(warpIndex, countPlaceWords()), static_cast<int64_t>(word));
+Value PrefillKernelBuilder::placeOf(Place place) {
+  return add(mul(warpIndex, countPlaces()), static_cast<int64_t>(place));
 }
 
 /// Keeps values of a warp in shared memory. Every lane stores them, which it
@@ -194,8 +195,8 @@ Value PrefillKernelBuilder::placeOf(Place word) {
 void PrefillKernelBuilder::keep(
     std::initializer_list<std::pair<Place, Value>> values) {
   WarpSyncOp::create(builder, loc);
-  for (auto [word, value] : values)
-    store(value, places, placeOf(word));
+  for (auto [place, value] : values)
+    store(value, places, placeOf(place));
   WarpSyncOp::create(builder, loc);
 }
 
@@ -221,10 +222,11 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
   return unit;
 }
 
-/// Where the block's unequal range lies takes more registers than there are
-/// beside a tile that waits, so that it is computed before the first one.
+/// The position of the CTA's K-slice with uneven split-K needs more registers
+/// than remain beside a waiting tile. It is therefore computed before the first
+/// tile.
 void PrefillKernelBuilder::keepRange() {
-  enter(last);
+  enter(gemm2);
   Unit unit = locate(phase->firstUnit);
   keep({{Place::Range, unit.range},
         {Place::RangeTokenTile, unit.tokenTile},
@@ -234,8 +236,8 @@ void PrefillKernelBuilder::keepRange() {
 }
 
 PrefillKernelBuilder::Unit PrefillKernelBuilder::recallRange() {
-  auto recall = [&](Place word) -> Value {
-    return load(builder.getI32Type(), places, placeOf(word));
+  auto recall = [&](Place place) -> Value {
+    return load(builder.getI32Type(), places, placeOf(place));
   };
   Unit unit;
   unit.range = recall(Place::Range);
@@ -247,7 +249,7 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::recallRange() {
   return unit;
 }
 
-PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
+PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyGemm1(Value &use) {
   if (!activatesLater()) {
     auto visit = [&](Value index, ValueRange carried) -> Values {
       Value use = carried[0];
@@ -273,8 +275,8 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
   keepPlace(getNone());
   auto getWaiting = [&](ValueRange carried) -> Waiting {
     Unit unit = recallPlace();
-    Value turn = sub(div(carried[0], product().steps), constant(1));
-    return {turn, firstToken(unit), mul(unit.tile, tiling.hiddenPerTile),
+    Value ordinal = sub(div(carried[0], product().steps), constant(1));
+    return {ordinal, firstToken(unit), mul(unit.tile, tiling.hiddenPerTile),
             llvm::to_vector_of<Value>(carried.drop_front())};
   };
   auto visit = [&](Value index, ValueRange carried) -> Values {
@@ -308,30 +310,30 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
   else
     now = mustFlush();
   when(now, flush);
-  waiting.turn = select(now, constant(-1), waiting.turn);
+  waiting.ordinal = select(now, constant(-1), waiting.ordinal);
   waiting.token = select(now, count, waiting.token);
   return waiting;
 }
 
-/// Whether a block's last tile of GEMM1 cannot wait for its first
-/// unit of the last one: because there is none, or because blocks could wait
-/// for each other. The k-steps that overlap an epilogue must only need hidden
-/// units of tiles that are not the last tile of any block. The last tiles are
-/// the last `blocks` units of all.
+/// Whether a block's last GEMM1 tile cannot wait for its first GEMM2 unit:
+/// because there is none, or because blocks could wait for each other. The
+/// k-steps that overlap an epilogue must only need hidden units of tiles that
+/// are not the last tile of any block. The last tiles are the last `blocks`
+/// units of all.
 Value PrefillKernelBuilder::mustFlush() {
-  enter(last);
-  // Of equal ranges, the one that needs most.
+  enter(gemm2);
+  // With even split-K, the K-slice that needs the most tiles.
   Unit unit;
   if (product().isStreamK || product().isUnevenSplitK)
     unit = locate(phase->firstUnit);
   else if (product().ranges > 1)
     unit.range = constant(product().ranges - 1);
   Value needed = countNeeded<IndexBuilder>(
-      *this, tiling, product().shadows,
+      *this, tiling, product().overlapSteps,
       [&](Value index) { return getStep(unit, index); });
   Value hasNone = less(sub(phase->units, constant(1)), phase->firstUnit);
   hasNone = arith::OrIOp::create(builder, loc, hasNone, equal(phase->units, 0));
-  phase = &first;
+  phase = &gemm1;
   // Token tiles of the last group, which clusters have whole ones of.
   Value width = phase->tokenTiles;
   if (product().getTokenTiles(schedule.getTokens()) / schedule.getCluster() >
@@ -344,7 +346,7 @@ Value PrefillKernelBuilder::mustFlush() {
   return arith::OrIOp::create(builder, loc, hasNone, waits);
 }
 
-void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
+void PrefillKernelBuilder::multiplyGemm2(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
     Unit range;
@@ -355,35 +357,35 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
     Values sums =
         mainLoop(use, keepsRange() ? Value() : getSteps(range), meanwhile);
     if (product().isStreamK)
-      finishPiece(index, sums);
+      finishFragment(index, sums);
     else
-      finishLast(keepsRange() ? recallRange() : locate(index), sums);
+      finishGemm2(keepsRange() ? recallRange() : locate(index), sums);
     return use;
   };
   function_ref<void(int64_t)> none, meanwhile = none;
   auto finish = [&](int64_t action) { finishWaiting(action, waiting); };
-  if (waiting.turn)
+  if (waiting.ordinal)
     meanwhile = finish;
-  // Ranges that meet are no more than blocks.
+  // With split-K, there are at most as many K-slices as CTAs.
   Value from = phase->firstUnit;
-  if (waiting.turn || product().ranges > 1)
+  if (waiting.ordinal || product().ranges > 1)
     when(less(from, phase->units), [&] { multiplyUnit(from, use, meanwhile); });
   if (product().ranges > 1)
     return;
-  if (waiting.turn) {
+  if (waiting.ordinal) {
     use = add(use, product().isStreamK ? getSteps(locate(from))
                                        : constant(product().steps));
     from = add(from, getStride());
   }
   if (storesLater())
-    return visitPieces(from, use);
+    return visitFragments(from, use);
   visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
     return {multiplyUnit(index, carried[0], none)};
   });
 }
 
 /// The sums of a unit of GEMM2, or of its range, are complete.
-void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
+void PrefillKernelBuilder::finishGemm2(const Unit &unit, ArrayRef<Value> sums) {
   if (product().ranges == 1)
     return storeTile(unit, sums);
   Value first = mul(unit.index, product().ranges);
@@ -394,13 +396,13 @@ void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
   else
     WarpSyncOp::create(builder, loc);
   when(equal(lane, 0), [&] {
-    Value word = SemaphoreOp::create(
+    Value semaphore = SemaphoreOp::create(
         builder, loc, SemaphoreType::get(builder.getContext()), semaphores,
         add(mul(unit.index, ctaGroup.last - ctaGroup.first), warpIndex));
-    SemaphoreMeetOp::create(builder, loc, word, product().ranges);
+    SemaphoreMeetOp::create(builder, loc, semaphore, product().ranges);
   });
   WarpSyncOp::create(builder, loc);
-  // What others have summed up needs all registers.
+  // The partial sums of other K-slices need all registers.
   Unit same = unit;
   if (places)
     same.range = load(builder.getI32Type(), places, placeOf(Place::Range));

@@ -57,9 +57,9 @@ PrefillKernelBuilder::PrefillKernelBuilder(const MlpProblem &problem,
                                            Part part, OpBuilder &builder)
     : ProductBuilder(problem, getCtaGroup(tiling, part == Part::Norm), builder),
       schedule(schedule), tiling(tiling), part(part),
-      elementBytes(problem.getElementBytes()), phase(&last) {
-  first.product = tiling.first;
-  last.product = tiling.last;
+      elementBytes(problem.getElementBytes()), phase(&gemm2) {
+  gemm1.product = tiling.gemm1;
+  gemm2.product = tiling.gemm2;
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,22 +76,22 @@ struct Workspace {
 
 } // namespace
 
-/// Semaphores on which GEMM1 tells the last one that hidden units are
-/// there, when they share a launch.
+/// Semaphores on which GEMM1 signals stored hidden units to GEMM2 if both share
+/// a launch.
 static int64_t countTileSemaphores(PrefillScheduleAttr schedule,
                                    const PrefillTiling &tiling) {
   if (schedule.getLaunches() != 1)
     return 0;
-  return tiling.first.getTokenTiles(schedule.getTokens()) *
+  return tiling.gemm1.getTokenTiles(schedule.getTokens()) *
          tiling.semaphoresPerTile;
 }
 
-/// With those on which a warp of an even GEMM2 tells that its sums are
-/// there.
+/// The same, and the semaphores on which a warp of a stream-K GEMM2 signals
+/// that its partial sums are stored.
 static int64_t countReady(PrefillScheduleAttr schedule,
                           const PrefillTiling &tiling) {
   return countTileSemaphores(schedule, tiling) +
-         (tiling.last.isStreamK ? schedule.getBlocks() * kMathWarps : 0) +
+         (tiling.gemm2.isStreamK ? schedule.getBlocks() * kMathWarps : 0) +
          (tiling.preparedTiles ? 1 : 0);
 }
 
@@ -101,21 +101,21 @@ static Workspace getWorkspace(const MlpProblem &problem,
   WorkspaceLayout layout;
   Workspace w;
   // Semaphores come first: they are the part that must be zero before the first
-  // launch. Each warp of a tile has one, behind the line of the ticket.
-  const PrefillProduct &last = tiling.last;
-  int64_t units = last.ranges > 1 ? last.getUnits(schedule.getTokens()) : 0;
-  int64_t semaphores = units / last.ranges * kMathWarps;
+  // launch. Each warp of a tile has one, after the line of the ticket.
+  const PrefillProduct &gemm2 = tiling.gemm2;
+  int64_t units = gemm2.ranges > 1 ? gemm2.getUnits(schedule.getTokens()) : 0;
+  int64_t semaphores = units / gemm2.ranges * kMathWarps;
   w.semaphores = layout.reserve(units ? (1 + semaphores) * 128 : 0);
   w.zeroed = layout.getEnd();
   int64_t ready = countReady(schedule, tiling);
   w.ready = layout.reserve(ready ? (1 + ready) * 128 : 0);
-  // Of an even product each block has at most one tile that others finish.
-  if (last.isStreamK)
+  // With stream-K, each CTA has at most one tile that other CTAs finish.
+  if (gemm2.isStreamK)
     units = schedule.getBlocks();
-  w.partials = layout.reserve(units * kTokenTile * last.rows *
+  w.partials = layout.reserve(units * kTokenTile * gemm2.rows *
                               static_cast<int64_t>(sizeof(float)));
-  // What has rows for tokens comes last, so that hosts can do with rows for
-  // the tokens there are.
+  // Buffers with token rows come last, so that a workspace may have fewer rows
+  // than the maximum.
   int64_t rowBytes = schedule.getTokens() * tiling.bytes;
   w.input = layout.reserve(rowBytes * problem.width);
   w.hidden = layout.reserve(rowBytes * problem.hidden);
@@ -137,9 +137,9 @@ void PrefillKernelBuilder::addArguments() {
     return;
   }
   if (hasGemm1()) {
-    addTokenMap(first.tokenMap, w.input, schedule.getTokens(), problem.width,
+    addTokenMap(gemm1.tokenMap, w.input, schedule.getTokens(), problem.width,
                 kTokenTile);
-    addFirstWeights(first.weights, tiling.tiles1, tiling.steps1);
+    addGemm1Weights(gemm1.weights, tiling.tiles1, tiling.steps1);
     addHiddenBiases();
     addWorkspace(hidden, element, w.hidden);
   }
@@ -148,18 +148,18 @@ void PrefillKernelBuilder::addArguments() {
     addNormOperands();
     addNormResults();
   }
-  if (hasLast()) {
-    addTokenMap(last.tokenMap, problem.hasGemm1() ? w.hidden : w.input,
+  if (hasGemm2()) {
+    addTokenMap(gemm2.tokenMap, problem.hasGemm1() ? w.hidden : w.input,
                 schedule.getTokens(), problem.getReduction(), kTokenTile);
-    addLastWeights(last.weights, tiling.packedTiles2, tiling.steps2);
+    addGemm2Weights(gemm2.weights, tiling.packedTiles2, tiling.steps2);
     if (problem.addStream && !preparesRest()) {
       addOperand(x, problem.x);
       addOperand(residual, problem.residual);
     }
     addOutputOperands();
-    if (last.product.ranges > 1)
+    if (gemm2.product.ranges > 1)
       addWorkspace(semaphores, builder.getI32Type(), w.semaphores);
-    if (last.product.ranges > 1 || last.product.isStreamK)
+    if (gemm2.product.ranges > 1 || gemm2.product.isStreamK)
       addWorkspace(partials, f32, w.partials);
   }
   if (isJoint())
@@ -169,7 +169,7 @@ void PrefillKernelBuilder::addArguments() {
     addQuantizer(inputScale, "input", problem.scales);
   if (hasGemm1())
     addHiddenScalars();
-  if (hasLast())
+  if (hasGemm2())
     addOutputScalars();
 }
 
@@ -192,18 +192,18 @@ Value PrefillKernelBuilder::countTokenTiles(int64_t unit) {
 void PrefillKernelBuilder::enter(Phase &next) {
   phase = &next;
   if (product().isStreamK) {
-    recallDeal();
+    reloadAssignment();
     phase->tokenTiles = countTokenTiles();
     phase->firstUnit = constant(0);
-    phase->units = dealt.pieces;
+    phase->units = assignment.fragments;
     return;
   }
   Value block = id(IdKind::Block);
   phase->tokenTiles = countTokenTiles(schedule.getCluster());
   phase->units = mul(phase->tokenTiles, product().tiles * product().ranges);
   phase->firstUnit = div(block, schedule.getCluster());
-  // Blocks with a tile more of GEMM1 have a unit less of the last.
-  if (part == Part::Both && phase == &last)
+  // CTAs with an extra GEMM1 tile have one unit of GEMM2 less.
+  if (part == Part::Both && phase == &gemm2)
     phase->firstUnit = sub(constant(getStride() - 1), phase->firstUnit);
 }
 
@@ -212,10 +212,10 @@ void PrefillKernelBuilder::enter(Phase &next) {
 /// cluster has one unit with neighboring token tiles.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
   if (product().isStreamK)
-    return locatePiece(unit);
+    return locateFragment(unit);
   Unit result;
   if (product().isUnevenSplitK) {
-    auto range = dealRanges().locate(unit);
+    auto range = assignKSlices().locate(unit);
     result.unevenSplitK = range;
     result.tokenTile = range.tokenTile;
     result.tile = range.tile;
@@ -255,7 +255,7 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
   if (unit.steps)
     return unit.steps;
   if (unit.unevenSplitK)
-    return dealRanges().getSteps(*unit.unevenSplitK);
+    return assignKSlices().getSteps(*unit.unevenSplitK);
   if (product().steps % product().ranges == 0)
     return constant(product().stepsPerRange);
   Value more =
@@ -265,9 +265,9 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
 
 Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
   if (unit.steps)
-    return getPieceStep(unit, index);
+    return getFragmentStep(unit, index);
   if (unit.unevenSplitK)
-    return dealRanges().getStep(*unit.unevenSplitK, index);
+    return assignKSlices().getStep(*unit.unevenSplitK, index);
   return unit.range ? add(mul(index, product().ranges), unit.range) : index;
 }
 
@@ -338,7 +338,7 @@ void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
 }
 
 void PrefillKernelBuilder::stream() {
-  enter(hasGemm1() ? first : last);
+  enter(hasGemm1() ? gemm1 : gemm2);
   streamAhead();
   // A block without units has used no stage.
   int64_t ahead = countEarly();
@@ -347,7 +347,7 @@ void PrefillKernelBuilder::stream() {
   use = streamUnits(use, constant(ahead), /*waits=*/false);
   if (part != Part::Both)
     return;
-  enter(last);
+  enter(gemm2);
   streamUnits(use, constant(0), /*waits=*/true);
 }
 
@@ -376,7 +376,7 @@ void PrefillKernelBuilder::streamAhead() {
     for (int64_t step = ahead; step < std::min(ahead + kAhead, least); ++step)
       fetch(unit, Value(), constant(step));
   });
-  // A block without units of GEMM1 may have one of the last.
+  // A block without units of GEMM1 may have one of GEMM2.
   if (part == Part::Both)
     depend();
 }
@@ -389,7 +389,8 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
     if (!waits)
       awaitPrepared(unit);
     Value after = add(index, getStride());
-    // An unequal range is its block's only one, and takes registers to locate.
+    // With uneven split-K, a CTA has only one K-slice, and locating it needs
+    // registers.
     bool isOnly = product().isUnevenSplitK;
     Unit next = isOnly ? unit : locate(after);
     Value steps = getSteps(unit), exists = less(after, phase->units);
@@ -426,18 +427,19 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
 //===----------------------------------------------------------------------===//
 
 /// Number of tiles whose hidden units may be stored but not yet published.
-static constexpr int64_t kTurns = 2;
+static constexpr int64_t kUnpublishedTiles = 2;
 
 /// Tells other blocks of each tile of GEMM1 when all math warps
 /// have stored their hidden units.
 void PrefillKernelBuilder::announceAll() {
-  enter(first);
-  auto acquire = [&](Value turn) {
-    RingAcquireOp::create(builder, loc, turnType(), turns, turn);
+  enter(gemm1);
+  auto acquire = [&](Value ordinal) {
+    RingAcquireOp::create(builder, loc, publishStageType(), publishRing,
+                          ordinal);
   };
-  for (int64_t turn = 0; turn < kTurns; ++turn)
-    acquire(constant(turn));
-  visitUnits(phase->firstUnit, constant(kTurns),
+  for (int64_t ordinal = 0; ordinal < kUnpublishedTiles; ++ordinal)
+    acquire(constant(ordinal));
+  visitUnits(phase->firstUnit, constant(kUnpublishedTiles),
              [&](Value index, ValueRange carried) -> Values {
                acquire(carried[0]);
                Unit unit = locate(index);
@@ -500,7 +502,7 @@ void PrefillKernelBuilder::awaitPrepared(const Unit &unit) {
   });
 }
 
-/// Token tiles behind those of the first group, by warps that would be idle.
+/// Token tiles after those of the first group, by warps that would be idle.
 void PrefillKernelBuilder::prepareRest() {
   llvm::SaveAndRestore<CtaGroup> outside(ctaGroup, kIdleCtaGroup);
   llvm::SaveAndRestore<Value> math(
@@ -528,7 +530,7 @@ void PrefillKernelBuilder::clearReady() {
   Value from = add(mul(block, tiling.normThreads), thread);
   loop(from, constant(countReady(schedule, tiling)), threads, {},
        [&](Value index, ValueRange) -> Values {
-         // Behind the line of the ticket.
+         // After the line of the ticket.
          store(constant(0), ready, mul(add(index, 1), 128 / 4));
          return {};
        });
@@ -539,25 +541,25 @@ void PrefillKernelBuilder::clearReady() {
 //===----------------------------------------------------------------------===//
 
 void PrefillKernelBuilder::buildProducts() {
-  phase = hasGemm1() ? &first : &last;
+  phase = hasGemm1() ? &gemm1 : &gemm2;
   ring = RingCreateOp::create(
       builder, loc,
       RingType::get(builder.getContext(), schedule.getStages(),
                     product().getStageBytes()),
       /*offset=*/0, /*consumers=*/2 * schedule.getCluster());
   if (part == Part::Both)
-    turns = RingCreateOp::create(builder, loc,
-                                 RingType::get(builder.getContext(), kTurns, 0),
-                                 /*offset=*/0, /*consumers=*/kMathWarps);
+    publishRing = RingCreateOp::create(
+        builder, loc, RingType::get(builder.getContext(), kUnpublishedTiles, 0),
+        /*offset=*/0, /*consumers=*/kMathWarps);
   if (hasGemm1() && activatesLater())
-    places = makeScratch(builder.getI32Type(), countPlaceWords() * kMathWarps);
+    places = makeScratch(builder.getI32Type(), countPlaces() * kMathWarps);
   if (preparesRest()) {
     llvm::SaveAndRestore<CtaGroup> outside(ctaGroup, kIdleCtaGroup);
     makeNormScratch();
   }
-  if (hasLast() && last.product.isStreamK) {
-    phase = &last;
-    deal();
+  if (hasGemm2() && gemm2.product.isStreamK) {
+    phase = &gemm2;
+    assignKSteps();
   }
   if (schedule.getCluster() > 1) {
     ClusterBarrierOp::create(builder, loc);
@@ -605,12 +607,12 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
   int64_t blocks = isNorm() ? tiling.normBlocks : schedule.getBlocks();
   int64_t threads =
       isNorm() ? tiling.normThreads : (kCopyWarps + kMathWarps) * 32;
-  phase = hasGemm1() ? &first : &last;
+  phase = hasGemm1() ? &gemm1 : &gemm2;
   int64_t sharedBytes =
       isNorm() ? 0 : schedule.getStages() * product().getStageBytes();
-  // Ranges of a tile wait for each other, and GEMM2 for the first.
+  // K-slices of a tile wait for each other, and GEMM2 waits for GEMM1.
   bool cooperative =
-      part == Part::Both || (part == Part::Last && last.product.ranges > 1);
+      part == Part::Both || (part == Part::Gemm2 && gemm2.product.ranges > 1);
   tile::KernelOp kernel =
       begin(name, blocks, threads, sharedBytes, cooperative);
   Workspace w = getWorkspace(problem, schedule, tiling);
@@ -673,8 +675,8 @@ fuse::buildPrefillKernels(const MlpProblem &problem,
     parts.push_back(Part::Both);
   } else {
     if (problem.hasGemm1())
-      parts.push_back(Part::First);
-    parts.push_back(Part::Last);
+      parts.push_back(Part::Gemm1);
+    parts.push_back(Part::Gemm2);
   }
   SmallVector<PlannedKernel> kernels;
   for (Part part : parts) {

@@ -70,17 +70,17 @@ private:
     constexpr int64_t vectors = 4, size = 8;
     int64_t share = schedule.getThreads() * vectors;
     Value total = mul(count, problem.width / size);
-    Value turns = div(add(total, share - 1), share);
+    Value rounds = div(add(total, share - 1), share);
     Type narrow = VectorType::get(size, bf16);
-    loop(block, turns, schedule.getBlocks(), {},
-         [&](Value turn, ValueRange) -> SmallVector<Value> {
+    loop(block, rounds, schedule.getBlocks(), {},
+         [&](Value round, ValueRange) -> SmallVector<Value> {
            struct Item {
              Value inside, at, x, factor;
            };
            SmallVector<Item> items;
            for (int64_t index = 0; index < vectors; ++index) {
              Value at = add(
-                 add(mul(turn, share), index * schedule.getThreads()), thread);
+                 add(mul(round, share), index * schedule.getThreads()), thread);
              Item item;
              item.inside = less(at, total);
              item.at = mul(min(at, sub(total, constant(1))), size);
