@@ -134,7 +134,7 @@ struct SelectSchedulesPass
     remark::missed(op->getLoc(),
                    remark::RemarkOpts::name("schedule").category("codegen"))
         << remark::reason("{0}", reason.str())
-        << remark::suggest("{0}", "the portable path takes this kernel");
+        << remark::suggest("{0}", "the portable path compiles this kernel");
     ++numDeclined;
   }
 

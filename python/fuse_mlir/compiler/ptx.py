@@ -97,8 +97,8 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
             return f"affine_map<{symbols} -> ({argument})>"
         if argument not in names:
             raise PtxError(
-                f"argument '{argument}' of PTX '{kernel}' is no "
-                "tensor and no size; there are "
+                f"argument '{argument}' of PTX '{kernel}' is "
+                "not a tensor or a size; there are "
                 + ", ".join([*names, *kernel.sizes])
             )
         return quote(names[argument])

@@ -96,7 +96,7 @@ def check_name(name: str) -> None:
     require(name, str, "the name of a kernel", "one such as 'my-mlp'")
     if not _NAME.fullmatch(name):
         raise FuseError(
-            f"'{name}' is no name of a kernel; expected one such as 'my-mlp'"
+            f"'{name}' is not a name of a kernel; expected one such as 'my-mlp'"
         )
 
 

@@ -209,7 +209,7 @@ class Walker:
             value = self._values[item] if isinstance(item, Node) else item
             if not isinstance(value, Value):
                 raise ImportFailure(
-                    f"result '{item}' is no tensor; expected tensors only"
+                    f"result '{item}' is not a tensor; expected tensors only"
                 )
             results.append(value)
         return results

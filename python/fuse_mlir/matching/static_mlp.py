@@ -277,7 +277,7 @@ def check_paths(static: StaticMlp | None, model: nn.Module) -> None:
             ]
             more = ", ..." if len(linears) > 4 else ""
             raise PatternError(
-                f"there are scales for '{path}', which is no module of "
+                f"there are scales for '{path}', which is not a module of "
                 f"{type(model).__name__}; its linears are "
                 + ", ".join(linears[:4])
                 + more

@@ -87,7 +87,7 @@ class Policy:
         for name in self.inverse:
             if name not in WEIGHT_SCALES + INPUT_SCALES:
                 raise BlockError(
-                    f"'{name}' is no name of a scale; expected one of "
+                    f"'{name}' is not a name of a scale; expected one of "
                     + ", ".join(WEIGHT_SCALES + INPUT_SCALES)
                 )
 

@@ -237,7 +237,7 @@ class Commands(unittest.TestCase):
                 (("fuse", "llama", f"-o{file.name}"), "File exists"),
                 (
                     ("fuse", "llama", "-o.", "--hub=Not This"),
-                    "'Not This' is no name of a kernel",
+                    "'Not This' is not a name of a kernel",
                 ),
             ):
                 with self.subTest(message):

@@ -89,7 +89,7 @@ class Files(unittest.TestCase):
         self.refused(
             PtxError,
             "argument 'norm.bias' of PTX .*scale.ptx:scale' "
-            "is no tensor and no size; there are result0, input0, "
+            "is not a tensor or a size; there are result0, input0, "
             "norm.weight, rows",
             args=["norm.bias"],
         )

@@ -177,7 +177,7 @@ class Directories(unittest.TestCase):
 
     def test_refusals(self):
         for options, text in (
-            ({"name": "My_MLP"}, "'My_MLP' is no name of a kernel"),
+            ({"name": "My_MLP"}, "'My_MLP' is not a name of a kernel"),
             ({"chip": "sm_90a"}, "chip 'sm_90a' is none that later ones"),
             ({"scheduled": ["sm_90"]}, "chip 'sm_90' has no scheduled"),
             ({"site": "norm+mlp#7"}, "no fused site 'norm\\+mlp#7'"),
@@ -255,9 +255,8 @@ class Directories(unittest.TestCase):
             odd = torch.randn(64 * 128 + 1).bfloat16()[1:].view(128, 64)
             with self.assertRaisesRegex(
                 RuntimeError,
-                "parameter 'mlp.gate."
-                "weight' begins 2 bytes behind a "
-                "multiple of 16; expected",
+                "parameter 'mlp.gate.weight' is misaligned by 2 bytes; "
+                "expected an address that is a multiple of 16",
             ):
                 host["_launch_all"](
                     [x, weights[0], odd, *weights[2:]], torch.empty_like(x)

@@ -637,7 +637,7 @@ class Calibration(unittest.TestCase):
         fails(
             {"layers.0.mlp.up_proj": {}},
             "there are scales for 'layers.0."
-            "mlp.up_proj', which is no module of LlamaForCausalLM; its "
+            "mlp.up_proj', which is not a module of LlamaForCausalLM; its "
             "linears are model.layers.0.self_attn.q_proj, ",
         )
         fails("no.json", "cannot read the scales 'no.json': No such file")

@@ -253,7 +253,7 @@ class ReadLinearTest(unittest.TestCase):
             ({"order": "floor"}, "unknown order"),
             ({"bias_place": "x"}, "unknown place of the"),
             ({"unsupported": "x"}, "unknown unsupported"),
-            ({"inverse": ("x",)}, "'x' is no name of a"),
+            ({"inverse": ("x",)}, "'x' is not a name of a"),
         ):
             with self.assertRaisesRegex(errors.BlockError, text):
                 Policy(**options)

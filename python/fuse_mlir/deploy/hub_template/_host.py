@@ -238,15 +238,15 @@ def _launch_all(tensors, out):
         if not plan["upto"] or symbols[0] <= plan["upto"]
     )
     plan = code.plan["plans"][number]
-    # Scheduled kernels, which are for one chip, read vectors; where they can
-    # not, the process loses its GPU.
+    # Scheduled kernels, which are for one chip, read vectors. A misaligned
+    # address would end the CUDA context of the process.
     if code.plan["chip"].endswith("a"):
         for argument, pointer in zip(_plan()["arguments"], pointers):
             if pointer % _VECTOR:
                 raise RuntimeError(
-                    f"parameter '{argument.get('parameter', '')}' begins "
-                    f"{pointer % _VECTOR} bytes behind a multiple of "
-                    f"{_VECTOR}; expected a tensor at one"
+                    f"parameter '{argument.get('parameter', '')}' is "
+                    f"misaligned by {pointer % _VECTOR} bytes; expected an "
+                    f"address that is a multiple of {_VECTOR}"
                 )
     with code.lock:
         functions = code.functions(number)
