@@ -69,7 +69,7 @@ DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
   // The tensor cores of a multiprocessor need tokens / 2 cycles for 2 KB of
   // weights, both in bf16 and in f8.
   cycles = weightStage / 2048.0 * tokens / 2;
-  stages2 = tiling.stepsPerRange / tiling.getStepsPerStage();
+  stages2 = tiling.stepsPerSlice / tiling.getStepsPerStage();
   // With a deferred epilogue, a block has two tiles, even if the grid is
   // larger.
   rounds = schedule.getDeferredEpilogue()
@@ -159,7 +159,7 @@ double DecodeEstimate::getExposed() const {
   double part = tiling.swapAB    ? gpu.swapABExposed
                 : hasLongAndMany ? gpu.longExposed
                                  : gpu.exposed;
-  return part * tiling.stepsPerRange / tiling.parts /
+  return part * tiling.stepsPerSlice / tiling.parts /
          tiling.getStepsPerStage() * cycles / gpu.clock;
 }
 
@@ -172,13 +172,13 @@ double DecodeEstimate::getActivation() const {
 double DecodeEstimate::getSums() const {
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
   double bytes =
-      2.0 * tiling.ranges * tiling.tiles2 * tiling.rows * tokens * partial;
+      2.0 * tiling.slices * tiling.tiles2 * tiling.rows * tokens * partial;
   if (!hasLongAndMany)
     return bytes / gpu.l2Rate;
   // The loads in flight of blocks with an extra tile leave bandwidth for
   // partial sums. The block that adds the most columns finishes last.
   int64_t columns = tokens / 4;
-  int64_t most = llvm::divideCeil(columns, tiling.ranges) * tiling.ranges;
+  int64_t most = llvm::divideCeil(columns, tiling.slices) * tiling.slices;
   return bytes * (columns + most) / (2 * columns) / gpu.copyRate;
 }
 
@@ -195,7 +195,7 @@ double DecodeEstimate::getTime() const {
                           (bytes + tokenBytes) / getTransferRate()});
   // A K-slice waits for the slowest of its tiles, and a sum for the slowest of
   // its K-slices.
-  time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
+  time += gpu.tileWait * tiling.tilesPerSlice + gpu.sliceWait * tiling.slices;
   time += getLongWait();
   time += getExposed();
   // There are two grid barriers. They take longer if a third stage is in

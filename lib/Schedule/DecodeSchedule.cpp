@@ -423,7 +423,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
 bool DecodeSelector::isPossible(const Draft &draft,
                                 const DecodeTiling &tiling) const {
   // A split with empty K-slices is a duplicate of a smaller split.
-  if (tiling.ranges != draft.splitK || tiling.getUnits() > gpu.multiprocessors)
+  if (tiling.slices != draft.splitK || tiling.getUnits() > gpu.multiprocessors)
     return false;
   // If there are too few blocks, a deferred epilogue would read the tokens
   // twice.
@@ -546,7 +546,7 @@ int64_t DecodeSelector::countThrottledStages(const Draft &draft,
   // 256-row tiles, if GEMM2 waits for hidden units: the rest of a block's
   // weights is then in its pipeline or in flight. Blocks without tiles would
   // leave HBM idle. With few tokens, sums arrive before weights.
-  int64_t stages = tiling.stepsPerRange / tiling.getStepsPerStage();
+  int64_t stages = tiling.stepsPerSlice / tiling.getStepsPerStage();
   if (draft.form.isTile256())
     return draft.tokens > kFewTokens && draft.maxInFlight == 2 &&
                    tiling.gemm1Blocks == draft.blocks &&
@@ -564,7 +564,7 @@ int64_t DecodeSelector::countThrottledStages(const Draft &draft,
                ? kSwapABThrottled
                : kSwapABLessThrottled;
   // A short unit of 128-row tiles is then completely in the pipeline.
-  return draft.maxInFlight == 2 && tiling.stepsPerRange >= kThrottledSteps
+  return draft.maxInFlight == 2 && tiling.stepsPerSlice >= kThrottledSteps
              ? kTile128Throttled
              : 0;
 }
@@ -601,7 +601,7 @@ void DecodeSelector::selectReducers(Draft &draft,
                                     const DecodeTiling &tiling) const {
   int64_t most = draft.form.isTile256() ? kWholeTokens : kHalfTokens;
   if (!problem.hasGemm1() || draft.tokens > most ||
-      tiling.fewReducers >= tiling.ranges)
+      tiling.fewReducers >= tiling.slices)
     return;
   draft.reducers = tiling.fewReducers;
   // A few idle CTAs, spread evenly over the grid, double the gain of half of

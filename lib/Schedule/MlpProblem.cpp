@@ -248,41 +248,41 @@ DecodeTiling::DecodeTiling(const MlpProblem &problem,
                     schedule.getSwapAB()),
       gemm1Blocks(schedule.getBlocks()) {
   auto cutSteps = [&](int64_t splitK) {
-    stepsPerRange =
+    stepsPerSlice =
         llvm::alignTo(llvm::divideCeil(steps2, splitK), getStepsPerStage());
-    ranges = llvm::divideCeil(steps2, stepsPerRange);
+    slices = llvm::divideCeil(steps2, stepsPerSlice);
   };
   if (!problem.hasGemm1()) {
     cutSteps(schedule.getSplitK());
   } else {
-    // A range consists of whole GEMM1 tiles, so that each tile arrives at only
-    // one semaphore.
+    // A K-slice consists of whole GEMM1 tiles, so that each tile arrives at
+    // only one semaphore.
     parts = schedule.getDeferredEpilogue() ? 2 : 1;
     tilesPerPart = llvm::divideCeil(tiles1, parts);
     gemm1Blocks = std::min(tilesPerPart, schedule.getBlocks());
     if (schedule.getTokens() <= kMaxWholeTokens)
       longBlocks = countLong(tilesPerPart, schedule.getBlocks());
-    tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplitK());
+    tilesPerSlice = llvm::divideCeil(tilesPerPart, schedule.getSplitK());
     // It also consists of whole k-steps of GEMM2. For 192-row tiles, these are
     // pairs of tiles and three k-steps.
     if (hasSingle())
-      tilesPerRange = llvm::alignTo(
-          tilesPerRange,
+      tilesPerSlice = llvm::alignTo(
+          tilesPerSlice,
           std::max<int64_t>(2, 3 * kStepBytes / (hiddenPerTile * bytes)));
     else if (hiddenPerTile * bytes < kStepBytes)
-      tilesPerRange = llvm::alignTo(tilesPerRange, 2);
-    stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
-    ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+      tilesPerSlice = llvm::alignTo(tilesPerSlice, 2);
+    stepsPerSlice = parts * tilesPerSlice * hiddenPerTile * bytes / kStepBytes;
+    slices = llvm::divideCeil(tilesPerPart, tilesPerSlice);
     if (swapAB)
       cutSteps(schedule.getSplitK());
     if (longBlocks > 0)
       firstUnit = std::max<int64_t>(0, schedule.getBlocks() - getUnits());
   }
-  reducers = schedule.getReducers() ? schedule.getReducers() : ranges;
+  reducers = schedule.getReducers() ? schedule.getReducers() : slices;
   int64_t columns = schedule.getTokens() / 4;
-  halfReducers = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  halfReducers = std::min<int64_t>(llvm::divideCeil(slices, 2), columns);
   fewReducers = halfReducers;
-  for (int64_t more = fewReducers + 1; 8 * more <= 5 * ranges; ++more)
+  for (int64_t more = fewReducers + 1; 8 * more <= 5 * slices; ++more)
     if (llvm::divideCeil(columns, more) <
         llvm::divideCeil(columns, fewReducers))
       fewReducers = more;
@@ -301,8 +301,8 @@ bool DecodeTiling::spreadsGemm2Only(tile::ScheduleAttr schedule) const {
 }
 
 std::string DecodeTiling::getProblem() const {
-  int64_t last = steps2 - (ranges - 1) * stepsPerRange;
-  for (int64_t steps : {stepsPerRange, last})
+  int64_t last = steps2 - (slices - 1) * stepsPerSlice;
+  for (int64_t steps : {stepsPerSlice, last})
     if (steps % getStepsPerStage() != 0)
       return ("a K-slice of " + Twine(steps) +
               " k-steps is not a whole number of " + "stages of " +
@@ -325,9 +325,9 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     return ("GEMM2 has " + Twine(units) + " units for " +
             Twine(schedule.getBlocks()) + " blocks")
         .str();
-  if (tiling.reducers > tiling.ranges)
+  if (tiling.reducers > tiling.slices)
     return (Twine(tiling.reducers) + " reducers are more than the " +
-            Twine(tiling.ranges) + " K-slices that are not empty")
+            Twine(tiling.slices) + " K-slices that are not empty")
         .str();
   if (schedule.getStragglerInFlight() && problem.hasGemm1() &&
       !tiling.sharesGemm1Evenly())
@@ -388,11 +388,11 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
             Twine(tiling.tiles1) + " tiles for " + Twine(schedule.getBlocks()) +
             " blocks")
         .str();
-  int64_t covered = tiling.ranges * tiling.stepsPerRange;
+  int64_t covered = tiling.slices * tiling.stepsPerSlice;
   if (covered != tiling.steps2 ||
       tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
-    return (Twine(tiling.ranges) + " K-slices of " +
-            Twine(tiling.stepsPerRange) +
+    return (Twine(tiling.slices) + " K-slices of " +
+            Twine(tiling.stepsPerSlice) +
             " k-steps in two parts do not cover the " + Twine(problem.hidden) +
             " hidden units exactly")
         .str();

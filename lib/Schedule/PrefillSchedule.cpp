@@ -27,8 +27,8 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
   int64_t cluster = schedule.getCluster();
   gemm1.rows = 256;
   gemm1.tiles = gemm1.packedTiles = tiles1;
-  gemm1.steps = gemm1.stepsPerRange = steps1;
-  gemm1.ranges = 1;
+  gemm1.steps = gemm1.stepsPerSlice = steps1;
+  gemm1.slices = 1;
   gemm1.cluster = cluster;
   gemm2.rows = rows;
   gemm2.tiles = tiles2;
@@ -41,11 +41,11 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
     while (steps2 % gemm2.passes != 0)
       --gemm2.passes;
   }
-  gemm2.ranges = gemm2.isStreamK ? 1 : std::min(schedule.getSplitK(), steps2);
-  gemm2.stepsPerRange = llvm::divideCeil(steps2, gemm2.ranges);
+  gemm2.slices = gemm2.isStreamK ? 1 : std::min(schedule.getSplitK(), steps2);
+  gemm2.stepsPerSlice = llvm::divideCeil(steps2, gemm2.slices);
   gemm2.cluster = cluster;
   int64_t units = gemm1.getUnits(schedule.getTokens());
-  gemm2.isUnevenSplitK = schedule.getUnevenSplitK() && gemm2.ranges > 1 &&
+  gemm2.isUnevenSplitK = schedule.getUnevenSplitK() && gemm2.slices > 1 &&
                          units > schedule.getBlocks() &&
                          units % schedule.getBlocks() != 0;
   if (problem.hasGemm1()) {
@@ -113,7 +113,7 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     return "launches = 1 requires GEMM1";
   PrefillTiling tiling(problem, schedule);
   const PrefillProduct &gemm2 = tiling.gemm2;
-  if (gemm2.ranges > 1 && gemm2.getUnits(tokens) > blocks)
+  if (gemm2.slices > 1 && gemm2.getUnits(tokens) > blocks)
     return ("split-K requires a block for each unit of GEMM2, but there are " +
             Twine(gemm2.getUnits(tokens)) + " units for " + Twine(blocks) +
             " blocks")
@@ -143,7 +143,7 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::PrefillScheduleAttr schedule,
                                      int64_t multiprocessors) {
   bool hasBarrier = schedule.getLaunches() == 1 ||
-                    PrefillTiling(problem, schedule).gemm2.ranges > 1;
+                    PrefillTiling(problem, schedule).gemm2.slices > 1;
   if (hasBarrier && schedule.getBlocks() > multiprocessors)
     return ("it has a grid barrier of " + Twine(schedule.getBlocks()) +
             " blocks for " + Twine(multiprocessors) + " multiprocessors")
@@ -292,11 +292,11 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
   }
   // Waits matter if blocks have different numbers of GEMM1 tiles, or if no
   // block has more than one whole tile of GEMM2.
-  bool waits = tiling.gemm2.ranges > 1
+  bool waits = tiling.gemm2.slices > 1
                    ? rounds > 1 && tiling.gemm1.getUnits(tokens) % blocks != 0
                    : hasFewTiles(tiling, blocks, tokens);
   if (waits)
-    return countRangeSteps(tiling, blocks, tokens) * step +
+    return countSliceSteps(tiling, blocks, tokens) * step +
            (rounds + 1) * kEpilogueCycles;
   // Blocks with an extra GEMM1 tile have one unit of GEMM2 less, if the units
   // are not evenly distributed.
@@ -304,7 +304,7 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
   int64_t units = tiling.gemm2.getUnits(tokens);
   int64_t least = units / blocks, more = units % blocks;
   auto getSteps = [&](int64_t tiles, int64_t units) {
-    return tiles * tiling.steps1 + units * tiling.gemm2.stepsPerRange;
+    return tiles * tiling.steps1 + units * tiling.gemm2.stepsPerSlice;
   };
   int64_t most = getSteps(rounds, more > blocks - over ? least + 1 : least);
   if (over == 0 || more > 0)
@@ -322,7 +322,7 @@ double fuse::estimatePrefill(const MlpProblem &problem,
   // The time of a product is that of the busiest block or of the weights.
   auto getTime = [&](const PrefillProduct &product) {
     double unit =
-        product.stepsPerRange * getStepCycles(product) + kEpilogueCycles;
+        product.stepsPerSlice * getStepCycles(product) + kEpilogueCycles;
     int64_t rounds = llvm::divideCeil(product.getUnits(tokens), blocks);
     return std::max(rounds * unit / gpu.clock,
                     getWeightBytes(product) / gpu.memoryRate);
@@ -340,7 +340,7 @@ double fuse::estimatePrefill(const MlpProblem &problem,
   }
   if (gemm2.isStreamK)
     time += 2 * gpu.barrierTime + kAwaitSums;
-  if (gemm2.ranges > 1) {
+  if (gemm2.slices > 1) {
     double sums =
         2.0 * gemm2.getUnits(tokens) * kTokenTile * gemm2.rows * sizeof(float);
     time += 2 * gpu.barrierTime + sums / gpu.l2Rate;
@@ -378,7 +378,7 @@ static bool canUseStreamK(const MlpProblem &problem) {
 }
 
 /// Whether uneven split-K fits into the registers. The position and length of a
-/// range need registers, which are scarce if the hidden units or outputs of a
+/// K-slice need registers, which are scarce if the hidden units or outputs of a
 /// dense MLP have bounds.
 static bool canSplitUnevenly(const MlpProblem &problem) {
   return canShare(problem) &&
@@ -461,9 +461,9 @@ static double getStreamKMargin(const PrefillTiling &tiling,
 /// split-K is chosen.
 static constexpr double kUnevenMargin = 0.99;
 /// Predicted time, relative to the best schedule so far, below which a larger
-/// uneven split is chosen. More ranges leave fewer blocks without one, and were
-/// faster even if the model predicted slightly more time.
-static constexpr double kMoreRanges = 1.01;
+/// uneven split is chosen. More K-slices leave fewer blocks without one, and
+/// were faster even if the model predicted slightly more time.
+static constexpr double kMoreSlices = 1.01;
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
                                               int64_t tokens,
@@ -482,7 +482,7 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
     if (launches == 1 && !streamK && !unevenSplitK)
       schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
                                   gpu.multiprocessors));
-    // A split with empty ranges is a duplicate of a smaller split. Uneven
+    // A split with empty K-slices is a duplicate of a smaller split. Uneven
     // split-K with equal numbers of tiles is a duplicate of even split-K.
     PrefillTiling tiling(problem, schedule);
     if (tiling.getSplitK() != splitK ||
@@ -499,7 +499,7 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
     if (streamK)
       margin = getStreamKMargin(tiling, best, tokens, gpu.multiprocessors);
     else if (unevenSplitK && best)
-      margin = best.getUnevenSplitK() ? kMoreRanges : kUnevenMargin;
+      margin = best.getUnevenSplitK() ? kMoreSlices : kUnevenMargin;
     if (!best || time < margin * bestTime) {
       best = schedule;
       bestTime = time;

@@ -161,9 +161,9 @@ private:
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
-    int64_t units = tiling.tiles2 * tiling.ranges;
-    // A split with empty ranges is a duplicate of a smaller split.
-    if (tiling.ranges != splitK || units > gpu.multiprocessors)
+    int64_t units = tiling.tiles2 * tiling.slices;
+    // A split with empty K-slices is a duplicate of a smaller split.
+    if (tiling.slices != splitK || units > gpu.multiprocessors)
       return;
     int64_t rounds = std::max<int64_t>(
         1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
@@ -319,7 +319,7 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
                                                 const GpuModel &gpu,
                                                 size_t count) {
   std::string reason;
-  if (takesRows(op)) {
+  if (isRowOp(op)) {
     std::optional<RowProblem> problem = describeRows(op, reason);
     return problem ? rankRows(*problem, gpu, count)
                    : std::vector<RankedSchedule>();

@@ -37,7 +37,7 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
                                                 std::string &reason) {
   ScheduleKey key;
   key.family = op->getName().stripDialect().str();
-  if (takesRows(op)) {
+  if (isRowOp(op)) {
     std::optional<RowProblem> problem = describeRows(op, reason);
     if (!problem)
       return std::nullopt;
@@ -67,7 +67,7 @@ static std::string print(Attribute attribute) {
 
 std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
                                      int64_t tokens, const GpuModel &gpu) {
-  if (takesRows(op))
+  if (isRowOp(op))
     return isa<tile::RowScheduleAttr>(schedule)
                ? ""
                : print(schedule) + " is not a #tile.row_schedule";

@@ -143,14 +143,14 @@ TEST(CudaTest, WaitsForCopiesBeforeTheFirstLaunch) {
   fake.reset();
   session.launch();
   ASSERT_GT(fake.countLaunches(), 0);
-  EXPECT_FALSE(fake.getLaunch(0)->unsettled);
+  EXPECT_FALSE(fake.getLaunch(0)->copiesInFlight);
   // A workspace that is created later waits itself.
   session.workspace = {};
   DLTensor input = session.getView(0, kDLCUDA);
   session.workspace = session.instance->createWorkspace({&input});
   fake.reset();
   session.launch();
-  EXPECT_FALSE(fake.getLaunch(0)->unsettled);
+  EXPECT_FALSE(fake.getLaunch(0)->copiesInFlight);
 }
 
 // The second kernel of a function may always overlap the first one.

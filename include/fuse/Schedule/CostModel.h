@@ -36,7 +36,7 @@ struct GpuModel {
   double barrierTime = 1.5;
   /// Microseconds per tile that a K-slice waits for, and per K-slice whose
   /// partial sums are added.
-  double tileWait = 0.03, rangeWait = 0.1;
+  double tileWait = 0.03, sliceWait = 0.1;
   /// Microseconds that other blocks wait for each block with an extra 128-row
   /// tile. It is half as much for 65 to 96 tokens.
   double longWait = 0.1;

@@ -31,22 +31,22 @@ constexpr int64_t kSumSteps = 10;
 constexpr int64_t kLeastScattered = 16, kScatterGain = 20;
 
 /// The tiles of one product: 128 tokens by a number of packed rows, and
-/// K-slices, also called ranges.
+/// K-slices.
 struct PrefillProduct {
   /// Number of packed rows of a tile.
   int64_t rows;
   /// Number of weight tiles, and number of packed tiles.
   int64_t tiles, packedTiles;
-  /// Number of k-steps, maximum number of k-steps of a range, and number of
-  /// ranges. Ranges have interleaved k-steps, so that all of them need the last
-  /// results of GEMM1 late.
-  int64_t steps, stepsPerRange, ranges;
+  /// Number of k-steps, maximum number of k-steps of a K-slice, and number of
+  /// K-slices. K-slices have interleaved k-steps, so that all of them need the
+  /// last results of GEMM1 late.
+  int64_t steps, stepsPerSlice, slices;
   int64_t cluster;
   /// Whether CTA groups have k-intervals instead (stream-K), and the number of
   /// passes over the k-steps of a tile.
   bool isStreamK = false;
   int64_t passes = 1;
-  /// Whether ranges are longer if their blocks have one GEMM1 tile less.
+  /// Whether K-slices are longer if their blocks have one GEMM1 tile less.
   bool isUnevenSplitK = false;
   /// First k-steps of a tile that overlap the epilogue of the previous tile.
   int64_t overlapSteps = 0;
@@ -56,18 +56,18 @@ struct PrefillProduct {
     return llvm::alignTo(llvm::divideCeil(count, kTokenTile), cluster);
   }
   int64_t getUnits(int64_t count) const {
-    return getTokenTiles(count) * tiles * ranges;
+    return getTokenTiles(count) * tiles * slices;
   }
   int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
   int64_t getLeastSteps() const {
-    int64_t least = steps / ranges;
+    int64_t least = steps / slices;
     return isStreamK || isUnevenSplitK ? std::min(kLeastInterval, least)
                                        : least;
   }
-  /// Total number of k-steps that longer ranges may have in addition. Each
-  /// range keeps the k-steps that hide an epilogue.
+  /// Total number of k-steps that longer K-slices may have in addition. Each
+  /// K-slice keeps the k-steps that hide an epilogue.
   int64_t getMostLead() const {
-    return std::max<int64_t>(0, steps - kLeastInterval * ranges);
+    return std::max<int64_t>(0, steps - kLeastInterval * slices);
   }
 };
 
@@ -77,7 +77,7 @@ struct PrefillTiling : ProductTiling {
   /// Effective split after rounding; schedules with equal splits are
   /// duplicates.
   int64_t getSplitK() const {
-    return gemm2.isStreamK ? gemm2.passes : gemm2.ranges;
+    return gemm2.isStreamK ? gemm2.passes : gemm2.slices;
   }
 
   PrefillProduct gemm1, gemm2;

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 // If both products share a launch, some CTAs may have an extra GEMM1 tile. The
-// K-slices (ranges) of CTAs without an extra tile are longer. These CTAs alone
+// K-slices of CTAs without an extra tile are longer. These CTAs alone
 // compute the first k-steps of GEMM2, about as many as a GEMM1 tile has. All
 // CTAs share the other k-steps.
 // CTAs with only one tile would wait for the first hidden units, because CTAs
@@ -13,7 +13,7 @@
 // which are ready at the same time.
 //
 // The arithmetic is a template parameter, so that kernels compute the same
-// ranges as the model.
+// K-slices as the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,21 +78,21 @@ public:
                                   builder.constant(1), tokenTiles)),
         units(builder.mul(this->tokenTiles, tiling.tiles1)) {}
 
-  struct Range {
-    Value tokenTile, tile, range;
+  struct Slice {
+    Value tokenTile, tile, slice;
     /// Index of the pair of a token tile and a GEMM2 tile.
     Value index;
-    /// Number of longer ranges of the pair, number of additional k-steps of
-    /// this range, and number of k-steps that only longer ranges have.
-    Value longRanges, lead, shared;
+    /// Number of longer K-slices of the pair, number of additional k-steps of
+    /// this K-slice, and number of k-steps that only longer K-slices have.
+    Value longSlices, lead, shared;
   };
 
   /// The last blocks have no extra tile. They have the first units: those of
-  /// the first range of every pair, then those of the second range.
-  Range locate(Value unit) {
+  /// the first K-slice of every pair, then those of the second K-slice.
+  Slice locate(Value unit) {
     Value pairs = builder.mul(tokenTiles, tiling.gemm2.tiles);
-    Range result;
-    result.range = builder.div(unit, pairs);
+    Slice result;
+    result.slice = builder.div(unit, pairs);
     result.index = builder.rem(unit, pairs);
     result.tile = builder.div(result.index, tokenTiles);
     result.tokenTile = builder.rem(result.index, tokenTiles);
@@ -100,34 +100,35 @@ public:
     Value before = builder.add(result.index, builder.constant(1));
     without =
         builder.div(builder.sub(builder.add(without, pairs), before), pairs);
-    result.longRanges =
-        builder.min(without, builder.constant(tiling.gemm2.ranges));
-    Value some = builder.select(builder.equal(result.longRanges, 0),
-                                builder.constant(1), result.longRanges);
+    result.longSlices =
+        builder.min(without, builder.constant(tiling.gemm2.slices));
+    Value some = builder.select(builder.equal(result.longSlices, 0),
+                                builder.constant(1), result.longSlices);
     Value lead = builder.min(
         getWantedLead(),
         builder.div(builder.constant(tiling.gemm2.getMostLead()), some));
-    result.shared = builder.mul(result.longRanges, lead);
-    result.lead = builder.select(builder.less(result.range, result.longRanges),
+    result.shared = builder.mul(result.longSlices, lead);
+    result.lead = builder.select(builder.less(result.slice, result.longSlices),
                                  lead, builder.constant(0));
     return result;
   }
 
-  Value getSteps(const Range &range) {
-    int64_t ranges = tiling.gemm2.ranges;
-    Value rest = builder.sub(builder.constant(tiling.gemm2.steps + ranges - 1),
-                             builder.add(range.shared, range.range));
-    return builder.add(builder.div(rest, builder.constant(ranges)), range.lead);
+  Value getSteps(const Slice &slice) {
+    int64_t slices = tiling.gemm2.slices;
+    Value rest = builder.sub(builder.constant(tiling.gemm2.steps + slices - 1),
+                             builder.add(slice.shared, slice.slice));
+    return builder.add(builder.div(rest, builder.constant(slices)), slice.lead);
   }
 
-  /// Ranges have interleaved k-steps: first the longer ranges, then all ranges.
-  Value getStep(const Range &range, Value index) {
-    Value own = builder.mul(index, range.longRanges);
-    Value all = builder.add(builder.mul(builder.sub(index, range.lead),
-                                        builder.constant(tiling.gemm2.ranges)),
-                            range.shared);
+  /// K-slices have interleaved k-steps: first the longer K-slices, then all
+  /// K-slices.
+  Value getStep(const Slice &slice, Value index) {
+    Value own = builder.mul(index, slice.longSlices);
+    Value all = builder.add(builder.mul(builder.sub(index, slice.lead),
+                                        builder.constant(tiling.gemm2.slices)),
+                            slice.shared);
     Value at = builder.add(
-        builder.select(builder.less(index, range.lead), own, all), range.range);
+        builder.select(builder.less(index, slice.lead), own, all), slice.slice);
     // The order is: the middle, the k-steps before it, the k-steps after it.
     Middle middle = findMiddle();
     Value length = builder.sub(middle.end, middle.begin);
@@ -195,7 +196,7 @@ private:
 
 /// Predicted number of k-steps until all blocks of a launch of both products
 /// have their sums, including waits. GEMM2 must use split-K.
-int64_t countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
+int64_t countSliceSteps(const PrefillTiling &tiling, int64_t blocks,
                         int64_t tokens);
 
 } // namespace fuse

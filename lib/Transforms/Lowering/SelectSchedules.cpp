@@ -71,7 +71,7 @@ struct SelectSchedulesPass
     std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
     if (!key)
       return decline(op, reason);
-    if (takesRows(op)) {
+    if (isRowOp(op)) {
       Attribute schedule = findMeasured(op, *key, tokens, gpu);
       if (!schedule)
         schedule = selectRows(*describeRows(op, reason), gpu);

@@ -58,14 +58,14 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
   // norm, one per part of a K-slice and one per warp of a unit. CTAs
   // without a GEMM1 tile wait for one more. With a straggler limit, two more
   // count the stages of CTAs.
-  int64_t lines = 2 + tiling.parts * tiling.ranges +
+  int64_t lines = 2 + tiling.parts * tiling.slices +
                   tiling.tiles2 * kMathWarps +
                   tiling.delaysGemm2Only(schedule) +
                   (schedule.getStragglerInFlight() ? 2 : 0);
   w.semaphores1 = layout.reserve(lines * 128);
   w.semaphores2 =
       schedule.getLaunches() == 1 ? w.semaphores1 : layout.reserve(lines * 128);
-  int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows *
+  int64_t sums = tiling.tiles2 * tiling.slices * tiling.rows *
                  schedule.getTokens() *
                  schedule.getPartials().getIntOrFloatBitWidth() / 8;
   if (schedule.getTaggedPartials())
@@ -125,11 +125,11 @@ Type DecodeKernelBuilder::stageOf(Value ring) {
                         cast<RingType>(ring.getType()).getBytes());
 }
 
-Value DecodeKernelBuilder::rangeSteps() {
-  if (tiling.ranges * tiling.stepsPerRange == tiling.steps2)
-    return constant(tiling.stepsPerRange);
-  return min(constant(tiling.stepsPerRange),
-             sub(constant(tiling.steps2), mul(range, tiling.stepsPerRange)));
+Value DecodeKernelBuilder::getSliceSteps() {
+  if (tiling.slices * tiling.stepsPerSlice == tiling.steps2)
+    return constant(tiling.stepsPerSlice);
+  return min(constant(tiling.stepsPerSlice),
+             sub(constant(tiling.steps2), mul(slice, tiling.stepsPerSlice)));
 }
 
 /// Renumbers CTAs so that CTAs without a GEMM1 tile are spread evenly over the
@@ -193,7 +193,7 @@ void DecodeKernelBuilder::multiply() {
   auto multiplyGemm2 = [&] {
     int64_t steps = tiling.getStepsPerStage();
     Values accs =
-        mainLoop(uses, div(rangeSteps(), steps), steps, tiling.rows / 128,
+        mainLoop(uses, div(getSliceSteps(), steps), steps, tiling.rows / 128,
                  /*kept=*/0, deferred ? &*deferred : nullptr);
     storePartials(accs);
     if (!schedule.getTaggedPartials() || announcesSums())
@@ -257,7 +257,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       (schedule.getDependent() && !launchesDependentLate()))
     GridDependencyOp::create(builder, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
-  // Units of GEMM2: an output tile and a range.
+  // Units of GEMM2: an output tile and a K-slice.
   int64_t units = tiling.getUnits();
   Value unit =
       tiling.firstUnit > 0 ? sub(block, constant(tiling.firstUnit)) : block;
@@ -265,7 +265,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   hasUnit =
       units == schedule.getBlocks() ? Value() : less(unit, constant(units));
   tile2 = rem(unit, tiling.tiles2);
-  range = div(unit, tiling.tiles2);
+  slice = div(unit, tiling.tiles2);
   if (doesGemm2())
     placeReducers();
 

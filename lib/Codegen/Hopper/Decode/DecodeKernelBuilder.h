@@ -142,7 +142,7 @@ private:
   void storeGroups(Value tileIndex, Value acc);
   void storeGroupsOf(Value token, int64_t half, Value first, bool isOdd,
                      llvm::ArrayRef<Value> sums);
-  void arriveAtRanges(Value tileIndex);
+  void arriveAtSlices(Value tileIndex);
   Value countTiles();
 
   void storePartials(mlir::ValueRange accs);
@@ -210,15 +210,15 @@ private:
   /// The semaphore at which blocks with GEMM1 tiles arrive when they have
   /// requested the weights of GEMM1.
   int64_t gemm2OnlySemaphore() const {
-    return 1 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
+    return 1 + tiling.parts * tiling.slices + tiling.tiles2 * kMathWarps;
   }
   /// The first of the two semaphores on which blocks count requested weight
   /// stages, of GEMM1 and of GEMM2.
   int64_t stageSemaphore() const {
     return gemm2OnlySemaphore() + tiling.delaysGemm2Only(schedule);
   }
-  /// k-steps of this block's range; the last range may be shorter.
-  Value rangeSteps();
+  /// k-steps of this block's K-slice; the last K-slice may be shorter.
+  Value getSliceSteps();
   /// Blocks that normalize token rows.
   int64_t normBlocks() const { return std::min(tokens, schedule.getBlocks()); }
   /// Arrivals that complete a tile of the hidden layer.
@@ -247,7 +247,7 @@ private:
   /// Arguments; null where the problem has none.
   Value weights1, weights2, hidden, partials, semaphores, count;
   /// Of the whole block.
-  Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
+  Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, slice;
   Value reduces, reducer;
   /// Blocks without GEMM1 tiles wait at its barriers. Null if all have tiles or
   /// none needs to wait.

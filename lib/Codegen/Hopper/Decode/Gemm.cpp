@@ -226,13 +226,13 @@ Value DecodeKernelBuilder::stagedAt(Uses uses, Value index) {
       waitFor(tokenRing, add(first, index)));
 }
 
-/// The semaphore of the range that a tile belongs to.
+/// The semaphore of the K-slice that a tile belongs to.
 Value DecodeKernelBuilder::hiddenSemaphore(Value tileIndex) {
   if (tiling.parts == 1)
-    return semaphore(add(div(tileIndex, tiling.tilesPerRange), 1));
+    return semaphore(add(div(tileIndex, tiling.tilesPerSlice), 1));
   Value part = div(tileIndex, tiling.tilesPerPart);
-  Value range = div(rem(tileIndex, tiling.tilesPerPart), tiling.tilesPerRange);
-  return semaphore(add(add(mul(part, tiling.ranges), range), 1));
+  Value slice = div(rem(tileIndex, tiling.tilesPerPart), tiling.tilesPerSlice);
+  return semaphore(add(add(mul(part, tiling.slices), slice), 1));
 }
 
 /// Copies hidden units from shared memory, 16 bytes of a token at a time: a
@@ -438,7 +438,7 @@ DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
   if (tiling.tilesPerPart != schedule.getBlocks())
     exists = less(block, constant(tiling.tilesPerPart));
   return {
-      add(block, tiling.tilesPerPart), exists, 1, tiling.stepsPerRange / 2,
+      add(block, tiling.tilesPerPart), exists, 1, tiling.stepsPerSlice / 2,
       Rounded::fromPairs(ValueRange(last).drop_front(2), problem.isGated())};
 }
 

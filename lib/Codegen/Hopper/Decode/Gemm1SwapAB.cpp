@@ -87,7 +87,7 @@ void DecodeKernelBuilder::storeGroups(Value tileIndex, Value acc) {
         store(false);
     });
   }
-  arriveAtRanges(tileIndex);
+  arriveAtSlices(tileIndex);
 }
 
 /// Hidden units of one token. Of a gated MLP those of an even group and the
@@ -121,16 +121,16 @@ void DecodeKernelBuilder::storeGroupsOf(Value token, int64_t half, Value first,
   }
 }
 
-/// The tile has units of one range or of several neighboring ones. A lane
+/// The tile has units of one K-slice or of several neighboring ones. A lane
 /// arrives for each: a release takes as long as many.
-void DecodeKernelBuilder::arriveAtRanges(Value tileIndex) {
+void DecodeKernelBuilder::arriveAtSlices(Value tileIndex) {
   FenceAsyncOp::create(builder, loc, /*shared=*/false);
   WarpSyncOp::create(builder, loc);
-  int64_t count = tiling.groupsPerTile, own = tiling.getRangeGroups();
+  int64_t count = tiling.groupsPerTile, own = tiling.getSliceGroups();
   Value first = mul(tileIndex, count);
   Value end = min(add(first, count), constant(tiling.groups));
-  Value range = add(div(first, own), lane);
-  when(less(mul(range, own), end), [&] {
-    SemaphoreArriveOp::create(builder, loc, semaphore(add(range, 1)));
+  Value slice = add(div(first, own), lane);
+  when(less(mul(slice, own), end), [&] {
+    SemaphoreArriveOp::create(builder, loc, semaphore(add(slice, 1)));
   });
 }

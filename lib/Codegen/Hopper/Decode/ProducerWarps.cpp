@@ -43,12 +43,12 @@ void DecodeKernelBuilder::visitGemm2(Value stage, PieceVisitor visit) {
   for (int64_t piece = 0; piece < pieces; ++piece) {
     Value step = add(mul(stage, pieces), piece);
     if (tiling.parts == 1) {
-      step = add(mul(range, tiling.stepsPerRange), step);
+      step = add(mul(slice, tiling.stepsPerSlice), step);
     } else {
       // The second part begins in the middle of the hidden layer.
-      int64_t own = tiling.stepsPerRange / 2;
+      int64_t own = tiling.stepsPerSlice / 2;
       Value second = constant(tiling.steps2 / 2 - own);
-      step = add(add(mul(range, own), step),
+      step = add(add(mul(slice, own), step),
                  select(less(step, constant(own)), constant(0), second));
     }
     visit({weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
@@ -129,7 +129,7 @@ Value DecodeKernelBuilder::countGemm1Stages() {
 
 /// Stages of this block's unit of GEMM2.
 Value DecodeKernelBuilder::countGemm2Stages() {
-  Value stages = div(rangeSteps(), tiling.getStepsPerStage());
+  Value stages = div(getSliceSteps(), tiling.getStepsPerStage());
   return hasUnit ? select(hasUnit, stages, constant(0)) : stages;
 }
 
@@ -279,7 +279,7 @@ void DecodeKernelBuilder::streamWeights() {
 /// Otherwise the first polls would read the lines of the previous launch from
 /// HBM.
 void DecodeKernelBuilder::fetchPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges,
+  int64_t columns = tokens / 4, slices = tiling.slices,
           reducers = tiling.reducers;
   int64_t elements = kMathThreads * width2();
   int64_t bytes = elements * schedule.getPartials().getIntOrFloatBitWidth() / 8;
@@ -288,9 +288,9 @@ void DecodeKernelBuilder::fetchPartials() {
     if ((round + 1) * reducers > columns)
       exists = less(column, constant(columns));
     when(exists, [&] {
-      loop(constant(0), constant(ranges), 1, {},
+      loop(constant(0), constant(slices), 1, {},
            [&](Value part, ValueRange) -> SmallVector<Value> {
-             Value unit = add(mul(tile2, ranges), part);
+             Value unit = add(mul(tile2, slices), part);
              unit = add(mul(unit, columns), column);
              PrefetchOp::create(builder, loc, partials, scale(unit, elements),
                                 bytes);
@@ -300,14 +300,14 @@ void DecodeKernelBuilder::fetchPartials() {
   }
 }
 
-/// Tiles of a part that the block's range waits for.
+/// Tiles of a part that the block's K-slice waits for.
 Value DecodeKernelBuilder::countTiles() {
   if (!tiling.swapAB)
     return min(
-        constant(tiling.tilesPerRange),
-        sub(constant(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
-  int64_t own = tiling.getRangeGroups(), tile = tiling.groupsPerTile;
-  Value begin = mul(range, own);
+        constant(tiling.tilesPerSlice),
+        sub(constant(tiling.tilesPerPart), mul(slice, tiling.tilesPerSlice)));
+  int64_t own = tiling.getSliceGroups(), tile = tiling.groupsPerTile;
+  Value begin = mul(slice, own);
   Value end = min(add(begin, own), constant(tiling.groups));
   return sub(div(add(end, tile - 1), tile), div(begin, tile));
 }
@@ -352,18 +352,18 @@ void DecodeKernelBuilder::streamTokens() {
       RingReleaseOp::create(builder, loc, gemm2OnlyRing, constant(0));
     });
   when(hasUnit, [&] {
-    int64_t own = tiling.stepsPerRange / tiling.parts;
+    int64_t own = tiling.stepsPerSlice / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {
       if (doesGemm1()) {
         Value tiles = countTiles();
         SemaphoreWaitOp::create(builder, loc,
-                                semaphore(add(range, 1 + part * tiling.ranges)),
+                                semaphore(add(slice, 1 + part * tiling.slices)),
                                 epoch, mul(tiles, arrivalsPerTile()));
         FenceAsyncOp::create(builder, loc, /*shared=*/false);
       }
-      Value first = add(mul(range, own), part * (tiling.steps2 / 2));
-      loop(constant(0), tiling.parts == 1 ? rangeSteps() : constant(own), 1, {},
-           [&](Value step, ValueRange) -> SmallVector<Value> {
+      Value first = add(mul(slice, own), part * (tiling.steps2 / 2));
+      loop(constant(0), tiling.parts == 1 ? getSliceSteps() : constant(own), 1,
+           {}, [&](Value step, ValueRange) -> SmallVector<Value> {
              fetch(add(add(use, part * own), step),
                    problem.hasGemm1() ? hidden : input, add(first, step));
              return {};

@@ -1,4 +1,4 @@
-//===- SplitKReduction.cpp - Decode kernels: sums over ranges -------------===//
+//===- SplitKReduction.cpp - Decode kernels: sums over K-slices -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,9 +14,9 @@ using namespace tile;
 static constexpr int64_t kSumRegisters = 128;
 
 void DecodeKernelBuilder::storePartials(ValueRange accs) {
-  // In fragment order: unit c of a range is the c-th column of every thread.
+  // In fragment order: unit c of a K-slice is the c-th column of every thread.
   int64_t columns = tokens / 4;
-  Value unit = mul(add(mul(tile2, tiling.ranges), range), columns);
+  Value unit = mul(add(mul(tile2, tiling.slices), slice), columns);
   Value first = mul(add(mul(unit, kMathThreads), thread), width2());
   Value firstToken = mul(rem(lane, 4), 2);
   Value epoch = schedule.getTaggedPartials()
@@ -47,12 +47,12 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
 }
 
 void DecodeKernelBuilder::placeReducers() {
-  reducer = range;
-  if (tiling.reducers == tiling.ranges)
+  reducer = slice;
+  if (tiling.reducers == tiling.slices)
     return;
-  Value position = mul(rem(add(range, tile2), tiling.ranges), tiling.reducers);
-  reduces = less(rem(position, tiling.ranges), constant(tiling.reducers));
-  reducer = div(position, tiling.ranges);
+  Value position = mul(rem(add(slice, tile2), tiling.slices), tiling.reducers);
+  reduces = less(rem(position, tiling.slices), constant(tiling.reducers));
+  reducer = div(position, tiling.slices);
 }
 
 /// Each warp waits only for the same warp of the other K-slices. With tagged
@@ -61,7 +61,7 @@ void DecodeKernelBuilder::placeReducers() {
 void DecodeKernelBuilder::awaitPartials() {
   WarpSyncOp::create(builder, loc);
   Value index = add(add(mul(tile2, kMathWarps), warpIndex),
-                    1 + tiling.parts * tiling.ranges);
+                    1 + tiling.parts * tiling.slices);
   when(leads, [&] {
     Value mine = semaphore(index);
     SemaphoreArriveOp::create(builder, loc, mine,
@@ -69,19 +69,19 @@ void DecodeKernelBuilder::awaitPartials() {
     when(reduces, [&] {
       Value epoch = load(builder.getI32Type(), epochBuffer, constant(0));
       SemaphoreWaitOp::create(builder, loc, mine, epoch,
-                              constant(tiling.ranges),
+                              constant(tiling.slices),
                               /*relaxed=*/schedule.getTaggedPartials());
     });
   });
   WarpSyncOp::create(builder, loc);
 }
 
-/// Sums the ranges in order, so that the result does not depend on which
+/// Sums the K-slices in order, so that the result does not depend on which
 /// block finishes first. This block takes every `reducers`-th column.
 void DecodeKernelBuilder::sumPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges,
+  int64_t columns = tokens / 4, slices = tiling.slices,
           reducers = tiling.reducers;
-  Value first = mul(tile2, ranges * columns);
+  Value first = mul(tile2, slices * columns);
   Type vector = VectorType::get(width2(), schedule.getPartials());
   Value epoch = schedule.getTaggedPartials()
                     ? load(builder.getI32Type(), epochBuffer, constant(0))
@@ -90,7 +90,7 @@ void DecodeKernelBuilder::sumPartials() {
   // L2.
   int64_t rounds = llvm::divideCeil(columns, reducers);
   int64_t together = std::max<int64_t>(
-      1, std::min(rounds, kSumRegisters / (ranges * width2())));
+      1, std::min(rounds, kSumRegisters / (slices * width2())));
   for (int64_t begin = 0; begin < rounds; begin += together) {
     int64_t end = std::min(begin + together, rounds);
     Values rows, wanted, indices, conditions;
@@ -107,7 +107,7 @@ void DecodeKernelBuilder::sumPartials() {
       wanted.push_back(both(exists, less(token, count)));
       Value unit = add(first, column);
       Value index = mul(add(mul(unit, kMathThreads), thread), width2());
-      for (int64_t part = 0; part < ranges; ++part) {
+      for (int64_t part = 0; part < slices; ++part) {
         indices.push_back(add(index, part * columns * kMathThreads * width2()));
         conditions.push_back(wanted.back());
       }
@@ -123,7 +123,7 @@ void DecodeKernelBuilder::sumPartials() {
         parts.push_back(load(vector, partials, index, /*early=*/true));
     for (int64_t round = 0; round < end - begin; ++round)
       finishColumn(rows[round], wanted[round],
-                   ArrayRef<Value>(parts).slice(round * ranges, ranges));
+                   ArrayRef<Value>(parts).slice(round * slices, slices));
   }
 }
 

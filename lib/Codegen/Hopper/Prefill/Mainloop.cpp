@@ -95,7 +95,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
     }
   }
   if (!steps)
-    steps = load(builder.getI32Type(), places, placeOf(Place::RangeSteps));
+    steps = load(builder.getI32Type(), places, placeOf(Place::SliceSteps));
   // Both see the same number of steps, so that none waits for nothing.
   int64_t lead = getLead();
   IntegerAttr barrier = builder.getI64IntegerAttr(kMathBarrier);
@@ -141,8 +141,8 @@ void PrefillKernelBuilder::multiply() {
   Waiting waiting;
   if (hasGemm1()) {
     enter(gemm1);
-    if (keepsRange())
-      keepRange();
+    if (keepsSlice())
+      keepSlice();
     phase = &gemm1;
     waiting = multiplyGemm1(use);
   }
@@ -225,24 +225,24 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
 /// The position of the CTA's K-slice with uneven split-K needs more registers
 /// than remain beside a waiting tile. It is therefore computed before the first
 /// tile.
-void PrefillKernelBuilder::keepRange() {
+void PrefillKernelBuilder::keepSlice() {
   enter(gemm2);
   Unit unit = locate(phase->firstUnit);
-  keep({{Place::Range, unit.range},
-        {Place::RangeTokenTile, unit.tokenTile},
-        {Place::RangeTile, unit.tile},
-        {Place::RangeSteps, getSteps(unit)},
+  keep({{Place::Slice, unit.slice},
+        {Place::SliceTokenTile, unit.tokenTile},
+        {Place::SliceTile, unit.tile},
+        {Place::SliceSteps, getSteps(unit)},
         {Place::Flushes, select(mustFlush(), constant(1), constant(0))}});
 }
 
-PrefillKernelBuilder::Unit PrefillKernelBuilder::recallRange() {
+PrefillKernelBuilder::Unit PrefillKernelBuilder::reloadSlice() {
   auto recall = [&](Place place) -> Value {
     return load(builder.getI32Type(), places, placeOf(place));
   };
   Unit unit;
-  unit.range = recall(Place::Range);
-  unit.tokenTile = recall(Place::RangeTokenTile);
-  unit.tile = recall(Place::RangeTile);
+  unit.slice = recall(Place::Slice);
+  unit.tokenTile = recall(Place::SliceTokenTile);
+  unit.tile = recall(Place::SliceTile);
   Value tokenTiles = countTokenTiles(schedule.getCluster());
   unit.index = add(arith::MulIOp::create(builder, loc, unit.tile, tokenTiles),
                    unit.tokenTile);
@@ -305,7 +305,7 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyGemm1(Value &use) {
     return {};
   }
   Value now;
-  if (keepsRange())
+  if (keepsSlice())
     now = equal(load(builder.getI32Type(), places, placeOf(Place::Flushes)), 1);
   else
     now = mustFlush();
@@ -326,8 +326,8 @@ Value PrefillKernelBuilder::mustFlush() {
   Unit unit;
   if (product().isStreamK || product().isUnevenSplitK)
     unit = locate(phase->firstUnit);
-  else if (product().ranges > 1)
-    unit.range = constant(product().ranges - 1);
+  else if (product().slices > 1)
+    unit.slice = constant(product().slices - 1);
   Value needed = countNeeded<IndexBuilder>(
       *this, tiling, product().overlapSteps,
       [&](Value index) { return getStep(unit, index); });
@@ -349,17 +349,17 @@ Value PrefillKernelBuilder::mustFlush() {
 void PrefillKernelBuilder::multiplyGemm2(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
-    Unit range;
-    if (product().isStreamK || (product().isUnevenSplitK && !keepsRange()))
-      range = locate(index);
-    else if (product().ranges > 1)
-      range.range = rem(index, product().ranges);
+    Unit slice;
+    if (product().isStreamK || (product().isUnevenSplitK && !keepsSlice()))
+      slice = locate(index);
+    else if (product().slices > 1)
+      slice.slice = rem(index, product().slices);
     Values sums =
-        mainLoop(use, keepsRange() ? Value() : getSteps(range), meanwhile);
+        mainLoop(use, keepsSlice() ? Value() : getSteps(slice), meanwhile);
     if (product().isStreamK)
       finishFragment(index, sums);
     else
-      finishGemm2(keepsRange() ? recallRange() : locate(index), sums);
+      finishGemm2(keepsSlice() ? reloadSlice() : locate(index), sums);
     return use;
   };
   function_ref<void(int64_t)> none, meanwhile = none;
@@ -368,9 +368,9 @@ void PrefillKernelBuilder::multiplyGemm2(Value use, const Waiting &waiting) {
     meanwhile = finish;
   // With split-K, there are at most as many K-slices as CTAs.
   Value from = phase->firstUnit;
-  if (waiting.ordinal || product().ranges > 1)
+  if (waiting.ordinal || product().slices > 1)
     when(less(from, phase->units), [&] { multiplyUnit(from, use, meanwhile); });
-  if (product().ranges > 1)
+  if (product().slices > 1)
     return;
   if (waiting.ordinal) {
     use = add(use, product().isStreamK ? getSteps(locate(from))
@@ -384,28 +384,28 @@ void PrefillKernelBuilder::multiplyGemm2(Value use, const Waiting &waiting) {
   });
 }
 
-/// The sums of a unit of GEMM2, or of its range, are complete.
+/// The sums of a unit of GEMM2, or of its K-slice, are complete.
 void PrefillKernelBuilder::finishGemm2(const Unit &unit, ArrayRef<Value> sums) {
-  if (product().ranges == 1)
+  if (product().slices == 1)
     return storeTile(unit, sums);
-  Value first = mul(unit.index, product().ranges);
+  Value first = mul(unit.index, product().slices);
   SmallVector<Values> own = getShare(unit, sums);
-  storePartials(unit, add(first, unit.range), sums, !own.empty());
+  storePartials(unit, add(first, unit.slice), sums, !own.empty());
   if (places)
-    keep({{Place::Range, unit.range}});
+    keep({{Place::Slice, unit.slice}});
   else
     WarpSyncOp::create(builder, loc);
   when(equal(lane, 0), [&] {
     Value semaphore = SemaphoreOp::create(
         builder, loc, SemaphoreType::get(builder.getContext()), semaphores,
         add(mul(unit.index, ctaGroup.last - ctaGroup.first), warpIndex));
-    SemaphoreMeetOp::create(builder, loc, semaphore, product().ranges);
+    SemaphoreMeetOp::create(builder, loc, semaphore, product().slices);
   });
   WarpSyncOp::create(builder, loc);
   // The partial sums of other K-slices need all registers.
   Unit same = unit;
   if (places)
-    same.range = load(builder.getI32Type(), places, placeOf(Place::Range));
+    same.slice = load(builder.getI32Type(), places, placeOf(Place::Slice));
   sumPartials(same, first, own);
 }
 
@@ -535,13 +535,13 @@ void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums over ranges
+// Sums over K-slices
 //===----------------------------------------------------------------------===//
 
-/// The blocks of a range's share, the same number for all: some of the last
+/// The blocks of a K-slice's share, the same number for all: some of the last
 /// may not exist.
 int64_t PrefillKernelBuilder::getShareSize() const {
-  return llvm::divideCeil(2 * numBlocks(), product().ranges);
+  return llvm::divideCeil(2 * numBlocks(), product().slices);
 }
 
 /// Partial sums of its own share that a K-slice keeps in registers. Registers
@@ -550,23 +550,23 @@ int64_t PrefillKernelBuilder::getShareSize() const {
 /// The registers also cost more if the outputs have an addend.
 SmallVector<PrefillKernelBuilder::Values>
 PrefillKernelBuilder::getShare(const Unit &unit, ArrayRef<Value> sums) {
-  constexpr int64_t kFewRanges = 4;
+  constexpr int64_t kFewSlices = 4;
   SmallVector<Values> share;
   bool addsMore = problem.addStream || outputResidual ||
                   llvm::any_of(biases, [](Value bias) { return bool(bias); });
-  if (product().ranges > kFewRanges || addsMore)
+  if (product().slices > kFewSlices || addsMore)
     return share;
   for (int64_t index = 0; index < getShareSize(); ++index) {
     Values own;
-    for (int64_t range = 0; range < product().ranges; ++range) {
+    for (int64_t slice = 0; slice < product().slices; ++slice) {
       int64_t block =
-          std::min(range * getShareSize() + index, 2 * numBlocks() - 1);
+          std::min(slice * getShareSize() + index, 2 * numBlocks() - 1);
       Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
       if (own.empty()) {
         own = values;
         continue;
       }
-      Value isOwn = equal(unit.range, range);
+      Value isOwn = equal(unit.slice, slice);
       own = zip(values, own,
                 [&](Value x, Value y) { return select(isOwn, x, y); });
     }
@@ -584,7 +584,7 @@ void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
     if (keepsOwn)
       isOthers =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                unit.range, constant(block / getShareSize()));
+                                unit.slice, constant(block / getShareSize()));
     when(isOthers, [&] {
       Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
       for (int64_t half : {0, 1}) {
@@ -639,7 +639,7 @@ PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
 /// first.
 void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
                                        ArrayRef<Values> own) {
-  int64_t blocks = 2 * numBlocks(), ranges = product().ranges;
+  int64_t blocks = 2 * numBlocks(), slices = product().slices;
   Type vector = VectorType::get(4, f32);
   Value token = firstToken(unit);
   struct Part {
@@ -649,16 +649,16 @@ void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
   SmallVector<Part> parts;
   for (int64_t index = 0; index < getShareSize(); ++index) {
     Part part;
-    part.block = add(mul(unit.range, getShareSize()), index);
-    if (getShareSize() * ranges != blocks) {
+    part.block = add(mul(unit.slice, getShareSize()), index);
+    if (getShareSize() * slices != blocks) {
       part.exists = less(part.block, constant(blocks));
       part.block = min(part.block, constant(blocks - 1));
     }
-    for (int64_t after = own.empty() ? 0 : 1; after < ranges; ++after) {
+    for (int64_t after = own.empty() ? 0 : 1; after < slices; ++after) {
       Values loaded;
-      Value range = rem(add(unit.range, after), ranges);
+      Value slice = rem(add(unit.slice, after), slices);
       Value chunk =
-          add(mul(add(first, range), numChunks()), mul(part.block, 2));
+          add(mul(add(first, slice), numChunks()), mul(part.block, 2));
       for (int64_t at : {0, 1})
         loaded.push_back(load(
             vector, partials,

@@ -103,8 +103,8 @@ static Workspace getWorkspace(const MlpProblem &problem,
   // Semaphores come first: they are the part that must be zero before the first
   // launch. Each warp of a tile has one, after the line of the ticket.
   const PrefillProduct &gemm2 = tiling.gemm2;
-  int64_t units = gemm2.ranges > 1 ? gemm2.getUnits(schedule.getTokens()) : 0;
-  int64_t semaphores = units / gemm2.ranges * kMathWarps;
+  int64_t units = gemm2.slices > 1 ? gemm2.getUnits(schedule.getTokens()) : 0;
+  int64_t semaphores = units / gemm2.slices * kMathWarps;
   w.semaphores = layout.reserve(units ? (1 + semaphores) * 128 : 0);
   w.zeroed = layout.getEnd();
   int64_t ready = countReady(schedule, tiling);
@@ -157,9 +157,9 @@ void PrefillKernelBuilder::addArguments() {
       addOperand(residual, problem.residual);
     }
     addOutputOperands();
-    if (gemm2.product.ranges > 1)
+    if (gemm2.product.slices > 1)
       addWorkspace(semaphores, builder.getI32Type(), w.semaphores);
-    if (gemm2.product.ranges > 1 || gemm2.product.isStreamK)
+    if (gemm2.product.slices > 1 || gemm2.product.isStreamK)
       addWorkspace(partials, f32, w.partials);
   }
   if (isJoint())
@@ -200,7 +200,7 @@ void PrefillKernelBuilder::enter(Phase &next) {
   }
   Value block = id(IdKind::Block);
   phase->tokenTiles = countTokenTiles(schedule.getCluster());
-  phase->units = mul(phase->tokenTiles, product().tiles * product().ranges);
+  phase->units = mul(phase->tokenTiles, product().tiles * product().slices);
   phase->firstUnit = div(block, schedule.getCluster());
   // CTAs with an extra GEMM1 tile have one unit of GEMM2 less.
   if (part == Part::Both && phase == &gemm2)
@@ -215,19 +215,19 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
     return locateFragment(unit);
   Unit result;
   if (product().isUnevenSplitK) {
-    auto range = assignKSlices().locate(unit);
-    result.unevenSplitK = range;
-    result.tokenTile = range.tokenTile;
-    result.tile = range.tile;
-    result.range = range.range;
-    result.index = range.index;
-    result.leads = equal(range.tokenTile, 0);
+    auto slice = assignKSlices().locate(unit);
+    result.unevenSplitK = slice;
+    result.tokenTile = slice.tokenTile;
+    result.tile = slice.tile;
+    result.slice = slice.slice;
+    result.index = slice.index;
+    result.leads = equal(slice.tokenTile, 0);
     return result;
   }
   const PrefillProduct &product = this->product();
   Value tokenTiles = phase->tokenTiles;
-  result.range = product.ranges > 1 ? rem(unit, product.ranges) : Value();
-  Value index = div(unit, product.ranges);
+  result.slice = product.slices > 1 ? rem(unit, product.slices) : Value();
+  Value index = div(unit, product.slices);
   if (product.getTokenTiles(schedule.getTokens()) / schedule.getCluster() <=
       schedule.getGroup()) {
     result.tile = divide(*this, index, tokenTiles);
@@ -256,11 +256,11 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
     return unit.steps;
   if (unit.unevenSplitK)
     return assignKSlices().getSteps(*unit.unevenSplitK);
-  if (product().steps % product().ranges == 0)
-    return constant(product().stepsPerRange);
+  if (product().steps % product().slices == 0)
+    return constant(product().stepsPerSlice);
   Value more =
-      sub(constant(product().steps + product().ranges - 1), unit.range);
-  return div(more, product().ranges);
+      sub(constant(product().steps + product().slices - 1), unit.slice);
+  return div(more, product().slices);
 }
 
 Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
@@ -268,7 +268,7 @@ Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
     return getFragmentStep(unit, index);
   if (unit.unevenSplitK)
     return assignKSlices().getStep(*unit.unevenSplitK, index);
-  return unit.range ? add(mul(index, product().ranges), unit.range) : index;
+  return unit.slice ? add(mul(index, product().slices), unit.slice) : index;
 }
 
 PrefillKernelBuilder::Values
@@ -612,7 +612,7 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
       isNorm() ? 0 : schedule.getStages() * product().getStageBytes();
   // K-slices of a tile wait for each other, and GEMM2 waits for GEMM1.
   bool cooperative =
-      part == Part::Both || (part == Part::Gemm2 && gemm2.product.ranges > 1);
+      part == Part::Both || (part == Part::Gemm2 && gemm2.product.slices > 1);
   tile::KernelOp kernel =
       begin(name, blocks, threads, sharedBytes, cooperative);
   Workspace w = getWorkspace(problem, schedule, tiling);

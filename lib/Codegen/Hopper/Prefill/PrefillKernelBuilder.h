@@ -45,10 +45,10 @@ private:
   // Arguments.
   void addArguments();
 
-  // Units of a product: a token tile, a tile of weights and a range.
+  // Units of a product: a token tile, a tile of weights and a K-slice.
   struct Unit {
-    Value tokenTile, tile, range;
-    /// Number of the pair of tiles, over all ranges.
+    Value tokenTile, tile, slice;
+    /// Number of the pair of tiles, over all K-slices.
     Value index;
     /// Whether its token tile is the first of the group.
     Value leads;
@@ -56,7 +56,7 @@ private:
     /// its last, their number, and the one with which it starts.
     Value from, to, steps, startStep;
     /// Uneven split-K.
-    std::optional<KSliceAssignment<IndexBuilder>::Range> unevenSplitK;
+    std::optional<KSliceAssignment<IndexBuilder>::Slice> unevenSplitK;
   };
   Value countTokenTiles(int64_t unit = 1);
   void enter(Phase &next);
@@ -147,23 +147,23 @@ private:
     TokenTile,
     Tile,
     Use,
-    Range,
+    Slice,
     // Uneven split-K, and whether the epilogue of the last GEMM1 tile overlaps
     // none of the k-steps.
-    RangeTokenTile,
-    RangeTile,
-    RangeSteps,
+    SliceTokenTile,
+    SliceTile,
+    SliceSteps,
     Flushes
   };
-  bool keepsRange() const { return places && gemm2.product.isUnevenSplitK; }
+  bool keepsSlice() const { return places && gemm2.product.isUnevenSplitK; }
   int64_t countPlaces() const { return gemm2.product.isUnevenSplitK ? 8 : 4; }
   Value placeOf(Place place);
   void keep(std::initializer_list<std::pair<Place, Value>> values);
   void keepPlace(const Unit &unit);
   Unit getNone();
   Unit recallPlace();
-  void keepRange();
-  Unit recallRange();
+  void keepSlice();
+  Unit reloadSlice();
   void finishWaiting(int64_t action, const Waiting &waiting);
   void announce(Value ordinal);
   /// Both begin with a use of the ring.
