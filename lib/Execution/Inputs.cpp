@@ -376,7 +376,7 @@ fuse::createInputs(func::FuncOp function, const Signature &signature,
   if (!files.empty())
     return createStringError(
         "--input: " + files.front() + " is one file more than @" +
-        function.getSymName() + " has arguments that are no parameters");
+        function.getSymName() + " has arguments without fuse.parameter");
   if (llvm::Error error = checkAgreement(function, inputs, signature))
     return std::move(error);
   return inputs;

@@ -85,8 +85,8 @@ class Table {
 public:
   explicit Table(llvm::raw_ostream &os) : os(os) {}
 
-  void row(StringRef rung, StringRef claim, bool holds, const Twine &detail) {
-    os << llvm::formatv("{0,-4} {1,-32} {2,-10} {3}\n", rung, claim,
+  void row(StringRef level, StringRef claim, bool holds, const Twine &detail) {
+    os << llvm::formatv("{0,-4} {1,-32} {2,-10} {3}\n", level, claim,
                         holds ? "ok" : "FAILED", detail.str());
     allHold &= holds;
   }
@@ -256,7 +256,7 @@ void GpuChecks::print(Table &table) const {
 }
 
 //===----------------------------------------------------------------------===//
-// The ladder
+// The check levels
 //===----------------------------------------------------------------------===//
 
 Expected<bool> fuse::verify(func::FuncOp function,

@@ -146,7 +146,7 @@ parseEntry(StringRef name, const json::Object &fields, StringRef data) {
   for (const json::Value &size : *shape) {
     std::optional<int64_t> number = size.getAsInteger();
     if (!number || *number < 0)
-      return fail("has a size that is no natural number");
+      return fail("has a size that is not a natural number");
     entry.shape.push_back(*number);
     bool overflow;
     bits = SaturatingMultiply<uint64_t>(bits, *number, &overflow);
@@ -185,19 +185,19 @@ Error SafetensorsFile::parse(StringRef bytes) {
     return parsed.takeError();
   const json::Object *object = parsed->getAsObject();
   if (!object)
-    return createStringError("header is no object");
+    return createStringError("header is not an object");
 
   SmallVector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto &[key, value] : *object) {
     StringRef name = key;
     const json::Object *fields = value.getAsObject();
     if (!fields)
-      return createStringError("tensor '" + name + "' is no object");
+      return createStringError("tensor '" + name + "' is not an object");
     if (name == "__metadata__") {
       for (const auto &[metaKey, metaValue] : *fields) {
         std::optional<StringRef> metaText = metaValue.getAsString();
         if (!metaText)
-          return createStringError("__metadata__ has a value that is no "
+          return createStringError("__metadata__ has a value that is not a "
                                    "string");
         metadata[StringRef(metaKey)] = metaText->str();
       }

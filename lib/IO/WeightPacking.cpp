@@ -158,7 +158,7 @@ static Error inferResult(Step &step) {
       if (other.shape.empty() || other.dtype != first.dtype ||
           ArrayRef(other.shape).drop_front() !=
               ArrayRef(first.shape).drop_front())
-        return fail("takes tensors of different types or widths");
+        return fail("has sources of different types or widths");
       if (recipe.kind == WeightRecipe::Interleave &&
           (getRows(other) != getRows(first) ||
            getRows(other) % recipe.block != 0))
@@ -174,11 +174,11 @@ static Error inferResult(Step &step) {
     if (first.shape.size() != 2 || step.sources[1]->shape.size() != 1 ||
         first.shape[1] != step.sources[1]->shape[0] || !isFloating(first) ||
         !isFloating(*step.sources[1]))
-      return fail("takes a matrix and a vector with one number per column");
+      return fail("requires a matrix and a vector with one number per column");
     return Error::success();
   case WeightRecipe::Quantize:
     if (!isFloating(first))
-      return fail("takes floating-point numbers, '" + recipe.sources[0] +
+      return fail("requires floating-point numbers, but '" + recipe.sources[0] +
                   "' has " + first.dtype);
     step.bytes = 1;
     for (int64_t size : step.shape)
@@ -452,9 +452,9 @@ Error fuse::unpackWeights(const SafetensorsFile &packed, raw_ostream &os) {
   std::optional<StringRef> header = packed.getMetadata(kHeaderKey);
   std::optional<StringRef> recipeText = packed.getMetadata(kRecipesKey);
   if (!header || !recipeText)
-    return createStringError("the file is no packed checkpoint: it has no '" +
-                             Twine(header ? kRecipesKey : kHeaderKey) +
-                             "' in its metadata");
+    return createStringError(
+        "the file is not a packed checkpoint: it has no '" +
+        Twine(header ? kRecipesKey : kHeaderKey) + "' in its metadata");
   Expected<std::vector<Wanted>> list = parseHeader(*header);
   if (!list)
     return list.takeError();

@@ -37,7 +37,7 @@ TestBundle::TestBundle(const std::string &path, const std::string &format,
     sections = readContainer(bytes);
     if (sections.empty() || sections[0].kind != kDescriptionSection)
       throw Failure(FUSE_ERROR_FORMAT,
-                    "this is no test bundle but an artifact");
+                    "this is an artifact, not a test bundle");
     description = parseJSON(sections[0].data);
     if (!description.is_object() || description.value("format", "") != format)
       invalid("is not of format '" + format + "'");

@@ -27,8 +27,8 @@ public:
   double getTime() const;
 
 private:
-  double takeIn(double bytes, double share) const;
-  bool takesMore() const;
+  double getLoadTime(double bytes, double share) const;
+  bool getsMoreBandwidth() const;
   double getFirstShare() const;
   double getBusiest() const;
   double getTransferRate() const;
@@ -53,9 +53,9 @@ private:
   bool many;
   /// True for 256-row tiles with three stages in flight above kManyTokens.
   bool hasThird;
-  /// `goesOn`: some blocks have an extra tile and two stages in flight, above
-  /// kWholeTokens. `isLate` also requires more than kManyTokens.
-  bool goesOn, isLate;
+  /// `hasLong`: some blocks have an extra tile and two stages in flight, above
+  /// kWholeTokens. `hasLongAndMany` also requires more than kManyTokens.
+  bool hasLong, hasLongAndMany;
 };
 
 } // namespace
@@ -69,7 +69,7 @@ DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
   // The tensor cores of a multiprocessor need tokens / 2 cycles for 2 KB of
   // weights, both in bf16 and in f8.
   cycles = weightStage / 2048.0 * tokens / 2;
-  stages2 = tiling.stepsPerRange / tiling.getStepsPerStage();
+  stages2 = tiling.stepsPerSlice / tiling.getStepsPerStage();
   // With a deferred epilogue, a block has two tiles, even if the grid is
   // larger.
   rounds = schedule.getDeferredEpilogue()
@@ -78,21 +78,21 @@ DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
   many = tokens > kMaxWholeTokens;
   hasThird = schedule.getGemm1TileM() == 256 && !tiling.swapAB &&
              schedule.getMaxInFlight() == 3 && tokens > kManyTokens;
-  goesOn = tiling.longBlocks > 0 && schedule.getMaxInFlight() == 2 &&
-           tokens > kWholeTokens;
-  isLate = goesOn && tokens > kManyTokens;
+  hasLong = tiling.longBlocks > 0 && schedule.getMaxInFlight() == 2 &&
+            tokens > kWholeTokens;
+  hasLongAndMany = hasLong && tokens > kManyTokens;
 }
 
 /// Time in microseconds of a block for `bytes` of weights, if it loads `share`
 /// bytes per microsecond.
-double DecodeEstimate::takeIn(double bytes, double share) const {
+double DecodeEstimate::getLoadTime(double bytes, double share) const {
   return std::max(bytes / share, bytes / weightStage * cycles / gpu.clock);
 }
 
 /// Whether CTAs with 256-row tiles, which leave other CTAs without a tile, get
 /// more than their share of the bandwidth. With many tokens this requires three
 /// stages in flight, as with 192-row tiles.
-bool DecodeEstimate::takesMore() const {
+bool DecodeEstimate::getsMoreBandwidth() const {
   if (tiling.hasSingle())
     return true;
   return problem.hasGemm1() && schedule.getGemm1TileM() == 256 &&
@@ -103,21 +103,21 @@ bool DecodeEstimate::takesMore() const {
 /// Bandwidth of a block in GEMM1. It grows with the bytes in flight until HBM
 /// is saturated.
 double DecodeEstimate::getFirstShare() const {
-  if (!takesMore())
+  if (!getsMoreBandwidth())
     return gpu.shareRate;
-  double onItsWay =
+  double saturation =
       double(schedule.getMaxInFlight() * schedule.getGemm1Bytes()) /
       kSaturatingBytes;
   return std::max(gpu.shareRate, std::min(gpu.memoryRate / tiling.gemm1Blocks,
-                                          gpu.memoryRate * onItsWay));
+                                          gpu.memoryRate * saturation));
 }
 
 /// Time of the busiest block for its stages of both products.
 double DecodeEstimate::getBusiest() const {
-  double stage = takeIn(weightStage, gpu.shareRate);
+  double stage = getLoadTime(weightStage, gpu.shareRate);
   // With a third stage in flight, products and copies compete for shared
   // memory, which takes an eighth longer than the tensor cores.
-  double firstTime = takeIn(firstStep, getFirstShare());
+  double firstTime = getLoadTime(firstStep, getFirstShare());
   if (hasThird)
     firstTime = std::max(firstTime, 9.0 / 8 * cycles / gpu.clock);
   // Shared memory transfers one row of a k-step per cycle. Both operands are
@@ -129,7 +129,7 @@ double DecodeEstimate::getBusiest() const {
     return rounds * tiling.steps1 * firstTime + stages2 * stage;
   // Blocks with an extra tile get up to twice the bandwidth of other blocks.
   // The other blocks process the units if there are enough of them.
-  double fast = takeIn(
+  double fast = getLoadTime(
       weightStage, std::clamp(2 * gpu.memoryRate / (blocks + tiling.longBlocks),
                               gpu.shareRate, 2 * gpu.shareRate));
   int64_t more = tiling.longBlocks > tiling.firstUnit ? stages2 : 0;
@@ -140,15 +140,15 @@ double DecodeEstimate::getBusiest() const {
 /// Whole tiles stop loading during the activation. With a deferred epilogue,
 /// with many tokens, or if some blocks have an extra tile, loading continues.
 double DecodeEstimate::getTransferRate() const {
-  return schedule.getDeferredEpilogue() || many || goesOn ? gpu.copyRate
-                                                          : gpu.l2Rate;
+  return schedule.getDeferredEpilogue() || many || hasLong ? gpu.copyRate
+                                                           : gpu.l2Rate;
 }
 
 /// Time that other blocks wait for blocks with an extra tile.
 double DecodeEstimate::getLongWait() const {
-  if (!goesOn)
+  if (!hasLong)
     return 0;
-  return (isLate ? gpu.longWait : gpu.longWait / 2) * tiling.longBlocks;
+  return (hasLongAndMany ? gpu.longWait : gpu.longWait / 2) * tiling.longBlocks;
 }
 
 /// The weights of GEMM2 arrive before its tokens. They therefore hide only a
@@ -156,15 +156,15 @@ double DecodeEstimate::getLongWait() const {
 double DecodeEstimate::getExposed() const {
   if (!problem.hasGemm1())
     return 0;
-  double part = tiling.swapAB ? gpu.swappedExposed
-                : isLate      ? gpu.lateExposed
-                              : gpu.exposed;
-  return part * tiling.stepsPerRange / tiling.parts /
+  double part = tiling.swapAB    ? gpu.swapABExposed
+                : hasLongAndMany ? gpu.longExposed
+                                 : gpu.exposed;
+  return part * tiling.stepsPerSlice / tiling.parts /
          tiling.getStepsPerStage() * cycles / gpu.clock;
 }
 
 double DecodeEstimate::getActivation() const {
-  return (isLate ? 1 : rounds) * tiling.hiddenPerTile * tokens *
+  return (hasLongAndMany ? 1 : rounds) * tiling.hiddenPerTile * tokens *
          gpu.activation / gpu.clock;
 }
 
@@ -172,13 +172,13 @@ double DecodeEstimate::getActivation() const {
 double DecodeEstimate::getSums() const {
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
   double bytes =
-      2.0 * tiling.ranges * tiling.tiles2 * tiling.rows * tokens * partial;
-  if (!isLate)
+      2.0 * tiling.slices * tiling.tiles2 * tiling.rows * tokens * partial;
+  if (!hasLongAndMany)
     return bytes / gpu.l2Rate;
-  // The loads in flight of late blocks leave bandwidth for partial sums. The
-  // block that adds the most columns finishes last.
+  // The loads in flight of blocks with an extra tile leave bandwidth for
+  // partial sums. The block that adds the most columns finishes last.
   int64_t columns = tokens / 4;
-  int64_t most = llvm::divideCeil(columns, tiling.ranges) * tiling.ranges;
+  int64_t most = llvm::divideCeil(columns, tiling.slices) * tiling.slices;
   return bytes * (columns + most) / (2 * columns) / gpu.copyRate;
 }
 
@@ -195,22 +195,22 @@ double DecodeEstimate::getTime() const {
                           (bytes + tokenBytes) / getTransferRate()});
   // A K-slice waits for the slowest of its tiles, and a sum for the slowest of
   // its K-slices.
-  time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
+  time += gpu.tileWait * tiling.tilesPerSlice + gpu.sliceWait * tiling.slices;
   time += getLongWait();
   time += getExposed();
   // There are two grid barriers. They take longer if a third stage is in
   // flight.
-  double meeting = gpu.meeting * (hasThird ? 1.5 : 1);
+  double barrierTime = gpu.barrierTime * (hasThird ? 1.5 : 1);
   // Without a deferred epilogue, the activation waits for the last stage of a
   // tile, and GEMM2 waits for the activation. Weights keep HBM busy during all
   // tiles but the last. With many tokens the tensor cores are idle instead.
   if (!schedule.getDeferredEpilogue()) {
-    time += (many ? rounds : 1) * meeting;
+    time += (many ? rounds : 1) * barrierTime;
     time += getActivation();
   }
   if (many)
     time += gpu.row * (llvm::divideCeil(tokens, blocks) - 1);
-  return time + getSums() + meeting;
+  return time + getSums() + barrierTime;
 }
 
 double fuse::estimateDecode(const MlpProblem &problem,

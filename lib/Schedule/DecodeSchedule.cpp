@@ -42,11 +42,11 @@ static constexpr double kBusyShare = 0.88;
 
 /// Weight stages held back while 128-row or 192-row tiles publish the hidden
 /// units of more than 32 tokens (H200).
-static constexpr int64_t kHalfThrottled = 3, kTile192Throttled = 6;
+static constexpr int64_t kTile128Throttled = 3, kTile192Throttled = 6;
 
 /// Minimum predicted gain of 128-row tiles over 256-row ones, as a fraction
 /// of the time.
-static constexpr double kHalfMargin = 0.02;
+static constexpr double kTile128Margin = 0.02;
 
 /// Maximum predicted loss, as a fraction of the time, at which 128-row tiles
 /// are still chosen: above `kHalfTokens` tokens, where a few blocks would
@@ -114,15 +114,15 @@ struct Form {
   int64_t gemm1TileM, rows;
   bool deferredEpilogue = false, swapAB = false;
 
-  bool isWhole() const { return gemm1TileM == 256 && !swapAB; }
-  bool isQuarters() const { return gemm1TileM == 192 && !swapAB; }
-  bool isHalf() const {
+  bool isTile256() const { return gemm1TileM == 256 && !swapAB; }
+  bool isTile192() const { return gemm1TileM == 192 && !swapAB; }
+  bool isTile128() const {
     return gemm1TileM == 128 && !deferredEpilogue && !swapAB;
   }
   int64_t getStageBytes() const {
     if (swapAB)
       return std::max<int64_t>(gemm1TileM, 128) * 128;
-    return (isWhole() ? 256 : 128) * 128;
+    return (isTile256() ? 256 : 128) * 128;
   }
 };
 
@@ -139,9 +139,10 @@ struct Draft {
     return tile::ScheduleAttr::get(
         partials.getContext(), tokens, blocks, splitK, form.gemm1TileM,
         form.rows, weightStages, tokenStages, maxInFlight, stragglerInFlight,
-        /*ahead=*/8, publishThrottleStages, publishInFlight, reducers, partials,
-        taggedPartials, smemEpilogue, form.deferredEpilogue, form.swapAB,
-        tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
+        /*l2PrefetchStages=*/8, publishThrottleStages, publishInFlight,
+        reducers, partials, taggedPartials, smemEpilogue, form.deferredEpilogue,
+        form.swapAB, tile::CachePolicy::EvictFirst, /*dependent=*/true,
+        /*launches=*/1);
   }
 };
 
@@ -162,15 +163,15 @@ public:
 
 private:
   // Candidates: preconditions and rules for the fields.
-  bool takesQuarters() const;
-  bool takesParts() const;
-  std::optional<Form> findSwapped() const;
+  bool allowsTile192() const;
+  bool allowsDeferredEpilogue() const;
+  std::optional<Form> findSwapAB() const;
   SmallVector<Form> listForms(std::optional<int64_t> onlyRows) const;
   bool waitsForBlocks(Form form) const;
   int64_t countTokenStages(Form form) const;
-  int64_t countQuarterStages(const DecodeTiling &tiling) const;
-  int64_t countHalfStages(const DecodeTiling &tiling) const;
-  int64_t countSwappedStages(const DecodeTiling &tiling) const;
+  int64_t countTile192Stages(const DecodeTiling &tiling) const;
+  int64_t countTile128Stages(const DecodeTiling &tiling) const;
+  int64_t countSwapABStages(const DecodeTiling &tiling) const;
   int64_t countInFlight(Form form, const DecodeTiling &tiling) const;
   SmallVector<int64_t, 2> listGrids(Form form,
                                     const DecodeTiling &tiling) const;
@@ -181,14 +182,15 @@ private:
   // Selection.
   const Candidate *findFastest(llvm::function_ref<bool(Form)> is) const;
   const Candidate *choose() const;
-  bool losesToQuarters(const Candidate &half) const;
+  bool losesToTile192(const Candidate &half) const;
   const Candidate *evenOut(const Candidate *best) const;
 
   // Adjustments for effects that the estimate does not model.
-  int64_t countSettled(const Draft &draft, const DecodeTiling &tiling) const;
-  bool settlesToOne(const DecodeTiling &tiling) const;
-  bool evensProgress(const Draft &draft, const DecodeTiling &tiling) const;
-  void shareSums(Draft &draft, const DecodeTiling &tiling) const;
+  int64_t countThrottledStages(const Draft &draft,
+                               const DecodeTiling &tiling) const;
+  bool publishesWithOneInFlight(const DecodeTiling &tiling) const;
+  bool limitsStragglers(const Draft &draft, const DecodeTiling &tiling) const;
+  void selectReducers(Draft &draft, const DecodeTiling &tiling) const;
   void keepRegisters(Draft &draft, const DecodeTiling &tiling) const;
   tile::ScheduleAttr refine(Draft draft) const;
 
@@ -210,7 +212,7 @@ private:
 /// Whether 192-row tiles are a candidate. They are useful if there are more
 /// 128-row tiles than multiprocessors, so that each block may get one 192-row
 /// tile.
-bool DecodeSelector::takesQuarters() const {
+bool DecodeSelector::allowsTile192() const {
   return !many && canDefer(problem) &&
          ProductTiling(problem, 128, 128).tiles1 > gpu.multiprocessors;
 }
@@ -219,7 +221,7 @@ bool DecodeSelector::takesQuarters() const {
 /// reads the tokens twice, which costs with few tokens as much as it hides.
 /// Kernels of dense MLPs spill where the loop has few k-steps, and are not
 /// selected elsewhere.
-bool DecodeSelector::takesParts() const {
+bool DecodeSelector::allowsDeferredEpilogue() const {
   bool divides =
       problem.scales && problem.scales.getOrder() == QuantOrder::Divide;
   return width > kWholeTokens && width <= tile::kMaxDeferredTokens &&
@@ -231,11 +233,11 @@ bool DecodeSelector::takesParts() const {
 /// have two tiles if one tile would exceed the widest product. One warpgroup
 /// can then activate a tile while the other computes the next tile. Between
 /// these cases, other forms are equally fast.
-std::optional<Form> DecodeSelector::findSwapped() const {
+std::optional<Form> DecodeSelector::findSwapAB() const {
   if (!problem.hasGemm1() || width <= kWholeTokens || many)
     return std::nullopt;
   auto fits = [&](int64_t rows, int64_t tiles) {
-    ProductTiling tiling(problem, rows, 128, /*swapped=*/true);
+    ProductTiling tiling(problem, rows, 128, /*swapAB=*/true);
     return tiling.tiles1 <= tiles * gpu.multiprocessors;
   };
   bool hasTwo = !fits(256, 1);
@@ -249,14 +251,14 @@ std::optional<Form> DecodeSelector::findSwapped() const {
                width <= (rows == 128 ? kManyTokens : kSwapABTokens);
   if (rows > most || isFew)
     return std::nullopt;
-  return Form{rows, 128, /*deferred=*/false, /*swapped=*/true};
+  return Form{rows, 128, /*deferredEpilogue=*/false, /*swapAB=*/true};
 }
 
 /// The forms that are possible for the problem, in the order of comparison.
 SmallVector<Form>
 DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
   SmallVector<Form> forms;
-  std::optional<Form> swapAB = findSwapped();
+  std::optional<Form> swapAB = findSwapAB();
   // The number of rows of a swap-AB tile is selected separately.
   if (swapAB && onlyRows.value_or(0) == 0)
     return {*swapAB};
@@ -264,10 +266,10 @@ DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
     forms.append({{256, 256}, {256, 128}});
   if (many || problem.hasGemm1())
     forms.push_back({128, 128});
-  if (takesQuarters())
+  if (allowsTile192())
     forms.push_back({192, 128});
-  if (takesParts())
-    forms.push_back({128, 128, /*deferred=*/true});
+  if (allowsDeferredEpilogue())
+    forms.push_back({128, 128, /*deferredEpilogue=*/true});
   if (onlyRows)
     llvm::erase_if(forms,
                    [&](Form form) { return form.gemm1TileM != *onlyRows; });
@@ -278,7 +280,7 @@ DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
 /// than for HBM. A lower limit of loads in flight is then faster. This is the
 /// case with few k-steps, or if some CTAs have one tile more than others.
 bool DecodeSelector::waitsForBlocks(Form form) const {
-  if (!form.isHalf() || !problem.hasGemm1() || width <= kWholeTokens || many)
+  if (!form.isTile128() || !problem.hasGemm1() || width <= kWholeTokens || many)
     return false;
   ProductTiling tiling(problem, form.gemm1TileM, form.rows);
   bool hasLong = DecodeTiling::countLong(tiling.tiles1, gpu.multiprocessors);
@@ -293,13 +295,13 @@ bool DecodeSelector::waitsForBlocks(Form form) const {
 int64_t DecodeSelector::countTokenStages(Form form) const {
   if (form.deferredEpilogue && !many)
     return 5;
-  if (form.isQuarters() || form.swapAB || many)
+  if (form.isTile192() || form.swapAB || many)
     return 4;
   if (width <= 16)
     return 8;
   if (width <= 32)
-    return form.isWhole() && problem.hasGemm1() ? 8 : 6;
-  if (form.isHalf())
+    return form.isTile256() && problem.hasGemm1() ? 8 : 6;
+  if (form.isTile128())
     return width <= kWholeTokens || waitsForBlocks(form) ? 6 : 4;
   return width > kWholeTokens && form.rows == 128 ? 6 : 4;
 }
@@ -318,7 +320,7 @@ static int64_t countWeightStages(Form form, int64_t tokens,
 /// fourth stage then helps with many k-steps if three stages do not saturate
 /// HBM. With the most tokens it helps with many k-steps while the bytes in
 /// flight exceed saturation only slightly.
-int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
+int64_t DecodeSelector::countTile192Stages(const DecodeTiling &tiling) const {
   bool isEnough = tiling.tiles1 * 3 * 128 * 128 >= kSaturatingBytes;
   if (width <= kHalfTokens)
     return tiling.steps1 < (isEnough ? kFewSteps : kLeastSteps) ? 3 : 4;
@@ -332,7 +334,7 @@ int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
 /// CTAs with a tile saturate HBM alone, and the others wait with their weights.
 /// A release then waits for more loads, which costs time when there are fewer
 /// bytes to read.
-int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
+int64_t DecodeSelector::countTile128Stages(const DecodeTiling &tiling) const {
   int64_t step = tiling.tiles1 * 128 * 128;
   int64_t most = problem.isF8() ? kHalfTokens : kWholeTokens;
   bool gains = width <= most && tiling.getUnits() > tiling.tiles1 &&
@@ -341,13 +343,13 @@ int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
   return gains ? 4 : 3;
 }
 
-int64_t DecodeSelector::countSwappedStages(const DecodeTiling &tiling) const {
+int64_t DecodeSelector::countSwapABStages(const DecodeTiling &tiling) const {
   int64_t bytes = 2 * tiling.tiles1 * tiling.gemm1TileM * 128;
   if (!problem.isF8() && width <= kManyTokens && bytes < kSwapABBytes)
     return 3;
   // A release then has only one stage in flight, so that a third stage is
   // faster with fewer k-steps.
-  int64_t most = settlesToOne(tiling) ? kFewSteps : kSwapABSteps;
+  int64_t most = publishesWithOneInFlight(tiling) ? kFewSteps : kSwapABSteps;
   bool isShort = tiling.steps1 <= most && tiling.gemm1TileM > 64;
   return isShort || tiling.steps1 <= kFewestSteps ? 2 : 3;
 }
@@ -360,12 +362,12 @@ int64_t DecodeSelector::countInFlight(Form form,
     return std::clamp<int64_t>(
         llvm::divideCeil(3 * gpu.multiprocessors - 12, tiling.tilesPerPart), 3,
         6);
-  if (form.isQuarters())
-    return countQuarterStages(tiling);
+  if (form.isTile192())
+    return countTile192Stages(tiling);
   if (form.swapAB)
-    return countSwappedStages(tiling);
-  if (form.isHalf())
-    return waitsForBlocks(form) ? 2 : countHalfStages(tiling);
+    return countSwapABStages(tiling);
+  if (form.isTile128())
+    return waitsForBlocks(form) ? 2 : countTile128Stages(tiling);
   return width > kWholeTokens && leavesIdle(problem, tiling, gpu) ? 3 : 2;
 }
 
@@ -373,7 +375,7 @@ int64_t DecodeSelector::countInFlight(Form form,
 /// rounds. Their shares are equal, and barriers have fewer arrivals.
 SmallVector<int64_t, 2>
 DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
-  if ((form.isQuarters() && width > kWholeTokens) || waitsForBlocks(form))
+  if ((form.isTile192() && width > kWholeTokens) || waitsForBlocks(form))
     return {gpu.multiprocessors};
   int64_t rounds = std::max<int64_t>(
       1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
@@ -413,7 +415,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   draft.partials = rounds ? Type(BFloat16Type::get(context))
                           : Type(Float32Type::get(context));
   draft.taggedPartials = !rounds && !many;
-  draft.smemEpilogue = form.deferredEpilogue || form.isQuarters();
+  draft.smemEpilogue = form.deferredEpilogue || form.isTile192();
   return draft;
 }
 
@@ -421,7 +423,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
 bool DecodeSelector::isPossible(const Draft &draft,
                                 const DecodeTiling &tiling) const {
   // A split with empty K-slices is a duplicate of a smaller split.
-  if (tiling.ranges != draft.splitK || tiling.getUnits() > gpu.multiprocessors)
+  if (tiling.slices != draft.splitK || tiling.getUnits() > gpu.multiprocessors)
     return false;
   // If there are too few blocks, a deferred epilogue would read the tokens
   // twice.
@@ -429,7 +431,7 @@ bool DecodeSelector::isPossible(const Draft &draft,
     return false;
   // Without the smem epilogue, a thread would store only one or two bytes at
   // once.
-  return draft.form.isWhole() || draft.form.swapAB || !problem.hasGemm1() ||
+  return draft.form.isTile256() || draft.form.swapAB || !problem.hasGemm1() ||
          draft.smemEpilogue;
 }
 
@@ -458,11 +460,11 @@ void DecodeSelector::consider(Form form, int64_t splitK) {
 /// Ratio of a candidate's estimate to the best one so far, below which the
 /// candidate is selected. It corrects forms that the model estimates too low.
 static double getMargin(Form best, Form form) {
-  if (best.isWhole() && form.isHalf())
-    return 1 - kHalfMargin;
-  if (best.deferredEpilogue && form.isQuarters())
+  if (best.isTile256() && form.isTile128())
+    return 1 - kTile128Margin;
+  if (best.deferredEpilogue && form.isTile192())
     return 1 - kTile192Margin;
-  if (best.isQuarters() && form.deferredEpilogue)
+  if (best.isTile192() && form.deferredEpilogue)
     return 1 + kTile192Margin;
   return 1;
 }
@@ -481,7 +483,7 @@ const Candidate *DecodeSelector::choose() const {
   for (const Candidate &candidate : candidates) {
     Form form = candidate.draft.form;
     // With few tokens, the estimate does not model the gain of 192-row tiles.
-    if (form.isQuarters() && width <= kWholeTokens)
+    if (form.isTile192() && width <= kWholeTokens)
       continue;
     if (!best ||
         candidate.time < best->time * getMargin(best->draft.form, form))
@@ -494,7 +496,7 @@ const Candidate *DecodeSelector::choose() const {
 /// two. The other CTAs wait for those with two. The wait grows with the number
 /// of such CTAs and with the tokens, and shrinks with the k-steps. Dense MLPs
 /// gain only in bf16.
-bool DecodeSelector::losesToQuarters(const Candidate &half) const {
+bool DecodeSelector::losesToTile192(const Candidate &half) const {
   DecodeTiling tiling(problem, half.draft.get());
   if (!problem.isGated())
     return false;
@@ -510,23 +512,24 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
     return best;
   // A block's second 256-row tile takes as long as two 128-row tiles, and its
   // activation is not hidden.
-  const Candidate *half = findFastest([](Form form) { return form.isHalf(); });
-  if (best->draft.form.isWhole() && half && width > kHalfTokens &&
+  const Candidate *half =
+      findFastest([](Form form) { return form.isTile128(); });
+  if (best->draft.form.isTile256() && half && width > kHalfTokens &&
       half->time < best->time * (1 + kEvenMargin))
     return half;
-  if (!best->draft.form.isHalf())
+  if (!best->draft.form.isTile128())
     return best;
   // With few k-steps, blocks with two 128-row tiles wait for the norm and then
   // for each other.
   const Candidate *whole =
-      findFastest([](Form form) { return form.isWhole(); });
+      findFastest([](Form form) { return form.isTile256(); });
   bool gains = whole && tiling.steps1 <= kShortSteps &&
                5 * tiling.longBlocks > best->draft.blocks;
-  const Candidate *quarters =
-      findFastest([](Form form) { return form.isQuarters(); });
-  if (quarters && losesToQuarters(*best) &&
+  const Candidate *tile192 =
+      findFastest([](Form form) { return form.isTile192(); });
+  if (tile192 && losesToTile192(*best) &&
       !(gains && tiling.steps1 <= kUnrolledSteps))
-    return quarters;
+    return tile192;
   return gains ? whole : best;
 }
 
@@ -536,33 +539,33 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
 
 /// Number of GEMM2 stages that are held back while hidden units are published.
 /// The releases then wait for fewer loads.
-int64_t DecodeSelector::countSettled(const Draft &draft,
-                                     const DecodeTiling &tiling) const {
+int64_t DecodeSelector::countThrottledStages(const Draft &draft,
+                                             const DecodeTiling &tiling) const {
   if (!problem.hasGemm1() || draft.form.deferredEpilogue || many)
     return 0;
   // 256-row tiles, if GEMM2 waits for hidden units: the rest of a block's
   // weights is then in its pipeline or in flight. Blocks without tiles would
   // leave HBM idle. With few tokens, sums arrive before weights.
-  int64_t stages = tiling.stepsPerRange / tiling.getStepsPerStage();
-  if (draft.form.isWhole())
+  int64_t stages = tiling.stepsPerSlice / tiling.getStepsPerStage();
+  if (draft.form.isTile256())
     return draft.tokens > kFewTokens && draft.maxInFlight == 2 &&
                    tiling.gemm1Blocks == draft.blocks &&
                    stages <= draft.weightStages + draft.maxInFlight
                ? kThrottledStages + (draft.tokens > 2 * kFewTokens)
                : 0;
-  if (draft.form.isQuarters() && draft.tokens <= kHalfTokens)
+  if (draft.form.isTile192() && draft.tokens <= kHalfTokens)
     return kThrottledStages;
   if (draft.tokens <= kWholeTokens)
     return 0;
-  if (draft.form.isQuarters())
+  if (draft.form.isTile192())
     return draft.maxInFlight == 3 ? kTile192Throttled : 0;
   if (draft.form.swapAB)
     return draft.maxInFlight == 3 || tiling.steps1 <= kSwapABThrottledSteps
                ? kSwapABThrottled
                : kSwapABLessThrottled;
   // A short unit of 128-row tiles is then completely in the pipeline.
-  return draft.maxInFlight == 2 && tiling.stepsPerRange >= kThrottledSteps
-             ? kHalfThrottled
+  return draft.maxInFlight == 2 && tiling.stepsPerSlice >= kThrottledSteps
+             ? kTile128Throttled
              : 0;
 }
 
@@ -571,7 +574,8 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
 /// few tokens it takes less anyway. With many k-steps CTAs wait for HBM, which
 /// would be idle meanwhile; this holds for 128-row tiles with any number of
 /// tokens.
-bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
+bool DecodeSelector::publishesWithOneInFlight(
+    const DecodeTiling &tiling) const {
   if (!tiling.swapAB)
     return false;
   if (tiling.steps1 <= kLongSteps)
@@ -582,9 +586,9 @@ bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
 /// Whether straggling CTAs have one more stage in flight. With few k-steps CTAs
 /// do not drift apart. With more tokens CTAs wait for hidden units and sums,
 /// and those wait for the loads in flight.
-bool DecodeSelector::evensProgress(const Draft &draft,
-                                   const DecodeTiling &tiling) const {
-  return problem.hasGemm1() && draft.form.isWhole() &&
+bool DecodeSelector::limitsStragglers(const Draft &draft,
+                                      const DecodeTiling &tiling) const {
+  return problem.hasGemm1() && draft.form.isTile256() &&
          draft.tokens <= kFewTokens && draft.maxInFlight < draft.weightStages &&
          tiling.steps1 >= kLongSteps && tiling.sharesGemm1Evenly();
 }
@@ -593,17 +597,18 @@ bool DecodeSelector::evensProgress(const Draft &draft,
 /// early, so that CTAs of the next launch start there. Each reducer reads twice
 /// the partial sums. With many tokens that costs more than it gains. With
 /// 128-row tiles, whose launches are short, this limit is lower.
-void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
-  int64_t most = draft.form.isWhole() ? kWholeTokens : kHalfTokens;
+void DecodeSelector::selectReducers(Draft &draft,
+                                    const DecodeTiling &tiling) const {
+  int64_t most = draft.form.isTile256() ? kWholeTokens : kHalfTokens;
   if (!problem.hasGemm1() || draft.tokens > most ||
-      tiling.fewReducers >= tiling.ranges)
+      tiling.fewReducers >= tiling.slices)
     return;
   draft.reducers = tiling.fewReducers;
   // A few idle CTAs, spread evenly over the grid, double the gain of half of
   // the reducers in chains of launches. Other numbers of reducers, or idle CTAs
   // at the end of the grid, do not. With few tokens the sums take too little
   // time.
-  bool isEven = draft.form.isWhole() && tiling.tiles1 == draft.blocks &&
+  bool isEven = draft.form.isTile256() && tiling.tiles1 == draft.blocks &&
                 tiling.getUnits() == draft.blocks;
   int64_t idle = gpu.multiprocessors - draft.blocks;
   if (isEven && draft.tokens > 2 * kFewTokens && idle > 0 &&
@@ -618,8 +623,8 @@ void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
 /// memory for weights.
 void DecodeSelector::keepRegisters(Draft &draft,
                                    const DecodeTiling &tiling) const {
-  bool isRagged = tiling.longBlocks > 0 || tiling.waitsLate(draft.get());
-  if (!draft.form.isHalf() || !isRagged || tiling.steps1 > kUnrolledSteps ||
+  bool isRagged = tiling.longBlocks > 0 || tiling.delaysGemm2Only(draft.get());
+  if (!draft.form.isTile128() || !isRagged || tiling.steps1 > kUnrolledSteps ||
       many)
     return;
   draft.tokenStages = draft.tokens > kWholeTokens
@@ -631,16 +636,16 @@ void DecodeSelector::keepRegisters(Draft &draft,
 
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
   DecodeTiling tiling(problem, draft.get());
-  draft.publishThrottleStages = countSettled(draft, tiling);
-  if (draft.maxInFlight == 3 && settlesToOne(tiling)) {
+  draft.publishThrottleStages = countThrottledStages(draft, tiling);
+  if (draft.maxInFlight == 3 && publishesWithOneInFlight(tiling)) {
     draft.publishThrottleStages =
         kSwapABLessThrottled + (tiling.steps1 <= kThrottledMoreSteps);
     draft.publishInFlight = 1;
   }
-  if (evensProgress(draft, tiling))
+  if (limitsStragglers(draft, tiling))
     draft.stragglerInFlight = draft.maxInFlight + 1;
   keepRegisters(draft, tiling);
-  shareSums(draft, tiling);
+  selectReducers(draft, tiling);
   return draft.get();
 }
 

@@ -168,7 +168,7 @@ static std::string getProblem(const MlpProblem &problem) {
             Twine(tile::kMaxPrefillTokens))
         .str();
   if (problem.tokens && *problem.tokens == 0)
-    return "there is no token";
+    return "the number of tokens must be positive";
   return "";
 }
 
@@ -248,41 +248,41 @@ DecodeTiling::DecodeTiling(const MlpProblem &problem,
                     schedule.getSwapAB()),
       gemm1Blocks(schedule.getBlocks()) {
   auto cutSteps = [&](int64_t splitK) {
-    stepsPerRange =
+    stepsPerSlice =
         llvm::alignTo(llvm::divideCeil(steps2, splitK), getStepsPerStage());
-    ranges = llvm::divideCeil(steps2, stepsPerRange);
+    slices = llvm::divideCeil(steps2, stepsPerSlice);
   };
   if (!problem.hasGemm1()) {
     cutSteps(schedule.getSplitK());
   } else {
-    // A range consists of whole GEMM1 tiles, so that each tile arrives at only
-    // one semaphore.
+    // A K-slice consists of whole GEMM1 tiles, so that each tile arrives at
+    // only one semaphore.
     parts = schedule.getDeferredEpilogue() ? 2 : 1;
     tilesPerPart = llvm::divideCeil(tiles1, parts);
     gemm1Blocks = std::min(tilesPerPart, schedule.getBlocks());
     if (schedule.getTokens() <= kMaxWholeTokens)
       longBlocks = countLong(tilesPerPart, schedule.getBlocks());
-    tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplitK());
+    tilesPerSlice = llvm::divideCeil(tilesPerPart, schedule.getSplitK());
     // It also consists of whole k-steps of GEMM2. For 192-row tiles, these are
     // pairs of tiles and three k-steps.
     if (hasSingle())
-      tilesPerRange = llvm::alignTo(
-          tilesPerRange,
+      tilesPerSlice = llvm::alignTo(
+          tilesPerSlice,
           std::max<int64_t>(2, 3 * kStepBytes / (hiddenPerTile * bytes)));
     else if (hiddenPerTile * bytes < kStepBytes)
-      tilesPerRange = llvm::alignTo(tilesPerRange, 2);
-    stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
-    ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+      tilesPerSlice = llvm::alignTo(tilesPerSlice, 2);
+    stepsPerSlice = parts * tilesPerSlice * hiddenPerTile * bytes / kStepBytes;
+    slices = llvm::divideCeil(tilesPerPart, tilesPerSlice);
     if (swapAB)
       cutSteps(schedule.getSplitK());
     if (longBlocks > 0)
       firstUnit = std::max<int64_t>(0, schedule.getBlocks() - getUnits());
   }
-  reducers = schedule.getReducers() ? schedule.getReducers() : ranges;
+  reducers = schedule.getReducers() ? schedule.getReducers() : slices;
   int64_t columns = schedule.getTokens() / 4;
-  halfReducers = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  halfReducers = std::min<int64_t>(llvm::divideCeil(slices, 2), columns);
   fewReducers = halfReducers;
-  for (int64_t more = fewReducers + 1; 8 * more <= 5 * ranges; ++more)
+  for (int64_t more = fewReducers + 1; 8 * more <= 5 * slices; ++more)
     if (llvm::divideCeil(columns, more) <
         llvm::divideCeil(columns, fewReducers))
       fewReducers = more;
@@ -293,7 +293,7 @@ int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
   return tiles > blocks && 5 * more <= 2 * blocks ? more : 0;
 }
 
-bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
+bool DecodeTiling::spreadsGemm2Only(tile::ScheduleAttr schedule) const {
   int64_t stages = schedule.getMaxInFlight() ? schedule.getMaxInFlight()
                                              : schedule.getWeightStages();
   return schedule.getLaunches() == 1 && gemm1Blocks < schedule.getBlocks() &&
@@ -301,11 +301,12 @@ bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
 }
 
 std::string DecodeTiling::getProblem() const {
-  int64_t last = steps2 - (ranges - 1) * stepsPerRange;
-  for (int64_t steps : {stepsPerRange, last})
+  int64_t last = steps2 - (slices - 1) * stepsPerSlice;
+  for (int64_t steps : {stepsPerSlice, last})
     if (steps % getStepsPerStage() != 0)
-      return ("a range of " + Twine(steps) + " k-steps is no whole number of " +
-              "stages of " + Twine(rows) + " rows")
+      return ("a K-slice of " + Twine(steps) +
+              " k-steps is not a whole number of " + "stages of " +
+              Twine(rows) + " rows")
           .str();
   return "";
 }
@@ -321,18 +322,19 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     return reason;
   int64_t units = tiling.getUnits();
   if (units > schedule.getBlocks())
-    return ("the second product has " + Twine(units) + " units for " +
+    return ("GEMM2 has " + Twine(units) + " units for " +
             Twine(schedule.getBlocks()) + " blocks")
         .str();
-  if (tiling.reducers > tiling.ranges)
-    return (Twine(tiling.reducers) + " ranges that add up are more than the " +
-            Twine(tiling.ranges) + " that are not empty")
+  if (tiling.reducers > tiling.slices)
+    return (Twine(tiling.reducers) + " reducers are more than the " +
+            Twine(tiling.slices) + " K-slices that are not empty")
         .str();
   if (schedule.getStragglerInFlight() && problem.hasGemm1() &&
       !tiling.sharesGemm1Evenly())
-    return (Twine(tiling.tiles1) + " tiles of the first product are not as " +
-            "many for each of " + Twine(tiling.gemm1Blocks) +
-            " blocks, as straggler_in_flight requires")
+    return ("straggler_in_flight requires equally many GEMM1 tiles for each "
+            "block, but there are " +
+            Twine(tiling.tiles1) + " tiles for " + Twine(tiling.gemm1Blocks) +
+            " blocks")
         .str();
   if (problem.tokens && *problem.tokens > schedule.getTokens())
     return ("the schedule is for " + Twine(schedule.getTokens()) +
@@ -342,51 +344,57 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
       problem.rounding.getMode() == RoundingMode::Exact)
     return "partial sums in bf16 are not in the exact contract";
   if (schedule.getLaunches() == 2 && !problem.hasGemm1())
-    return "there is one product for two launches";
+    return "launches = 2 requires GEMM1";
   // A tile of the hidden layer reuses the memory of the last token stages.
   int64_t stages = tiling.getHiddenStages();
   if (schedule.getSmemEpilogue() &&
       stages > std::min(schedule.getTokenStages(), tiling.steps1))
-    return ("a tile of the hidden layer takes " + Twine(stages) +
-            " token stages, there are " +
+    return ("a tile of the hidden layer needs " + Twine(stages) +
+            " token stages, but there are " +
             Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
         .str();
   if (tiling.swapAB && !problem.hasGemm1())
-    return "there is no first product for swap_ab = true";
+    return "swap_ab = true requires GEMM1";
   if (tiling.groupsPerTile > tiling.groups)
     return ("tiles of " + Twine(tiling.gemm1TileM) +
             " rows are more than the " + Twine(tiling.groups * kGroupRows) +
-            " of the first product")
+            " of GEMM1")
         .str();
   if (tiling.hasSingle() && !problem.hasGemm1())
-    return "there is no first product for gemm1_tile_m = 192";
+    return "gemm1_tile_m = 192 requires GEMM1";
   if (tiling.hasSingle() && tiling.tiles1 > schedule.getBlocks())
-    return ("tiles of 192 rows are one for each block, but there are " +
-            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+    return ("gemm1_tile_m = 192 requires a block for each tile, but there "
+            "are " +
+            Twine(tiling.tiles1) + " tiles for " + Twine(schedule.getBlocks()) +
             " blocks")
         .str();
   if (tiling.hasSingle() && !canDefer(problem))
-    return "the contract keeps gate or up in f32, which tiles of 192 rows "
-           "round";
+    return "gemm1_tile_m = 192 rounds gate and up to bf16, but the contract "
+           "keeps "
+           "one in f32";
   if (!schedule.getDeferredEpilogue())
     return "";
   if (!canDefer(problem))
-    return "the contract keeps what is deferred in f32";
+    return "deferred_epilogue rounds gate and up to bf16, but the contract "
+           "keeps "
+           "one in f32";
   if (stages > 1)
-    return ("a deferred tile of the hidden layer takes " + Twine(stages) +
-            " token stages, there is room for 1")
+    return ("a deferred tile of the hidden layer needs " + Twine(stages) +
+            " token stages, but there is room for 1")
         .str();
   if (tiling.tilesPerPart > schedule.getBlocks())
-    return ("deferred tiles are two for each block, but there are " +
-            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+    return ("deferred_epilogue requires a block for each two tiles, but there "
+            "are " +
+            Twine(tiling.tiles1) + " tiles for " + Twine(schedule.getBlocks()) +
             " blocks")
         .str();
-  int64_t covered = tiling.ranges * tiling.stepsPerRange;
+  int64_t covered = tiling.slices * tiling.stepsPerSlice;
   if (covered != tiling.steps2 ||
       tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
-    return ("ranges of " + Twine(tiling.ranges) + " x " +
-            Twine(tiling.stepsPerRange) + " k-steps in two parts do not make " +
-            "the " + Twine(problem.hidden) + " hidden units")
+    return (Twine(tiling.slices) + " K-slices of " +
+            Twine(tiling.stepsPerSlice) +
+            " k-steps in two parts do not cover the " + Twine(problem.hidden) +
+            " hidden units exactly")
         .str();
   return "";
 }

@@ -23,46 +23,46 @@ static constexpr int64_t kNormColumns = 600, kNormSlack = 2;
 
 PrefillTiling::PrefillTiling(const MlpProblem &problem,
                              tile::PrefillScheduleAttr schedule)
-    : ProductTiling(problem, /*firstRows=*/256, schedule.getGemm2TileM()) {
+    : ProductTiling(problem, /*gemm1TileM=*/256, schedule.getGemm2TileM()) {
   int64_t cluster = schedule.getCluster();
-  first.rows = 256;
-  first.tiles = first.packedTiles = tiles1;
-  first.steps = first.stepsPerRange = steps1;
-  first.ranges = 1;
-  first.cluster = cluster;
-  last.rows = rows;
-  last.tiles = tiles2;
-  last.packedTiles = packedTiles2;
-  last.steps = steps2;
-  last.isStreamK = schedule.getStreamK();
-  if (last.isStreamK) {
+  gemm1.rows = 256;
+  gemm1.tiles = gemm1.packedTiles = tiles1;
+  gemm1.steps = gemm1.stepsPerSlice = steps1;
+  gemm1.slices = 1;
+  gemm1.cluster = cluster;
+  gemm2.rows = rows;
+  gemm2.tiles = tiles2;
+  gemm2.packedTiles = packedTiles2;
+  gemm2.steps = steps2;
+  gemm2.isStreamK = schedule.getStreamK();
+  if (gemm2.isStreamK) {
     // All passes must have the same length.
-    last.passes = std::min(schedule.getSplitK(), steps2);
-    while (steps2 % last.passes != 0)
-      --last.passes;
+    gemm2.passes = std::min(schedule.getSplitK(), steps2);
+    while (steps2 % gemm2.passes != 0)
+      --gemm2.passes;
   }
-  last.ranges = last.isStreamK ? 1 : std::min(schedule.getSplitK(), steps2);
-  last.stepsPerRange = llvm::divideCeil(steps2, last.ranges);
-  last.cluster = cluster;
-  int64_t units = first.getUnits(schedule.getTokens());
-  last.isUnevenSplitK = schedule.getUnevenSplitK() && last.ranges > 1 &&
-                        units > schedule.getBlocks() &&
-                        units % schedule.getBlocks() != 0;
+  gemm2.slices = gemm2.isStreamK ? 1 : std::min(schedule.getSplitK(), steps2);
+  gemm2.stepsPerSlice = llvm::divideCeil(steps2, gemm2.slices);
+  gemm2.cluster = cluster;
+  int64_t units = gemm1.getUnits(schedule.getTokens());
+  gemm2.isUnevenSplitK = schedule.getUnevenSplitK() && gemm2.slices > 1 &&
+                         units > schedule.getBlocks() &&
+                         units % schedule.getBlocks() != 0;
   if (problem.hasGemm1()) {
     tilesPerSemaphore =
-        llvm::divideCeil(tiles1, last.isUnevenSplitK ? kUnevenSemaphoreTiles
-                                                     : kReadySemaphoreTiles);
+        llvm::divideCeil(tiles1, gemm2.isUnevenSplitK ? kUnevenSemaphoreTiles
+                                                      : kReadySemaphoreTiles);
     semaphoresPerTile = llvm::divideCeil(tiles1, tilesPerSemaphore);
     int64_t columns = 128 / problem.getElementBytes();
     stepsPerSemaphore = tilesPerSemaphore * hiddenPerTile / columns;
   } else {
     tilesPerSemaphore = semaphoresPerTile = stepsPerSemaphore = 0;
   }
-  first.shadows = countShadows(/*ofLast=*/false, schedule.getBlocks(),
-                               schedule.getTokens());
+  gemm1.overlapSteps = countOverlapSteps(
+      /*ofGemm2=*/false, schedule.getBlocks(), schedule.getTokens());
   if (problem.hasGemm1())
-    last.shadows = countShadows(/*ofLast=*/true, schedule.getBlocks(),
-                                schedule.getTokens());
+    gemm2.overlapSteps = countOverlapSteps(
+        /*ofGemm2=*/true, schedule.getBlocks(), schedule.getTokens());
   // Each thread has two vectors of a row, so that one is in flight while the
   // other is processed.
   normThreads =
@@ -70,7 +70,7 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
   int64_t rows = schedule.getTokens();
   int64_t group = schedule.getGroup() * cluster;
   int64_t rest = rows - group * kTokenTile;
-  if (last.isStreamK && cluster > 1 && rest > 0 &&
+  if (gemm2.isStreamK && cluster > 1 && rest > 0 &&
       group * tiles1 * steps1 * kNormColumns >=
           kNormSlack * rest * problem.width) {
     preparedTiles = group;
@@ -83,12 +83,12 @@ PrefillTiling::PrefillTiling(const MlpProblem &problem,
 /// two k-steps if a unit has enough of them. GEMM2 needs twice that: the hidden
 /// units that were computed last become ready during the second half. No
 /// K-slice has fewer k-steps than the epilogue that it overlaps.
-int64_t PrefillTiling::countShadows(bool ofLast, int64_t blocks,
-                                    int64_t tokens) const {
-  int64_t least = (ofLast ? last : first).getLeastSteps();
+int64_t PrefillTiling::countOverlapSteps(bool ofGemm2, int64_t blocks,
+                                         int64_t tokens) const {
+  int64_t least = (ofGemm2 ? gemm2 : gemm1).getLeastSteps();
   int64_t free = least, wanted = 2 * kQuarters;
-  if (ofLast) {
-    int64_t tiles = blocks / last.getTokenTiles(tokens);
+  if (ofGemm2) {
+    int64_t tiles = blocks / gemm2.getTokenTiles(tokens);
     free = least * std::max<int64_t>(0, tiles1 - tiles) / tiles1;
     wanted *= 2;
   }
@@ -107,34 +107,34 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
     widest = std::max(widest, output.rows);
   if (tokens * widest > std::numeric_limits<int32_t>::max())
     return (Twine(tokens) + " tokens of " + Twine(widest) +
-            " elements are more than 32 bits count")
+            " elements exceed 32-bit indices")
         .str();
   if (schedule.getLaunches() == 1 && !problem.hasGemm1())
-    return "launches = 1 is for two products, the op has one";
+    return "launches = 1 requires GEMM1";
   PrefillTiling tiling(problem, schedule);
-  const PrefillProduct &last = tiling.last;
-  if (last.ranges > 1 && last.getUnits(tokens) > blocks)
-    return ("ranges of the last product meet, but there are " +
-            Twine(last.getUnits(tokens)) + " units for " + Twine(blocks) +
+  const PrefillProduct &gemm2 = tiling.gemm2;
+  if (gemm2.slices > 1 && gemm2.getUnits(tokens) > blocks)
+    return ("split-K requires a block for each unit of GEMM2, but there are " +
+            Twine(gemm2.getUnits(tokens)) + " units for " + Twine(blocks) +
             " blocks")
         .str();
-  if (!last.isStreamK)
+  if (!gemm2.isStreamK)
     return "";
-  int64_t tiles = last.getTokenTiles(tokens);
+  int64_t tiles = gemm2.getTokenTiles(tokens);
   if (tiles > blocks)
-    return ("even shares are for teams of a block for each token tile, but " +
-            Twine(tiles) + " are more than blocks = " + Twine(blocks))
+    return ("stream-K requires a block for each token tile, but there are " +
+            Twine(tiles) + " token tiles for " + Twine(blocks) + " blocks")
         .str();
-  if (last.steps < kLeastDealt)
-    return ("even shares need " + Twine(kLeastDealt) +
-            " k-steps of the last product, not " + Twine(last.steps))
+  if (gemm2.steps < kLeastAssigned)
+    return ("stream-K requires at least " + Twine(kLeastAssigned) +
+            " k-steps of GEMM2, not " + Twine(gemm2.steps))
         .str();
   // Kernels compute k-intervals in 32 bits.
-  int64_t all = tiles * last.tiles * last.steps;
+  int64_t all = tiles * gemm2.tiles * gemm2.steps;
   if (blocks * (all + blocks * tiling.steps1) >
       std::numeric_limits<int32_t>::max())
-    return ("even shares of " + Twine(blocks) + " blocks of " + Twine(all) +
-            " k-steps are more than 32 bits count")
+    return ("stream-K with " + Twine(blocks) + " blocks and " + Twine(all) +
+            " k-steps exceeds 32-bit indices")
         .str();
   return "";
 }
@@ -142,11 +142,11 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
 std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::PrefillScheduleAttr schedule,
                                      int64_t multiprocessors) {
-  bool meet = schedule.getLaunches() == 1 ||
-              PrefillTiling(problem, schedule).last.ranges > 1;
-  if (meet && schedule.getBlocks() > multiprocessors)
-    return ("it has " + Twine(schedule.getBlocks()) + " blocks that meet for " +
-            Twine(multiprocessors) + " multiprocessors")
+  bool hasBarrier = schedule.getLaunches() == 1 ||
+                    PrefillTiling(problem, schedule).gemm2.slices > 1;
+  if (hasBarrier && schedule.getBlocks() > multiprocessors)
+    return ("it has a grid barrier of " + Twine(schedule.getBlocks()) +
+            " blocks for " + Twine(multiprocessors) + " multiprocessors")
         .str();
   return getScheduleProblem(problem, schedule);
 }
@@ -181,63 +181,67 @@ struct Intervals {
   }
   /// k-steps of both products for a block of a CTA group.
   int64_t getSteps(size_t ctaGroup) const {
-    bool isEarly = ctaGroup < static_cast<size_t>(early);
-    return (isEarly ? fewest : most) * tiling.steps1 + getLength(ctaGroup);
+    bool lacksExtra = ctaGroup < static_cast<size_t>(groupsWithoutExtra);
+    return (lacksExtra ? fewest : most) * tiling.steps1 + getLength(ctaGroup);
   }
   /// Number of blocks whose partial sums a block of a CTA group adds.
   int64_t getOthers(size_t ctaGroup) const;
 
   const PrefillTiling &tiling;
   /// Minimum and maximum number of GEMM1 tiles of a block, and number of CTA
-  /// groups with the minimum.
-  int64_t fewest, most, early;
+  /// groups with the minimum, which have no extra tile.
+  int64_t fewest, most, groupsWithoutExtra;
   /// First k-step of each k-interval, and the end.
   SmallVector<int64_t> bounds;
 
 private:
-  int64_t dealAmong(int64_t members, int64_t blocks, int64_t tokenTiles);
+  int64_t assignToGroups(int64_t members, int64_t blocks, int64_t tokenTiles);
 
   /// Number of CTA groups, number of CTA groups with k-intervals, total of the
-  /// k-steps to assign, and GEMM1 k-steps that late CTA groups have in
-  /// addition.
-  int64_t ctaGroups, dealt, sum, more;
+  /// k-steps to assign, and GEMM1 k-steps of an extra tile.
+  int64_t ctaGroups, assignedGroups, sum, extraSteps;
 };
 
 } // namespace
 
 /// Assigns k-intervals to groups of `members` CTAs. Returns the number of
 /// k-steps of the first group, including the time to add sums.
-int64_t Intervals::dealAmong(int64_t members, int64_t blocks,
-                             int64_t tokenTiles) {
+int64_t Intervals::assignToGroups(int64_t members, int64_t blocks,
+                                  int64_t tokenTiles) {
   int64_t units = tokenTiles * tiling.tiles1;
-  int64_t tiles = tokenTiles / members * tiling.last.tiles;
-  int64_t all = tiles * tiling.last.steps;
-  ctaGroups = dealt = blocks / members;
+  int64_t tiles = tokenTiles / members * tiling.gemm2.tiles;
+  int64_t all = tiles * tiling.gemm2.steps;
+  ctaGroups = assignedGroups = blocks / members;
   fewest = units / blocks;
   most = llvm::divideCeil(units, blocks);
-  early = std::min((blocks - units % blocks) / members, ctaGroups);
-  more = tiling.steps1;
-  if (all < early * more + ctaGroups * kLeastDealt) {
-    dealt = std::min(early ? early : ctaGroups, all / kLeastDealt);
-    more = 0;
+  groupsWithoutExtra = std::min((blocks - units % blocks) / members, ctaGroups);
+  extraSteps = tiling.steps1;
+  if (all < groupsWithoutExtra * extraSteps + ctaGroups * kLeastAssigned) {
+    assignedGroups =
+        std::min(groupsWithoutExtra ? groupsWithoutExtra : ctaGroups,
+                 all / kLeastAssigned);
+    extraSteps = 0;
   }
-  sum = all + (ctaGroups - early) * more;
-  bool isWhole = tiles % dealt == 0 && (early == 0 || early >= dealt);
-  return sum / dealt + (isWhole ? 0 : kSumSteps);
+  sum = all + (ctaGroups - groupsWithoutExtra) * extraSteps;
+  bool isWhole =
+      tiles % assignedGroups == 0 &&
+      (groupsWithoutExtra == 0 || groupsWithoutExtra >= assignedGroups);
+  return sum / assignedGroups + (isWhole ? 0 : kSumSteps);
 }
 
 Intervals::Intervals(const PrefillTiling &tiling, int64_t blocks,
                      int64_t tokens)
     : tiling(tiling) {
-  int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
-  int64_t large = dealAmong(tokenTiles, blocks, tokenTiles);
+  int64_t tokenTiles = tiling.gemm2.getTokenTiles(tokens);
+  int64_t large = assignToGroups(tokenTiles, blocks, tokenTiles);
   int64_t least =
       tokenTiles < kLeastScattered ? large - large / kScatterGain : large;
-  if (dealAmong(tiling.last.cluster, blocks, tokenTiles) >= least)
-    dealAmong(tokenTiles, blocks, tokenTiles);
+  if (assignToGroups(tiling.gemm2.cluster, blocks, tokenTiles) >= least)
+    assignToGroups(tokenTiles, blocks, tokenTiles);
   for (int64_t ctaGroup = 0; ctaGroup <= ctaGroups; ++ctaGroup) {
-    int64_t at = std::min(ctaGroup, dealt) * sum / dealt -
-                 std::max<int64_t>(0, ctaGroup - early) * more;
+    int64_t at =
+        std::min(ctaGroup, assignedGroups) * sum / assignedGroups -
+        std::max<int64_t>(0, ctaGroup - groupsWithoutExtra) * extraSteps;
     int64_t inTile = at % tiling.steps2;
     if (inTile < kLeastInterval)
       at -= inTile;
@@ -270,15 +274,15 @@ static double getWeightBytes(const PrefillProduct &product) {
 /// Whether each block has at most one tile of GEMM2.
 static bool hasFewTiles(const PrefillTiling &tiling, int64_t blocks,
                         int64_t tokens) {
-  return tiling.last.getUnits(tokens) <= blocks;
+  return tiling.gemm2.getUnits(tokens) <= blocks;
 }
 
 /// Cycles of the busiest block if both products share a launch.
 static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                             int64_t tokens, double addCycles) {
-  double step = getStepCycles(tiling.first), time = 0;
-  int64_t rounds = llvm::divideCeil(tiling.first.getUnits(tokens), blocks);
-  if (tiling.last.isStreamK) {
+  double step = getStepCycles(tiling.gemm1), time = 0;
+  int64_t rounds = llvm::divideCeil(tiling.gemm1.getUnits(tokens), blocks);
+  if (tiling.gemm2.isStreamK) {
     Intervals intervals(tiling, blocks, tokens);
     for (size_t ctaGroup = 0; ctaGroup + 1 < intervals.bounds.size();
          ++ctaGroup)
@@ -288,19 +292,19 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
   }
   // Waits matter if blocks have different numbers of GEMM1 tiles, or if no
   // block has more than one whole tile of GEMM2.
-  bool waits = tiling.last.ranges > 1
-                   ? rounds > 1 && tiling.first.getUnits(tokens) % blocks != 0
+  bool waits = tiling.gemm2.slices > 1
+                   ? rounds > 1 && tiling.gemm1.getUnits(tokens) % blocks != 0
                    : hasFewTiles(tiling, blocks, tokens);
   if (waits)
-    return countRangeSteps(tiling, blocks, tokens) * step +
+    return countSliceSteps(tiling, blocks, tokens) * step +
            (rounds + 1) * kEpilogueCycles;
   // Blocks with an extra GEMM1 tile have one unit of GEMM2 less, if the units
   // are not evenly distributed.
-  int64_t over = tiling.first.getUnits(tokens) % blocks;
-  int64_t units = tiling.last.getUnits(tokens);
+  int64_t over = tiling.gemm1.getUnits(tokens) % blocks;
+  int64_t units = tiling.gemm2.getUnits(tokens);
   int64_t least = units / blocks, more = units % blocks;
   auto getSteps = [&](int64_t tiles, int64_t units) {
-    return tiles * tiling.steps1 + units * tiling.last.stepsPerRange;
+    return tiles * tiling.steps1 + units * tiling.gemm2.stepsPerSlice;
   };
   int64_t most = getSteps(rounds, more > blocks - over ? least + 1 : least);
   if (over == 0 || more > 0)
@@ -313,33 +317,33 @@ double fuse::estimatePrefill(const MlpProblem &problem,
                              tile::PrefillScheduleAttr schedule, int64_t tokens,
                              const GpuModel &gpu) {
   PrefillTiling tiling(problem, schedule);
-  const PrefillProduct &last = tiling.last;
+  const PrefillProduct &gemm2 = tiling.gemm2;
   int64_t blocks = schedule.getBlocks();
   // The time of a product is that of the busiest block or of the weights.
   auto getTime = [&](const PrefillProduct &product) {
     double unit =
-        product.stepsPerRange * getStepCycles(product) + kEpilogueCycles;
+        product.stepsPerSlice * getStepCycles(product) + kEpilogueCycles;
     int64_t rounds = llvm::divideCeil(product.getUnits(tokens), blocks);
     return std::max(rounds * unit / gpu.clock,
                     getWeightBytes(product) / gpu.memoryRate);
   };
   double time = 0;
   if (schedule.getLaunches() == 1) {
-    double bytes = getWeightBytes(tiling.first) + getWeightBytes(last);
+    double bytes = getWeightBytes(tiling.gemm1) + getWeightBytes(gemm2);
     time = std::max(
         estimateJoint(tiling, blocks, tokens, kAddSums * gpu.clock) / gpu.clock,
         bytes / gpu.memoryRate);
   } else {
-    time = getTime(last);
+    time = getTime(gemm2);
     if (problem.hasGemm1())
-      time += getTime(tiling.first) + kLaunchGap;
+      time += getTime(tiling.gemm1) + kLaunchGap;
   }
-  if (last.isStreamK)
-    time += 2 * gpu.meeting + kAwaitSums;
-  if (last.ranges > 1) {
+  if (gemm2.isStreamK)
+    time += 2 * gpu.barrierTime + kAwaitSums;
+  if (gemm2.slices > 1) {
     double sums =
-        2.0 * last.getUnits(tokens) * kTokenTile * last.rows * sizeof(float);
-    time += 2 * gpu.meeting + sums / gpu.l2Rate;
+        2.0 * gemm2.getUnits(tokens) * kTokenTile * gemm2.rows * sizeof(float);
+    time += 2 * gpu.barrierTime + sums / gpu.l2Rate;
   }
   return time;
 }
@@ -363,7 +367,7 @@ static int64_t getLaunches(const MlpProblem &problem, int64_t rows,
 /// Whether stream-K fits into the registers. The partial sums of other CTAs are
 /// added while all own sums are live. No registers remain for hidden units that
 /// are not rounded to bf16 pairs, for divisions, or for bounds of ragged tiles.
-static bool canBeEven(const MlpProblem &problem) {
+static bool canUseStreamK(const MlpProblem &problem) {
   return canShare(problem) && problem.roundsAt("up") &&
          (!problem.isGated() || problem.roundsAt("gate")) &&
          !(problem.isF8() && problem.scales.getOrder() == QuantOrder::Divide) &&
@@ -374,7 +378,7 @@ static bool canBeEven(const MlpProblem &problem) {
 }
 
 /// Whether uneven split-K fits into the registers. The position and length of a
-/// range need registers, which are scarce if the hidden units or outputs of a
+/// K-slice need registers, which are scarce if the hidden units or outputs of a
 /// dense MLP have bounds.
 static bool canSplitUnevenly(const MlpProblem &problem) {
   return canShare(problem) &&
@@ -392,10 +396,10 @@ static constexpr double kLeastUsed = 0.95;
 /// equal numbers of tiles, additional blocks would only use power and wait.
 static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
                             int64_t multiprocessors) {
-  int64_t units = tiling.first.getUnits(tokens);
+  int64_t units = tiling.gemm1.getUnits(tokens);
   int64_t rounds = llvm::divideCeil(units, multiprocessors);
   int64_t blocks = llvm::divideCeil(units, rounds);
-  bool isEqual = units % rounds == 0 && tiling.last.getUnits(tokens) <= blocks;
+  bool isEqual = units % rounds == 0 && tiling.gemm2.getUnits(tokens) <= blocks;
   return isEqual && blocks >= kLeastUsed * multiprocessors ? blocks
                                                            : multiprocessors;
 }
@@ -440,10 +444,10 @@ pairBlocks(const MlpProblem &problem, tile::PrefillScheduleAttr schedule) {
 /// stream-K took 4 to 24 % longer than even split-K. The model does include the
 /// waits of uneven split-K, but underestimates its time if the waits are short.
 /// Blocks with whole tiles of GEMM2 wait as long as those with stream-K.
-static double getEvenMargin(const PrefillTiling &tiling,
-                            tile::PrefillScheduleAttr best, int64_t tokens,
-                            int64_t multiprocessors) {
-  if (tiling.first.getUnits(tokens) < 2 * multiprocessors)
+static double getStreamKMargin(const PrefillTiling &tiling,
+                               tile::PrefillScheduleAttr best, int64_t tokens,
+                               int64_t multiprocessors) {
+  if (tiling.gemm1.getUnits(tokens) < 2 * multiprocessors)
     return 0.87;
   if (best && best.getUnevenSplitK())
     return 1.015;
@@ -457,9 +461,9 @@ static double getEvenMargin(const PrefillTiling &tiling,
 /// split-K is chosen.
 static constexpr double kUnevenMargin = 0.99;
 /// Predicted time, relative to the best schedule so far, below which a larger
-/// uneven split is chosen. More ranges leave fewer blocks without one, and were
-/// faster even if the model predicted slightly more time.
-static constexpr double kMoreRanges = 1.01;
+/// uneven split is chosen. More K-slices leave fewer blocks without one, and
+/// were faster even if the model predicted slightly more time.
+static constexpr double kMoreSlices = 1.01;
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
                                               int64_t tokens,
@@ -478,11 +482,11 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
     if (launches == 1 && !streamK && !unevenSplitK)
       schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
                                   gpu.multiprocessors));
-    // A split with empty ranges is a duplicate of a smaller split. Uneven
+    // A split with empty K-slices is a duplicate of a smaller split. Uneven
     // split-K with equal numbers of tiles is a duplicate of even split-K.
     PrefillTiling tiling(problem, schedule);
     if (tiling.getSplitK() != splitK ||
-        tiling.last.isUnevenSplitK != unevenSplitK ||
+        tiling.gemm2.isUnevenSplitK != unevenSplitK ||
         !getScheduleProblem(problem, schedule).empty())
       return;
     // With more whole tiles, the gap between two launches is insignificant, and
@@ -493,9 +497,9 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double margin = 1;
     if (streamK)
-      margin = getEvenMargin(tiling, best, tokens, gpu.multiprocessors);
+      margin = getStreamKMargin(tiling, best, tokens, gpu.multiprocessors);
     else if (unevenSplitK && best)
-      margin = best.getUnevenSplitK() ? kMoreRanges : kUnevenMargin;
+      margin = best.getUnevenSplitK() ? kMoreSlices : kUnevenMargin;
     if (!best || time < margin * bestTime) {
       best = schedule;
       bestTime = time;
@@ -504,15 +508,15 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
   for (int64_t rows : {256, 128})
     for (int64_t splitK = 1; splitK <= 16; ++splitK)
       consider(rows, splitK, getLaunches(problem, rows, splitK),
-               /*even=*/false);
+               /*streamK=*/false);
   if (canShare(problem))
-    consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/false);
+    consider(/*rows=*/256, /*splitK=*/1, /*launches=*/1, /*streamK=*/false);
   if (canSplitUnevenly(problem))
     for (int64_t splitK = 2; splitK <= 16; ++splitK)
-      consider(/*rows=*/256, splitK, /*launches=*/1, /*even=*/false,
-               /*unequal=*/true);
-  if (canBeEven(problem))
-    consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/true);
+      consider(/*rows=*/256, splitK, /*launches=*/1, /*streamK=*/false,
+               /*unevenSplitK=*/true);
+  if (canUseStreamK(problem))
+    consider(/*rows=*/256, /*splitK=*/1, /*launches=*/1, /*streamK=*/true);
   return best ? pairBlocks(problem, best) : best;
 }
 
@@ -524,8 +528,8 @@ double fuse::comparePrefill(const MlpProblem &problem,
                  estimatePrefill(problem, best, tokens, gpu);
   auto getMargin = [&](tile::PrefillScheduleAttr streamK,
                        tile::PrefillScheduleAttr other) {
-    return getEvenMargin(PrefillTiling(problem, streamK), other, tokens,
-                         gpu.multiprocessors);
+    return getStreamKMargin(PrefillTiling(problem, streamK), other, tokens,
+                            gpu.multiprocessors);
   };
   if (schedule.getStreamK() && !best.getStreamK())
     ratio /= getMargin(schedule, best);

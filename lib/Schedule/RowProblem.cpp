@@ -14,7 +14,7 @@ static constexpr int64_t kMaxWidth = 16384;
 /// Number of elements per access: 16 bytes of bf16.
 static constexpr int64_t kVector = 8;
 
-bool fuse::takesRows(Operation *op) {
+bool fuse::isRowOp(Operation *op) {
   return isa<NormQuantizeOp, ActQuantizeOp>(op);
 }
 

@@ -48,8 +48,8 @@ static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
 }
 
 /// Whether stages can be held back while hidden units are published.
-static bool canSettle(int64_t maxInFlight, int64_t launches,
-                      bool deferredEpilogue) {
+static bool canThrottlePublish(int64_t maxInFlight, int64_t launches,
+                               bool deferredEpilogue) {
   return maxInFlight > 1 && launches == 1 && !deferredEpilogue;
 }
 
@@ -76,8 +76,8 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (sameCut && a.getSmemEpilogue() != b.getSmemEpilogue()) +
          (a.getLaunches() != b.getLaunches()) +
          (a.getPublishThrottleStages() != b.getPublishThrottleStages() &&
-          canSettle(a.getMaxInFlight(), a.getLaunches(),
-                    a.getDeferredEpilogue())) +
+          canThrottlePublish(a.getMaxInFlight(), a.getLaunches(),
+                             a.getDeferredEpilogue())) +
          (a.getPublishThrottleStages() > 0 &&
           b.getPublishThrottleStages() > 0 &&
           a.getMaxInFlight() == b.getMaxInFlight() &&
@@ -118,7 +118,7 @@ private:
     // Candidates that do not fit are dropped without an error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
-    if (!canSettle(maxInFlight, launches, deferredEpilogue))
+    if (!canThrottlePublish(maxInFlight, launches, deferredEpilogue))
       publishThrottleStages = 0;
     // One less than the stages in flight has no effect.
     if (publishThrottleStages == 0 || publishInFlight >= maxInFlight - 1)
@@ -155,15 +155,15 @@ private:
     tile::ScheduleAttr probe = make(
         gpu.multiprocessors, splitK, rows, choice.getWeightStages(),
         std::max<int64_t>(choice.getTokenStages(), 3), choice.getMaxInFlight(),
-        choice.getL2PrefetchStages(), /*settle=*/0,
-        /*settleTo=*/0, /*reducers=*/0, choice.getSmemEpilogue(),
-        /*deferred=*/false, /*launches=*/1, /*polled=*/false);
+        choice.getL2PrefetchStages(), /*publishThrottleStages=*/0,
+        /*publishInFlight=*/0, /*reducers=*/0, choice.getSmemEpilogue(),
+        /*deferredEpilogue=*/false, /*launches=*/1, /*taggedPartials=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
-    int64_t units = tiling.tiles2 * tiling.ranges;
-    // A split with empty ranges is a duplicate of a smaller split.
-    if (tiling.ranges != splitK || units > gpu.multiprocessors)
+    int64_t units = tiling.tiles2 * tiling.slices;
+    // A split with empty K-slices is a duplicate of a smaller split.
+    if (tiling.slices != splitK || units > gpu.multiprocessors)
       return;
     int64_t rounds = std::max<int64_t>(
         1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
@@ -180,12 +180,12 @@ private:
                     splitK == choice.getSplitK() &&
                     blocks == choice.getBlocks();
     const int most = isChoice ? 2 : 1;
-    llvm::SmallSetVector<int64_t, 3> adderCounts;
-    adderCounts.insert(0);
+    llvm::SmallSetVector<int64_t, 3> reducerCounts;
+    reducerCounts.insert(0);
     for (int64_t reducers : {tiling.halfReducers, tiling.fewReducers})
       if (reducers < splitK)
-        adderCounts.insert(reducers);
-    int64_t otherSettleTo = choice.getPublishInFlight() > 0 ? 0 : 1;
+        reducerCounts.insert(reducers);
+    int64_t otherPublishInFlight = choice.getPublishInFlight() > 0 ? 0 : 1;
     // Stages of 128-row tiles have half the size.
     int64_t scale = choice.getGemm1TileM() == 256 ? 1 : 2;
     for (int64_t weightStages :
@@ -206,8 +206,8 @@ private:
               for (int64_t publishThrottleStages :
                    {choice.getPublishThrottleStages(), int64_t(0), int64_t(2)})
                 for (int64_t publishInFlight :
-                     {choice.getPublishInFlight(), otherSettleTo})
-                  for (int64_t reducers : adderCounts)
+                     {choice.getPublishInFlight(), otherPublishInFlight})
+                  for (int64_t reducers : reducerCounts)
                     for (bool smemEpilogue : {false, true})
                       for (bool taggedPartials : {false, true})
                         if (changes +
@@ -271,7 +271,7 @@ static std::vector<RankedSchedule> rankPrefill(const MlpProblem &problem,
     // Schedules with equal kernels are duplicates.
     PrefillTiling tiling(problem, schedule);
     if (tiling.getSplitK() != splitK ||
-        tiling.last.isUnevenSplitK != unevenSplitK)
+        tiling.gemm2.isUnevenSplitK != unevenSplitK)
       return;
     int departures =
         (rows != choice.getGemm2TileM() || splitK != choice.getSplitK()) +
@@ -319,7 +319,7 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
                                                 const GpuModel &gpu,
                                                 size_t count) {
   std::string reason;
-  if (takesRows(op)) {
+  if (isRowOp(op)) {
     std::optional<RowProblem> problem = describeRows(op, reason);
     return problem ? rankRows(*problem, gpu, count)
                    : std::vector<RankedSchedule>();

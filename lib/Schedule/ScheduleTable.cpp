@@ -37,7 +37,7 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
                                                 std::string &reason) {
   ScheduleKey key;
   key.family = op->getName().stripDialect().str();
-  if (takesRows(op)) {
+  if (isRowOp(op)) {
     std::optional<RowProblem> problem = describeRows(op, reason);
     if (!problem)
       return std::nullopt;
@@ -67,7 +67,7 @@ static std::string print(Attribute attribute) {
 
 std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
                                      int64_t tokens, const GpuModel &gpu) {
-  if (takesRows(op))
+  if (isRowOp(op))
     return isa<tile::RowScheduleAttr>(schedule)
                ? ""
                : print(schedule) + " is not a #tile.row_schedule";
@@ -165,7 +165,7 @@ std::optional<ScheduleTable> ScheduleTable::read(StringRef path, StringRef chip,
     return std::nullopt;
   }
   if (llvm::Error limits = checkTextLimits((*buffer)->getBuffer()))
-    return fail("is no table: " + toString(std::move(limits)));
+    return fail("is not a table: " + toString(std::move(limits)));
   llvm::Expected<llvm::json::Value> json =
       llvm::json::parse((*buffer)->getBuffer());
   if (!json)

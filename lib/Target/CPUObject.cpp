@@ -216,14 +216,14 @@ static llvm::Error addEntry(llvm::Module &module, const CPUEntry &entry,
   for (llvm::Argument &argument : callee->args()) {
     if (!argument.getType()->isPointerTy())
       return createStringError("'" + entry.function +
-                               "' takes something that is no tensor");
+                               "' has an argument that is not a tensor");
     llvm::Value *value = load(wrapper->getArg(0), argument.getArgNo());
     // The second pointer of a descriptor is that of the first element.
     arguments.push_back(isKernel ? load(value, 1) : value);
   }
   if (!callee->getReturnType()->isVoidTy())
     return createStringError("'" + entry.function +
-                             "' returns something that is no tensor");
+                             "' returns a value that is not a tensor");
   builder.CreateCall(callee, arguments);
   builder.CreateRetVoid();
   return llvm::Error::success();

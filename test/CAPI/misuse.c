@@ -249,7 +249,7 @@ static void launchWrongly(const fuse_artifact *artifact) {
   // CHECK: over the limit: FUSE_ERROR_STATE: {{.*}}limited to 8 tokens, got 16
   report("over the limit", fuse_launch(instance, &args));
   tokens[0] = result[0] = 17;
-  // CHECK: over the most: FUSE_ERROR_TENSOR: mlp takes at most 16 tokens,
+  // CHECK: over the most: FUSE_ERROR_TENSOR: mlp supports at most 16 tokens,
   // CHECK-SAME: got 17
   report("over the most", fuse_launch(instance, &args));
   tokens[0] = result[0] = -1;
@@ -288,8 +288,8 @@ static void launchWrongly(const fuse_artifact *artifact) {
   report("two outputs", fuse_launch(instance, &args));
   args.num_outputs = 1;
   x.byte_offset = 2;
-  // CHECK: odd address: FUSE_ERROR_TENSOR: {{.*}}begins 2 bytes behind a
-  // CHECK-SAME: multiple
+  // CHECK: odd address: FUSE_ERROR_TENSOR: {{.*}}is misaligned by 2
+  // CHECK-SAME: bytes
   report("odd address", fuse_launch(instance, &args));
   x.byte_offset = 0;
   args.flags = 64;

@@ -99,7 +99,7 @@ struct State {
   int streams = 0;
   /// Whether a copy or a fill on the default stream may be pending, because no
   /// call has synchronized.
-  bool unsettled = false;
+  bool copiesInFlight = false;
   std::set<void *> settling;
   std::mutex mutex;
   std::map<std::string, int> calls;
@@ -314,7 +314,7 @@ static int cuMemFree(DevicePtr address) {
 }
 static int cuMemcpyHtoD(DevicePtr to, const void *from, size_t bytes) {
   return run("cuMemcpyHtoD", true, [&](State &state) {
-    state.unsettled = true;
+    state.copiesInFlight = true;
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
     return 0;
   });
@@ -327,7 +327,7 @@ static int cuMemcpyDtoH(void *to, DevicePtr from, size_t bytes) {
 }
 static int cuMemsetD8(DevicePtr to, unsigned char value, size_t bytes) {
   return run("cuMemsetD8", true, [&](State &state) {
-    state.unsettled = true;
+    state.copiesInFlight = true;
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return 0;
   });
@@ -356,7 +356,7 @@ static int cuEventQuery(Event event) {
     if (!state.settings["ready"] || !state.recorded.count(event))
       return 600;
     if (state.settling.count(event))
-      state.unsettled = false;
+      state.copiesInFlight = false;
     return 0;
   });
 }
@@ -488,7 +488,7 @@ static int cuLaunchKernelEx(const LaunchConfig *config, KernelFunction function,
     std::memcpy(launch.grid, grid, sizeof(grid));
     std::memcpy(launch.block, block, sizeof(block));
     launch.sharedBytes = config->sharedBytes;
-    launch.unsettled = config->stream && state.unsettled;
+    launch.copiesInFlight = config->stream && state.copiesInFlight;
     launch.stream = config->stream;
     launch.cooperative = launch.programmatic = launch.cluster[0] = -1;
     for (unsigned i = 0; i < config->numAttributes; ++i) {

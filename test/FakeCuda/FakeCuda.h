@@ -23,7 +23,7 @@ struct FakeLaunch {
   void *stream;
   /// Whether its stream does not wait for a copy or a fill that may still be in
   /// flight.
-  bool unsettled;
+  bool copiesInFlight;
   /// The device whose context was current, and the one of the kernel's module.
   int device, moduleDevice;
   /// -1 for none.

@@ -52,26 +52,26 @@ struct Options {
                             cl::desc("GPU to compile for, such as sm_90a; "
                                      "none when left out"),
                             cl::cat(category)};
-  cl::opt<bool> portable{
-      "portable", cl::desc("Take the portable path alone, also on sm_90a"),
-      cl::cat(category)};
+  cl::opt<bool> portable{"portable",
+                         cl::desc("Use only the portable path, even on sm_90a"),
+                         cl::cat(category)};
   cl::opt<bool> mixed{
       "mixed",
-      cl::desc("Put scheduled kernels into one plan with portable ones, where "
-               "the scheduled path takes a part of a function"),
+      cl::desc("Combine scheduled and portable kernels in one plan if the "
+               "scheduled path supports only a part of a function"),
       cl::cat(category)};
   cl::opt<int> tokens{
       "tokens",
-      cl::desc("Most tokens that scheduled kernels of a function with a "
-               "dynamic number of tokens serve, 1 to 16384; a launch takes "
-               "those for its number"),
+      cl::desc("Maximum number of tokens of scheduled kernels for a function "
+               "with a dynamic number of tokens, 1 to 16384; each launch uses "
+               "the kernels for its number"),
       cl::init(16384), cl::cat(category)};
   cl::opt<int> multiprocessors{"multiprocessors",
                                cl::desc("Multiprocessors of the GPU"),
                                cl::init(132), cl::cat(category)};
   cl::opt<std::string> schedules{
       "schedules",
-      cl::desc("Table of fuse-tune; its schedules go before those of the cost "
+      cl::desc("Table of fuse-tune; its schedules precede those of the cost "
                "model"),
       cl::value_desc("file"), cl::cat(category)};
   cl::opt<Assemble> assemble{
@@ -82,7 +82,8 @@ struct Options {
           clEnumValN(Assemble::Always, "always", "fail if there is none")),
       cl::init(Assemble::Auto), cl::cat(category)};
   cl::opt<std::string> cache{
-      "cache", cl::desc("Directory to look for the artifact in first"),
+      "cache",
+      cl::desc("Cache directory that is searched for the artifact first"),
       cl::value_desc("directory"), cl::cat(category)};
   cl::opt<bool> remarks{"remarks",
                         cl::desc("Print what was fused and what was not"),

@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
       llvm::cl::desc("File with patterns and kernels; may be given many times"),
       llvm::cl::cat(category));
   llvm::cl::opt<std::string> target(
-      "target", llvm::cl::desc("What declared kernels must run on"),
+      "target", llvm::cl::desc("Target on which declared kernels must run"),
       llvm::cl::cat(category));
   llvm::cl::opt<int64_t> tokens(
       "tokens", llvm::cl::desc("What dynamic dimensions count as"),
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
       llvm::cl::init(Format::Text), llvm::cl::cat(category));
   llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(
-      argc, argv, "Says of every site whether it is fused, or why not\n");
+      argc, argv, "Prints for each site whether it is fused, or the refusal\n");
   if (tokens < 1 || tokens > fuse::ExplainOptions::kMaxTokens) {
     llvm::errs() << "fuse-explain: error: --tokens must be from 1 to "
                  << fuse::ExplainOptions::kMaxTokens << ", got " << tokens
@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
 
   if (patterns.empty() && !fuse::findModels(*module).empty())
     llvm::errs() << "fuse-explain: note: without --patterns, modules of models "
-                    "are no sites\n";
+                    "are not sites\n";
   fuse::ExplainOptions options;
   options.patterns.assign(patterns.begin(), patterns.end());
   options.libraries.assign(libraries.begin(), libraries.end());

@@ -42,7 +42,8 @@ static int64_t getMaxElements(Stratum stratum) {
 /// Largest number of tokens of scheduled kernels if schedules are not random,
 /// and numbers of tokens at which their ranges end and begin.
 static constexpr int64_t kChosenTokens = 64;
-static constexpr int64_t kChosenTurns[] = {8, 9, 16, 17, 32, 33, kChosenTokens};
+static constexpr int64_t kChosenBoundaries[] = {8,  9,  16,           17,
+                                                32, 33, kChosenTokens};
 
 /// Limits of cases with random schedules: number of tokens of a case, numbers
 /// of tokens per module, and interpreted products per case.
@@ -196,9 +197,9 @@ public:
                File &file)
       : function(function), seed(seed), stratum(stratum), file(file) {}
 
-  /// Appends cases with random numbers of tokens, or with some of `turns`.
+  /// Appends cases with random numbers of tokens, or with some of `boundaries`.
   /// Appends nothing if the sizes of the arguments are inconsistent.
-  llvm::Error run(ArrayRef<int64_t> turns, std::vector<CaseData> &cases);
+  llvm::Error run(ArrayRef<int64_t> boundaries, std::vector<CaseData> &cases);
 
 private:
   Expected<std::optional<CaseData>> runOn(int64_t tokens, Random &random);
@@ -215,7 +216,7 @@ private:
 
 } // namespace
 
-llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
+llvm::Error FunctionRuns::run(ArrayRef<int64_t> boundaries,
                               std::vector<CaseData> &cases) {
   if (hasLooseSizes(function))
     return llvm::Error::success();
@@ -225,13 +226,13 @@ llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
   signature = std::move(*found);
   Random random(seed);
   SmallVector<int64_t> counts = {random.oneOf({1, 2, 7, 16, 33, 50})};
-  if (!turns.empty()) {
+  if (!boundaries.empty()) {
     // Draw all numbers first, so that they do not depend on the inputs of other
     // cases.
     counts.clear();
     for (size_t i = 0; i + 1 < kMaxTurns; ++i)
-      counts.push_back(random.oneOf(turns));
-    counts.push_back(1 + random.below(turns.back()));
+      counts.push_back(random.oneOf(boundaries));
+    counts.push_back(1 + random.below(boundaries.back()));
     llvm::sort(counts);
     counts.erase(llvm::unique(counts), counts.end());
   }
@@ -241,7 +242,7 @@ llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
       return made.takeError();
     if (!*made)
       continue;
-    if (!turns.empty())
+    if (!boundaries.empty())
       (*made)->suffix = "#" + std::to_string(tokens);
     cases.push_back(std::move(**made));
   }
@@ -407,7 +408,7 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
 
 OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
                                      Stratum stratum,
-                                     SmallVectorImpl<int64_t> *turns) {
+                                     SmallVectorImpl<int64_t> *boundaries) {
   OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
   keepTensors(*module, getMaxElements(stratum));
   if (form(*module) == 0 || stratum != Stratum::Schedules)
@@ -415,18 +416,19 @@ OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
   Random choices(~seed);
   SmallVector<int64_t> found =
       attachRandomSchedules(*module, choices, kMaxTokens);
-  if (turns)
-    turns->append(found);
+  if (boundaries)
+    boundaries->append(found);
   return module;
 }
 
 /// Adds the cases of a seed. Returns false if it has none.
 static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
                                 Stratum stratum, File &file, Skips &skips) {
-  SmallVector<int64_t> turns;
-  OwningOpRef<ModuleOp> module = makeCase(context, seed, stratum, &turns);
+  SmallVector<int64_t> boundaries;
+  OwningOpRef<ModuleOp> module = makeCase(context, seed, stratum, &boundaries);
   if (stratum == Stratum::Mixed)
-    turns.append(std::begin(kChosenTurns), std::end(kChosenTurns));
+    boundaries.append(std::begin(kChosenBoundaries),
+                      std::end(kChosenBoundaries));
   if (module->getOps<func::FuncOp>().empty()) {
     ++skips.unfit;
     return false;
@@ -442,7 +444,7 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
   for (auto function : module->getOps<func::FuncOp>()) {
     std::vector<CaseData> cases;
     if (llvm::Error error =
-            FunctionRuns(function, seed, stratum, file).run(turns, cases))
+            FunctionRuns(function, seed, stratum, file).run(boundaries, cases))
       return std::move(error);
     if (!cases.empty())
       data[function.getSymName()] = std::move(cases);

@@ -22,10 +22,10 @@ struct EmitOptions {
 
 /// The module of a seed in the form in which it is compiled: fused, with only
 /// functions on tensors. Modules of `Stratum::Schedules` have schedules.
-/// Appends the numbers of tokens at which kernels change to `turns`.
+/// Appends the numbers of tokens at which kernels change to `boundaries`.
 mlir::OwningOpRef<mlir::ModuleOp>
 makeCase(mlir::MLIRContext &context, uint64_t seed, Stratum stratum,
-         llvm::SmallVectorImpl<int64_t> *turns = nullptr);
+         llvm::SmallVectorImpl<int64_t> *boundaries = nullptr);
 
 /// Writes `count` modules with at least one fused op, from `firstSeed` on. For
 /// each it writes the code of the portable path and, if supported, of the

@@ -63,9 +63,9 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
       random.oneOf({tile::CachePolicy::Normal, tile::CachePolicy::EvictFirst});
   int64_t launches =
       deferredEpilogue || isQuarters || isSwapped ? 1 : from(random, 1, 2);
-  bool settles = maxInFlight > 1 && !deferredEpilogue && launches == 1;
+  bool canThrottle = maxInFlight > 1 && !deferredEpilogue && launches == 1;
   int64_t publishThrottleStages =
-      settles ? random.oneOf<int64_t>({0, 2, 64}) : 0;
+      canThrottle ? random.oneOf<int64_t>({0, 2, 64}) : 0;
   int64_t publishInFlight =
       publishThrottleStages > 0 ? from(random, 0, maxInFlight - 1) : 0;
   int64_t reducers = random.percent(50) ? from(random, 0, splitK) : 0;
@@ -116,7 +116,7 @@ static Attribute draw(Operation *op, Random &random, int64_t tokens) {
 
 llvm::SmallVector<int64_t>
 fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
-  SmallVector<int64_t> turns = {1, tokens};
+  SmallVector<int64_t> boundaries = {1, tokens};
   Operation *fused = nullptr;
   module->walk([&](FusedOpInterface op) { fused = op; });
   std::string reason;
@@ -124,7 +124,7 @@ fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
   if (fused)
     key = getScheduleKey(fused, tokens, reason);
   if (!key || isa<NormQuantizeOp, ActQuantizeOp>(fused))
-    return turns;
+    return boundaries;
   auto x = cast<RankedTensorType>(fused->getOperand(0).getType());
   ArrayRef<int64_t> leading = x.getShape().drop_back();
   bool isDynamic = llvm::any_of(leading, ShapedType::isDynamic);
@@ -132,18 +132,18 @@ fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
     tokens = 1;
     for (int64_t size : leading)
       tokens *= size;
-    turns.clear();
+    boundaries.clear();
   }
   if (random.percent(25)) {
     if (isDynamic)
-      turns.append(
+      boundaries.append(
           {8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 192, 193, 256, 257});
-    return turns;
+    return boundaries;
   }
   if (!isDynamic) {
     if (Attribute schedule = draw(fused, random, tokens))
       fused->setAttr(tile::kScheduleAttrName, schedule);
-    return turns;
+    return boundaries;
   }
   SmallVector<int64_t> bounds;
   for (unsigned i = random.below(3) + 1; i > 0; --i)
@@ -156,11 +156,11 @@ fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
   for (int64_t bound : bounds) {
     schedules.push_back(draw(fused, random, bound));
     if (!schedules.back())
-      return turns;
-    turns.append({bound, std::min(bound + 1, tokens)});
+      return boundaries;
+    boundaries.append({bound, std::min(bound + 1, tokens)});
   }
   fused->setAttr(
       tile::kScheduleAttrName,
       tile::DispatchAttr::get(module.getContext(), bounds, schedules));
-  return turns;
+  return boundaries;
 }

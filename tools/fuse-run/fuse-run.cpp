@@ -116,8 +116,8 @@ struct Options {
       cl::cat(category)};
   cl::opt<unsigned> orders{
       "orders",
-      cl::desc("With --verify and --chip, in how many orders of its threads "
-               "and copies code runs on the same inputs"),
+      cl::desc("With --verify and --chip, number of interleavings of threads "
+               "and copies in which code runs on the same inputs"),
       cl::init(GpuOptions().numOrders), cl::cat(category)};
   cl::opt<std::string> outputFile{"o",
                                   cl::desc("Where to write what is "

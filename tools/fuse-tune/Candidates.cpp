@@ -180,7 +180,7 @@ static void compile(Task &task, const DialectRegistry &registry,
   runtime::Artifact made(*artifact);
   json manifest = runtime::parseJSON(made.sections[0].data);
   if (manifest["functions"][0]["cuda"].value("path", "") != "scheduled") {
-    task.error = "the scheduled path did not take the function";
+    task.error = "the scheduled path did not compile the function";
     return;
   }
   task.artifact = std::move(*artifact);

@@ -106,8 +106,8 @@ struct Options {
       cl::cat(category)};
   cl::opt<double> margin{
       "margin",
-      cl::desc("Part of its time by which another schedule has to be faster to "
-               "take the place of the cost model's choice"),
+      cl::desc("Minimum gain, as a fraction of the time, with which a schedule "
+               "replaces the cost model's choice"),
       cl::init(0.01),
       cl::sub(table),
       cl::sub(cl::SubCommand::getTopLevel()),
@@ -127,10 +127,18 @@ static Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
     return read.takeError();
   OwningOpRef<ModuleOp> module = std::move(*read);
   if (!options.pipeline.empty()) {
-    FailureOr<OpPassManager> passes = parsePassPipeline(options.pipeline);
-    if (failed(passes) || passes->getOpName() != "builtin.module")
+    // MLIR ends some errors with a line break and others without.
+    std::string text;
+    llvm::raw_string_ostream errors(text);
+    FailureOr<OpPassManager> passes =
+        parsePassPipeline(options.pipeline, errors);
+    if (failed(passes))
+      return createStringError(
+          "--pipeline: '" + options.pipeline +
+          "' is not a pipeline: " + StringRef(text).trim());
+    if (passes->getOpName() != "builtin.module")
       return createStringError("--pipeline: '" + options.pipeline +
-                               "' is no pipeline on builtin.module");
+                               "' is not a pipeline on builtin.module");
     PassManager pm(&context);
     static_cast<OpPassManager &>(pm) = std::move(*passes);
     if (failed(pm.run(*module)))

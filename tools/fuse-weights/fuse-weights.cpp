@@ -67,7 +67,8 @@ static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
   SourceMgrDiagnosticHandler handler(sources, &context);
   auto module = readModule(context, path, sources);
   if (!module) {
-    llvm::WithColor::error() << llvm::toString(module.takeError()) << "\n";
+    llvm::WithColor::error(llvm::errs(), "fuse-weights")
+        << llvm::toString(module.takeError()) << "\n";
     return failure();
   }
   Recipes recipes;

@@ -25,7 +25,7 @@ struct Case {
   std::string more = ", weight_stages = 4, token_stages = 4, max_in_flight = 2";
   /// Whether swap-AB is used. Then one lane of each warp arrives per K-slice of
   /// a tile.
-  bool isSwapped = false, isF8 = false;
+  bool isSwapAB = false, isF8 = false;
 
   std::string getSchedule() const {
     return ("#tile.schedule<tokens = " + llvm::Twine(tokens) + ", blocks = " +
@@ -33,11 +33,11 @@ struct Case {
             ", gemm2_tile_m = " + llvm::Twine(rows) + more +
             ", reducers = " + llvm::Twine(reducers) +
             ", partials = f32, tagged_partials = true, " +
-            (isSwapped ? "swap_ab" : "smem_epilogue") +
+            (isSwapAB ? "swap_ab" : "smem_epilogue") +
             " = true, hint = evict_first, dependent = true>")
         .str();
   }
-  int64_t countLanes() const { return isSwapped ? 4 : 1; }
+  int64_t countLanes() const { return isSwapAB ? 4 : 1; }
 };
 
 class DecodeWaitsTest : public ::testing::Test {
@@ -110,7 +110,7 @@ TEST_F(DecodeWaitsTest, WholeUnits) {
 
 /// Blocks that limit their loads in flight, some of them with the limit for
 /// stragglers.
-TEST_F(DecodeWaitsTest, Behind) {
+TEST_F(DecodeWaitsTest, StragglerInFlight) {
   std::string stragglerInFlight = ", weight_stages = 4, token_stages = 4, "
                                   "max_in_flight = 2, straggler_in_flight = 4";
   check({256, 512, 16, 8, 4, 2, 128, stragglerInFlight});
@@ -139,25 +139,25 @@ TEST_F(DecodeWaitsTest, HalfTiles) {
 
 /// Tiles of 192 rows: an even and an odd number of k-steps, both ends of the
 /// hidden layer, blocks without tiles and blocks without units.
-TEST_F(DecodeWaitsTest, Quarters) {
-  std::string quarters = ", gemm1_tile_m = 192, weight_stages = 4, "
-                         "token_stages = 4, max_in_flight = 3";
-  check({256, 768, 16, 8, 4, 0, 128, quarters});
-  check({320, 640, 80, 12, 2, 0, 128, quarters});
-  check({192, 400, 32, 9, 3, 2, 128, quarters});
-  check({384, 832, 128, 9, 3, 0, 128, quarters});
+TEST_F(DecodeWaitsTest, Gemm1Tile192) {
+  std::string tile192 = ", gemm1_tile_m = 192, weight_stages = 4, "
+                        "token_stages = 4, max_in_flight = 3";
+  check({256, 768, 16, 8, 4, 0, 128, tile192});
+  check({320, 640, 80, 12, 2, 0, 128, tile192});
+  check({192, 400, 32, 9, 3, 2, 128, tile192});
+  check({384, 832, 128, 9, 3, 0, 128, tile192});
 }
 
 /// swap-AB in GEMM1. Tiles begin anywhere in a unit, several K-slices need
 /// parts of one tile, and the last tile overlaps its predecessor. Blocks have
 /// no, one or two tiles.
-TEST_F(DecodeWaitsTest, Swapped) {
+TEST_F(DecodeWaitsTest, Gemm1SwapAB) {
   auto swap = [](int64_t gemm1TileM) {
     return ", gemm1_tile_m = " + std::to_string(gemm1TileM) +
            ", weight_stages = 4, token_stages = 4, max_in_flight = 3";
   };
   auto checkBoth = [&](Case item, int64_t gemm1TileM) {
-    item.isSwapped = true;
+    item.isSwapAB = true;
     item.more = swap(gemm1TileM);
     for (bool isF8 : {false, true}) {
       item.isF8 = isF8;
@@ -175,7 +175,7 @@ TEST_F(DecodeWaitsTest, Swapped) {
   checkBoth({128, 768, 96, 6, 6, 0}, 224);
   Case narrow{128, 768, 96, 12, 12, 0};
   narrow.more = swap(192);
-  narrow.isSwapped = true;
+  narrow.isSwapAB = true;
   check(narrow);
   // Stages that are requested after the previous ones have landed.
   narrow.more += ", publish_throttle_stages = 3, publish_in_flight = 1";

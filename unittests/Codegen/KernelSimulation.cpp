@@ -246,7 +246,7 @@ void KernelSimulation::compile(Operation &op) {
       })
       .Case([&](AccWaitOp) { add(Code::AwaitProducts, op); })
       .Case([&](SemaphoreOp semaphore) {
-        add(Code::Word, op, op.getOperands(), semaphore.getSemaphore());
+        add(Code::Semaphore, op, op.getOperands(), semaphore.getSemaphore());
       })
       .Case([&](SemaphoreArriveOp) { add(Code::Arrive, op, op.getOperands()); })
       .Case([&](SemaphoreCountOp count) {
@@ -254,11 +254,12 @@ void KernelSimulation::compile(Operation &op) {
         // less than others do.
         add(Code::Constant, op, {}, count.getCount(), 13);
       })
-      .Case(
-          [&](SemaphoreWaitOp) { add(Code::AwaitWord, op, op.getOperands()); })
-      .Case([&](SemaphoreMeetOp meet) {
-        add(Code::Meet, op, op.getOperands(), {},
-            static_cast<int64_t>(meet.getArrivals()));
+      .Case([&](SemaphoreWaitOp) {
+        add(Code::AwaitSemaphore, op, op.getOperands());
+      })
+      .Case([&](SemaphoreMeetOp barrier) {
+        add(Code::ArriveAndWait, op, op.getOperands(), {},
+            static_cast<int64_t>(barrier.getArrivals()));
       })
       .Case([&](LoadOp load) {
         if (isTracked(load.getValue()))
@@ -333,22 +334,24 @@ int64_t KernelSimulation::countInexactWaits() const {
   });
 }
 
-void KernelSimulation::arrive(Thread &thread, Meeting &meeting, int64_t count) {
-  ++thread.meetings[&meeting];
-  meeting.arrived += thread.index % 32 == 0 ? 32 : 0;
-  if (meeting.arrived >= count) {
-    ++meeting.passed;
-    meeting.arrived = 0;
+void KernelSimulation::arrive(Thread &thread, BarrierState &barrier,
+                              int64_t count) {
+  ++thread.arrivals[&barrier];
+  barrier.arrived += thread.index % 32 == 0 ? 32 : 0;
+  if (barrier.arrived >= count) {
+    ++barrier.passed;
+    barrier.arrived = 0;
   }
 }
 
-bool KernelSimulation::meet(Thread &thread, Meeting &meeting, int64_t count) {
+bool KernelSimulation::arriveAndWait(Thread &thread, BarrierState &barrier,
+                                     int64_t count) {
   if (!thread.hasArrived) {
     thread.hasArrived = true;
-    arrive(thread, meeting, count);
-    thread.goal = thread.meetings[&meeting];
+    arrive(thread, barrier, count);
+    thread.goal = thread.arrivals[&barrier];
   }
-  if (meeting.passed < thread.goal)
+  if (barrier.passed < thread.goal)
     return false;
   thread.hasArrived = false;
   return true;
@@ -472,7 +475,7 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
         step.operands.size() > 2 ? getBlock(operand(2)) : thread.block;
     int64_t handle = makeHandle(operand(0), operand(1));
     bool isRead =
-        llvm::any_of(thread.maxInFlight, [&](ArrayRef<int64_t> group) {
+        llvm::any_of(thread.pendingProducts, [&](ArrayRef<int64_t> group) {
           return llvm::is_contained(group, handle);
         });
     int64_t released = ++getUse(block, handle).released;
@@ -509,31 +512,31 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
     break;
   }
   case Code::Multiply:
-    thread.maxInFlight.back().append({operand(0), operand(1)});
+    thread.pendingProducts.back().append({operand(0), operand(1)});
     if (operand(0) == operand(1))
       ++products[thread.index][getUse(thread.block, operand(0)).content];
     break;
   case Code::Commit:
-    thread.maxInFlight.emplace_back();
+    thread.pendingProducts.emplace_back();
     break;
   case Code::AwaitProducts:
-    while (static_cast<int64_t>(thread.maxInFlight.size()) > step.value + 1)
-      thread.maxInFlight.pop_front();
+    while (static_cast<int64_t>(thread.pendingProducts.size()) > step.value + 1)
+      thread.pendingProducts.pop_front();
     break;
-  case Code::Word:
+  case Code::Semaphore:
     values[step.result] = operand(0) << 32 | operand(1);
     break;
   case Code::Arrive:
     ++semaphores[{operand(0) >> 32, static_cast<uint32_t>(operand(0))}];
     break;
-  case Code::AwaitWord: {
+  case Code::AwaitSemaphore: {
     std::pair<int64_t, int64_t> place(operand(0) >> 32, uint32_t(operand(0)));
     goals[place] = operand(2);
     if (semaphores[place] < operand(2))
       return false;
     break;
   }
-  case Code::Meet: {
+  case Code::ArriveAndWait: {
     int64_t &semaphore = semaphores[{operand(0) >> 32, uint32_t(operand(0))}];
     if (!thread.hasArrived) {
       thread.hasArrived = true;
@@ -576,16 +579,16 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
     break;
   }
   case Code::Barrier:
-    if (!meet(thread, blocks[thread.block].barriers[step.value],
-              step.other ? step.other : countThreads()))
+    if (!arriveAndWait(thread, blocks[thread.block].barriers[step.value],
+                       step.other ? step.other : countThreads()))
       return false;
     break;
   case Code::BarrierArrive:
     arrive(thread, blocks[thread.block].barriers[step.value], step.other);
     break;
   case Code::ClusterBarrier:
-    if (!meet(thread, blocks[getBlock(0)].clusterBarrier,
-              cluster * countThreads()))
+    if (!arriveAndWait(thread, blocks[getBlock(0)].clusterBarrier,
+                       cluster * countThreads()))
       return false;
     break;
   case Code::End:

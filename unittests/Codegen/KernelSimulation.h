@@ -108,10 +108,10 @@ private:
     Multiply,
     Commit,
     AwaitProducts,
-    Word,
+    Semaphore,
     Arrive,
-    AwaitWord,
-    Meet,
+    AwaitSemaphore,
+    ArriveAndWait,
     Load,
     Store,
     StoreMarked,
@@ -140,15 +140,15 @@ private:
     int64_t announced = -1, landed = 0, released = 0;
     Product content = {};
   };
-  struct Meeting {
+  struct BarrierState {
     int64_t arrived = 0, passed = 0;
   };
   struct Block {
     std::vector<std::deque<Use>> rings;
     std::map<std::pair<int64_t, int64_t>, int64_t> scratch;
     /// Barriers by number, and the cluster barrier.
-    std::map<int64_t, Meeting> barriers;
-    Meeting clusterBarrier;
+    std::map<int64_t, BarrierState> barriers;
+    BarrierState clusterBarrier;
   };
   struct Thread {
     int64_t block = 0, index = 0;
@@ -158,11 +158,11 @@ private:
     bool hasArrived = false;
     int64_t goal = 0;
     /// Number of arrivals at each barrier.
-    std::map<const Meeting *, int64_t> meetings;
+    std::map<const BarrierState *, int64_t> arrivals;
     std::vector<int64_t> values;
     /// Uses that pending products read, by group. The last group is not
     /// committed.
-    std::deque<llvm::SmallVector<int64_t, 2>> maxInFlight = {{}};
+    std::deque<llvm::SmallVector<int64_t, 2>> pendingProducts = {{}};
     /// Values that the thread itself has stored to scratch. Lanes of a warp
     /// store to the same place, in order only because they run in lockstep.
     std::map<std::pair<int64_t, int64_t>, int64_t> scratch;
@@ -188,8 +188,9 @@ private:
   bool execute(Thread &thread, const Step &step);
   Use &getUse(int64_t block, int64_t handle);
   /// Lane 0 arrives for its whole warp, and lane 1 does not count.
-  static void arrive(Thread &thread, Meeting &meeting, int64_t count);
-  static bool meet(Thread &thread, Meeting &meeting, int64_t count);
+  static void arrive(Thread &thread, BarrierState &barrier, int64_t count);
+  static bool arriveAndWait(Thread &thread, BarrierState &barrier,
+                            int64_t count);
 
   tile::KernelOp kernel;
   llvm::SmallVector<int64_t> threadIndices;

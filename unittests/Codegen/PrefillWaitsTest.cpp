@@ -210,31 +210,31 @@ protected:
     // One semaphore for each token tile and each eighth (or sixteenth) of the
     // tiles.
     int64_t units = llvm::divideCeil(item.tokens, 128) * item.countTiles();
-    bool isUnequal = StringRef(item.more).contains("uneven_split_k") &&
-                     units > item.blocks && units % item.blocks != 0;
+    bool isUneven = StringRef(item.more).contains("uneven_split_k") &&
+                    units > item.blocks && units % item.blocks != 0;
     int64_t tiles = item.countTiles();
-    int64_t perWord = llvm::divideCeil(tiles, isUnequal ? 16 : 8);
-    int64_t semaphoresPerTile = llvm::divideCeil(tiles, perWord);
+    int64_t tilesPerSemaphore = llvm::divideCeil(tiles, isUneven ? 16 : 8);
+    int64_t semaphoresPerTile = llvm::divideCeil(tiles, tilesPerSemaphore);
     auto cluster = static_cast<int64_t>(kernel.getCluster());
     int64_t prepared =
         preparesRest(kernel) ? 128 * item.group * cluster : 1 << 20;
     // The last semaphore is that of the prepared rows.
-    int64_t lastWord =
+    int64_t lastSemaphore =
         llvm::alignTo(llvm::divideCeil(item.tokens, 128), cluster) *
         semaphoresPerTile;
     if (StringRef(item.more).contains("stream_k"))
-      lastWord += 8 * item.blocks;
+      lastSemaphore += 8 * item.blocks;
     simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
       // Rows of later groups are valid once all blocks have prepared theirs.
       if (map != maps[1])
         return row < prepared ||
-               simulation.countArrivals(semaphores.back(), lastWord) ==
+               simulation.countArrivals(semaphores.back(), lastSemaphore) ==
                    2 * item.blocks;
-      int64_t semaphore = column / 128 / perWord;
+      int64_t semaphore = column / 128 / tilesPerSemaphore;
       return simulation.countArrivals(semaphores.back(),
                                       row / 128 * semaphoresPerTile +
                                           semaphore) >=
-             std::min(perWord, tiles - semaphore * perWord);
+             std::min(tilesPerSemaphore, tiles - semaphore * tilesPerSemaphore);
     };
     KernelSimulation::Result result = simulation.run(tokens);
     EXPECT_TRUE(result.hasEnded) << result.waiting;
@@ -465,7 +465,7 @@ TEST_F(PrefillWaitsTest, WholeTiles) {
       check({512, hidden, 384, blocks, 1}, {0, 1, 129, 384});
 }
 
-TEST_F(PrefillWaitsTest, UnequalRanges) {
+TEST_F(PrefillWaitsTest, UnevenSplitK) {
   std::string unevenSplitK = ", uneven_split_k = true";
   for (int64_t blocks : {8, 11, 12, 16})
     for (int64_t hidden : {1152, 1536, 2176, 4096})
@@ -481,11 +481,11 @@ TEST_F(PrefillWaitsTest, UnequalRanges) {
 }
 
 /// The schedule of the cost model for one of the measured widths.
-TEST_F(PrefillWaitsTest, UnequalRangesOfAllBlocks) {
+TEST_F(PrefillWaitsTest, UnevenSplitKOfAllBlocks) {
   check({4096, 12288, 256, 132, 4, ", uneven_split_k = true"}, {1, 129, 256});
 }
 
-TEST_F(PrefillWaitsTest, EvenShares) {
+TEST_F(PrefillWaitsTest, StreamK) {
   for (int64_t blocks : {8, 13})
     for (int64_t hidden : {1536, 4096})
       check({512, hidden, 640, blocks, 1, ", stream_k = true"},

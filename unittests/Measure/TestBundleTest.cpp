@@ -50,7 +50,7 @@ TEST_F(TestBundleTest, ChecksFormatAndVersion) {
             "the description has version 4, expected 3");
   writeFileAtomically(path, makeArtifact(kManifest));
   EXPECT_EQ(getFailure([&] { open(); }),
-            path + ": this is no test bundle but an artifact");
+            path + ": this is an artifact, not a test bundle");
 }
 
 TEST_F(TestBundleTest, ReadsArguments) {

@@ -115,7 +115,7 @@ TEST(AlternativesTest, NamesBothNumbersOfTokens) {
   session.prepare(/*tokens=*/256);
   auto [status, message] = getStatus([&] { launchOn(session, 257); });
   EXPECT_EQ(status, FUSE_ERROR_TENSOR);
-  EXPECT_EQ(message, "f takes at most 256 tokens, got 257");
+  EXPECT_EQ(message, "f supports at most 256 tokens, got 257");
 }
 
 // Here 64 tokens need a larger workspace than 65.
@@ -191,7 +191,7 @@ TEST(AlternativesTest, ChoosesByAnExpression) {
   EXPECT_EQ(launchOn(session, 128), (Names{"norm", "many"}));
   auto [status, message] = getStatus([&] { launchOn(session, 129); });
   EXPECT_EQ(status, FUSE_ERROR_TENSOR);
-  EXPECT_EQ(message, "f takes at most 256 tokens, got 258");
+  EXPECT_EQ(message, "f supports at most 256 tokens, got 258");
 
   // Fewer rows may use other launches here, too.
   session.prepare(/*tokens=*/33);
@@ -216,10 +216,10 @@ TEST(AlternativesTest, RefusesRangesThatDoNotFollowEachOther) {
   const std::string begin = "the manifest is malformed: it.functions0.cuda ";
   EXPECT_EQ(refuse([](json &) {}), "");
   EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"][1]["upto"] = 8; }),
-            begin + "has an alternative for up to 8 tokens behind one for up "
+            begin + "has an alternative for up to 8 tokens after one for up "
                     "to 8");
   EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"][0]["upto"] = 0; }),
-            begin + "has an alternative for up to 0 tokens behind one for up "
+            begin + "has an alternative for up to 0 tokens after one for up "
                     "to 0");
   EXPECT_EQ(refuse([](json &cuda) { cuda["max_tokens"] = 512; }),
             begin + "has alternatives for up to 256 tokens, and 'max_tokens' "

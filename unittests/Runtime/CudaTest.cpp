@@ -136,21 +136,21 @@ TEST(CudaTest, OverlapsWhereThePlanAllows) {
 // Copies and fills are on the default stream and may be in flight when driver
 // functions return. Otherwise, a kernel on another stream could see semaphores
 // that are not zeroed yet and hang.
-TEST(CudaTest, SettlesBeforeTheFirstLaunch) {
+TEST(CudaTest, WaitsForCopiesBeforeTheFirstLaunch) {
   const FakeCuda &fake = getFake();
   CudaSession session;
   session.runAll();
   fake.reset();
   session.launch();
   ASSERT_GT(fake.countLaunches(), 0);
-  EXPECT_FALSE(fake.getLaunch(0)->unsettled);
+  EXPECT_FALSE(fake.getLaunch(0)->copiesInFlight);
   // A workspace that is created later waits itself.
   session.workspace = {};
   DLTensor input = session.getView(0, kDLCUDA);
   session.workspace = session.instance->createWorkspace({&input});
   fake.reset();
   session.launch();
-  EXPECT_FALSE(fake.getLaunch(0)->unsettled);
+  EXPECT_FALSE(fake.getLaunch(0)->copiesInFlight);
 }
 
 // The second kernel of a function may always overlap the first one.
@@ -369,11 +369,11 @@ TEST(CudaTest, RefusesWhatWouldBeOverwritten) {
   EXPECT_EQ(launch(0).first, FUSE_OK);
   output.byte_offset += 2;
   EXPECT_EQ(launch(0).second,
-            "result 0 of f begins 2 bytes behind a multiple of 16, where "
-            "kernels of f need one");
+            "result 0 of f is misaligned by 2 bytes: kernels of f require "
+            "addresses that are multiples of 16");
   auto [status, message] = launch(/*flags=*/9);
   EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(message, "'flags' has 8, which is no flag of this version");
+  EXPECT_EQ(message, "'flags' has 8, which is not a flag of this version");
 }
 
 TEST(CudaTest, LoadsModulesOnceAndLazily) {
@@ -429,7 +429,7 @@ TEST(CudaTest, RefusesOtherPlacesShapesAndSizes) {
   session.shapes[0][0] = session.shapes[3][0] = 65;
   std::tie(status, message) = getStatus([&] { launch(session.workspace); });
   EXPECT_EQ(status, FUSE_ERROR_TENSOR);
-  EXPECT_EQ(message, "f takes at most 64 tokens, got 65");
+  EXPECT_EQ(message, "f supports at most 64 tokens, got 65");
   session.shapes[0][0] = session.shapes[3][0] = 64;
   EXPECT_EQ(getStatus([&] { launch(session.workspace); }).first,
             FUSE_ERROR_INVALID_ARGUMENT);

@@ -107,11 +107,12 @@ TEST(ManifestTest, SaysWhichValueIsWrong) {
   EXPECT_EQ(change("/functions/0/name", "g"), "");
   EXPECT_EQ(change("/functions/0/name", 3), " has no text 'name'");
   EXPECT_EQ(change("/functions/0/arguments", 3), " has no list 'arguments'");
-  EXPECT_EQ(change("/functions/0/arguments/0", 3), ".arguments0 is no object");
+  EXPECT_EQ(change("/functions/0/arguments/0", 3),
+            ".arguments0 is not an object");
   EXPECT_EQ(change("/functions/0/arguments/0/shape", std::vector<int>(17, 1)),
             ".arguments0 has 17 dimensions, more than 16");
   EXPECT_EQ(change("/functions/0/results/0/sizes", json::array({1})),
-            ".results0 has not as many sizes as dimensions");
+            ".results0 has different numbers of sizes and dimensions");
   EXPECT_EQ(change("/functions/0/symbols/0/places", json::array()),
             ".symbols0 has no place");
   EXPECT_EQ(change("/functions/0/cuda/modules/0/cubin", 1),
@@ -127,7 +128,7 @@ TEST(ManifestTest, SaysWhichValueIsWrong) {
       change("/functions/0/cuda/launches/0/block", json::array({0, 1, 1})),
       launch + " has 'block' out of 1 to 1024");
   EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/type", "i32"),
-            launch + ".args4 is no integer");
+            launch + ".args4 is not an integer");
   EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/type", "i4"),
             launch + ".args4 has a value of unknown type 'i4'");
   EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/value", "a"),
@@ -245,8 +246,9 @@ TEST(ManifestTest, RefusesPlansThatDoNotFit) {
   EXPECT_EQ(breakCpuManifest(R"({"packed": 0})", R"({"packed": 1})"),
             where + ".phases1.args1 has 'packed' = 1, there are 1");
   EXPECT_EQ(breakCpuManifest(R"({"tensor": 2})", R"({})"),
-            where + ".phases1.args2 is no tensor, packed weight or workspace "
-                    "buffer");
+            where +
+                ".phases1.args2 is not a tensor, packed weight or workspace "
+                "buffer");
   std::string many = R"({"tensor": 0})";
   for (int i = 0; i < 30; ++i)
     many += R"(, {"tensor": 0})";
@@ -259,7 +261,7 @@ TEST(ManifestTest, RefusesPlansThatDoNotFit) {
   EXPECT_EQ(breakCpuManifest(R"("level": "x86-64")",
                              R"("level": "native", "cpuid": [4294967296])"),
             "the manifest is malformed: it.host has a word of 'cpuid' that is "
-            "no number of 32 bits");
+            "not a 32-bit number");
 }
 
 /// Tries `replacements` everywhere. Returns the numbers of refused and accepted

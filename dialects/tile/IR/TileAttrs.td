@@ -185,8 +185,8 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
 
     - `tokens`: upper bound of the number of tokens.
     - `blocks`: grid size of the GEMMs, a multiple of `cluster`.
-    - `split_k`: number of K-slices of GEMM2. The blocks of one output tile meet
-      at a barrier, so that there may not be more of them than blocks.
+    - `split_k`: number of K-slices of GEMM2. The blocks of one output tile wait
+      at a barrier, so that the grid must have a block for each unit.
     - `gemm2_tile_m`: weight rows of a GEMM2 tile, 256 or 128.
     - `stages`: depth of the pipelines. A stage is a k-step of a tile: 128 bytes
       for each token and each weight row.

@@ -101,8 +101,8 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "tokens = " << tokens
                        << " requires gemm1_tile_m = 128, not " << gemm1TileM;
   // Each warpgroup handles whole groups of eight in half of the tokens.
-  bool quarters = gemm1TileM == 192 && !swapAB;
-  if (quarters && (!smemEpilogue || tokens % 16 != 0 || launches != 1))
+  bool isTile192 = gemm1TileM == 192 && !swapAB;
+  if (isTile192 && (!smemEpilogue || tokens % 16 != 0 || launches != 1))
     return emitError()
            << "gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 "
               "tokens and launches = 1, not "
@@ -160,12 +160,14 @@ LogicalResult ScheduleAttr::verify(
   // A stage of 128 rows uses two token stages, and one group of products
   // remains in flight.
   if (rows == 128 && gemm1TileM == 256 && tokenStages < 3)
-    return emitError() << "token_stages = " << tokenStages
-                       << " is less than the 3 that gemm2_tile_m = 128 takes";
+    return emitError()
+           << "token_stages = " << tokenStages
+           << " is less than the 3 that gemm2_tile_m = 128 requires";
   // A k-step uses two stages, and one group of products remains in flight.
-  if (quarters && weightStages < 4)
-    return emitError() << "weight_stages = " << weightStages
-                       << " is less than the 4 that gemm1_tile_m = 192 takes";
+  if (isTile192 && weightStages < 4)
+    return emitError()
+           << "weight_stages = " << weightStages
+           << " is less than the 4 that gemm1_tile_m = 192 requires";
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
   if (taggedPartials && !partials.isF32())

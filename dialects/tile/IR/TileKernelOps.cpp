@@ -158,12 +158,12 @@ LogicalResult LaunchOp::verify() {
   for (StringRef name : {"arguments", "token_buffers"}) {
     if (!isListOf<DictionaryAttr>(plan.get(name)))
       return emitOpError() << "has a plan whose '" << name
-                           << "' is no list of dictionaries";
+                           << "' is not a list of dictionaries";
     if (auto list = plan.getAs<ArrayAttr>(name))
       for (auto entry : list.getAsRange<DictionaryAttr>())
         if (!isListOf<IntegerAttr>(entry.get("operands")))
           return emitOpError() << "has a plan with 'operands' in '" << name
-                               << "' that are no list of numbers";
+                               << "' that are not a list of numbers";
   }
   return success();
 }
@@ -370,11 +370,11 @@ LogicalResult BarrierArriveOp::verify() {
 }
 
 /// Verifies that semaphores are a global buffer of 32-bit elements.
-static LogicalResult verifyWords(Operation *op, BufferType semaphores) {
+static LogicalResult verifySemaphores(Operation *op, BufferType semaphores) {
   if (semaphores.getElementType().isInteger(32) &&
       semaphores.getMemory() == Memory::Global)
     return success();
-  return op->emitOpError() << "has words in " << semaphores
+  return op->emitOpError() << "has semaphores in " << semaphores
                            << ": expected !tile.buffer<i32>";
 }
 
@@ -382,11 +382,11 @@ LogicalResult EpochOp::verify() {
   if (getBlocks() < 1 || getBlocks() > 65535)
     return emitOpError() << "has " << static_cast<int64_t>(getBlocks())
                          << " blocks: expected 1 to 65535";
-  return verifyWords(*this, getSemaphores().getType());
+  return verifySemaphores(*this, getSemaphores().getType());
 }
 
 LogicalResult SemaphoreOp::verify() {
-  return verifyWords(*this, getSemaphores().getType());
+  return verifySemaphores(*this, getSemaphores().getType());
 }
 
 LogicalResult SemaphoreMeetOp::verify() {

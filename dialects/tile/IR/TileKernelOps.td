@@ -365,7 +365,7 @@ def Tile_SemaphoreWaitOp : Tile_Op<"semaphore.wait", [
 
 def Tile_SemaphoreMeetOp : Tile_Op<"semaphore.meet", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Barrier on a semaphore: arrives and waits for the others";
+  let summary = "Arrives at a barrier on a semaphore, and waits for the others";
   let description = [{
     A reusable barrier of `arrivals` threads; each thread arrives at most once
     per round. Unlike `tile.semaphore.wait` it needs no epoch, so that a launch

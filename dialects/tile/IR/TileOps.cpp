@@ -15,14 +15,14 @@ using namespace tile;
 /// Parses an enumerator as a bare keyword.
 template <typename AttrT>
 static ParseResult parseKeyword(OpAsmParser &parser, AttrT &attr) {
-  StringRef semaphore;
+  StringRef keyword;
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&semaphore))
+  if (parser.parseKeyword(&keyword))
     return failure();
   using Enum = decltype(std::declval<AttrT>().getValue());
-  std::optional<Enum> value = symbolizeEnum<Enum>(semaphore);
+  std::optional<Enum> value = symbolizeEnum<Enum>(keyword);
   if (!value)
-    return parser.emitError(loc, "unknown word '") << semaphore << "'";
+    return parser.emitError(loc, "unknown keyword '") << keyword << "'";
   attr = AttrT::get(parser.getContext(), *value);
   return success();
 }

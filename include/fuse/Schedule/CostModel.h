@@ -32,21 +32,21 @@ struct GpuModel {
   /// L2 bandwidth of all multiprocessors in bytes per microsecond: of bulk
   /// copies, and of loads and stores by threads.
   double copyRate = 1.15e7, l2Rate = 7.0e6;
-  /// Microseconds for a barrier of blocks on a semaphore.
-  double meeting = 1.5;
+  /// Microseconds for a grid barrier on a semaphore.
+  double barrierTime = 1.5;
   /// Microseconds per tile that a K-slice waits for, and per K-slice whose
   /// partial sums are added.
-  double tileWait = 0.03, rangeWait = 0.1;
+  double tileWait = 0.03, sliceWait = 0.1;
   /// Microseconds that other blocks wait for each block with an extra 128-row
   /// tile. It is half as much for 65 to 96 tokens.
   double longWait = 0.1;
   /// Fraction of GEMM2's tensor core time that weight loads do not hide.
   double exposed = 0.3;
   /// The same fraction if blocks with an extra tile start their units last.
-  double lateExposed = 0.43;
+  double longExposed = 0.43;
   /// The same fraction with swap-AB, where weights arrive earlier than they are
   /// needed.
-  double swappedExposed = 2.2;
+  double swapABExposed = 2.2;
   /// Cycles of a multiprocessor per activation of one hidden unit of one token.
   double activation = 0.25;
   /// Microseconds per additional token row that a block normalizes.

@@ -107,27 +107,27 @@ struct ProductTiling {
 };
 
 /// Division of a decode kernel into units. A unit is a tile of GEMM2 and a
-/// K-slice, also called range.
+/// K-slice.
 struct DecodeTiling : ProductTiling {
   DecodeTiling(const MlpProblem &problem, tile::ScheduleAttr schedule);
 
   /// The reason why the schedule is invalid, or an empty string.
   std::string getProblem() const;
 
-  /// Number of parts of a range, and GEMM1 tiles per part. Block i computes
+  /// Number of parts of a K-slice, and GEMM1 tiles per part. Block i computes
   /// tile i of every part.
   int64_t parts = 1, tilesPerPart = 0;
-  /// GEMM1 tiles of a part that feed one range of GEMM2, k-steps per range, and
-  /// number of ranges that are not empty.
-  int64_t tilesPerRange = 0, stepsPerRange, ranges;
-  /// Number of units of GEMM2, which are pairs of a tile and a range.
-  int64_t getUnits() const { return tiles2 * ranges; }
-  /// Number of ranges whose blocks reduce a tile of GEMM2. `halfReducers` is
-  /// half of the ranges. `fewReducers` is up to an eighth of the ranges more,
-  /// if each reducer then has fewer columns. Both are at most the number of
-  /// columns.
+  /// GEMM1 tiles of a part that feed one K-slice of GEMM2, k-steps per K-slice,
+  /// and number of K-slices that are not empty.
+  int64_t tilesPerSlice = 0, stepsPerSlice, slices;
+  /// Number of units of GEMM2, which are pairs of a tile and a K-slice.
+  int64_t getUnits() const { return tiles2 * slices; }
+  /// Number of K-slices whose blocks reduce a tile of GEMM2. `halfReducers` is
+  /// half of the K-slices. `fewReducers` is up to an eighth of the K-slices
+  /// more, if each reducer then has fewer columns. Both are at most the number
+  /// of columns.
   int64_t reducers, halfReducers, fewReducers;
-  /// Number of blocks with GEMM1 tiles. The other blocks are late blocks.
+  /// Number of blocks with GEMM1 tiles. The other blocks have only GEMM2 units.
   int64_t gemm1Blocks;
   /// Whether all of these have equally many tiles. Otherwise,
   /// `straggler_in_flight` has no meaning.
@@ -140,13 +140,13 @@ struct DecodeTiling : ProductTiling {
   /// they are more than two fifths of the blocks.
   static int64_t countLong(int64_t tiles, int64_t blocks);
 
-  /// Whether late blocks are spread evenly over the grid. This is the case if
-  /// the other blocks alone saturate HBM.
-  bool spreadsLate(tile::ScheduleAttr schedule) const;
-  /// Whether late blocks issue their weight loads only after all GEMM1 weights
-  /// have been requested. Earlier loads would only delay GEMM1.
-  bool waitsLate(tile::ScheduleAttr schedule) const {
-    return spreadsLate(schedule) && getUnits() > gemm1Blocks;
+  /// Whether blocks without GEMM1 tiles are spread evenly over the grid. This
+  /// is the case if the other blocks alone saturate HBM.
+  bool spreadsGemm2Only(tile::ScheduleAttr schedule) const;
+  /// Whether blocks without GEMM1 tiles issue their weight loads only after all
+  /// GEMM1 weights have been requested. Earlier loads would only delay GEMM1.
+  bool delaysGemm2Only(tile::ScheduleAttr schedule) const {
+    return spreadsGemm2Only(schedule) && getUnits() > gemm1Blocks;
   }
 
   /// Whether a tile is three quarters of a packed one.
@@ -175,8 +175,8 @@ struct DecodeTiling : ProductTiling {
   int64_t getStepsPerStage() const {
     return gemm1TileM == 256 ? gemm1TileM / rows : 1;
   }
-  /// Groups of packed rows that compute the hidden units of a range.
-  int64_t getRangeGroups() const { return stepsPerRange * groupsPerStep; }
+  /// Groups of packed rows that compute the hidden units of a K-slice.
+  int64_t getSliceGroups() const { return stepsPerSlice * groupsPerStep; }
 };
 
 /// Whether gate and up may be stored in bf16 until their activation.

@@ -23,7 +23,7 @@ constexpr int64_t kQuarters = 4;
 constexpr int64_t kLeastInterval = 4;
 /// Minimum number of k-steps of an assigned k-interval. If one of its bounds
 /// moves to the bound of a tile, at least kLeastInterval k-steps remain.
-constexpr int64_t kLeastDealt = 2 * kLeastInterval;
+constexpr int64_t kLeastAssigned = 2 * kLeastInterval;
 /// Time to add the partial sums of another block, in k-steps (H200).
 constexpr int64_t kSumSteps = 10;
 /// Number of token tiles below which k-intervals of single CTAs must save one
@@ -31,43 +31,43 @@ constexpr int64_t kSumSteps = 10;
 constexpr int64_t kLeastScattered = 16, kScatterGain = 20;
 
 /// The tiles of one product: 128 tokens by a number of packed rows, and
-/// K-slices, also called ranges.
+/// K-slices.
 struct PrefillProduct {
   /// Number of packed rows of a tile.
   int64_t rows;
   /// Number of weight tiles, and number of packed tiles.
   int64_t tiles, packedTiles;
-  /// Number of k-steps, maximum number of k-steps of a range, and number of
-  /// ranges. Ranges have interleaved k-steps, so that all of them need the last
-  /// results of GEMM1 late.
-  int64_t steps, stepsPerRange, ranges;
+  /// Number of k-steps, maximum number of k-steps of a K-slice, and number of
+  /// K-slices. K-slices have interleaved k-steps, so that all of them need the
+  /// last results of GEMM1 late.
+  int64_t steps, stepsPerSlice, slices;
   int64_t cluster;
   /// Whether CTA groups have k-intervals instead (stream-K), and the number of
   /// passes over the k-steps of a tile.
   bool isStreamK = false;
   int64_t passes = 1;
-  /// Whether ranges are longer if their blocks have one GEMM1 tile less.
+  /// Whether K-slices are longer if their blocks have one GEMM1 tile less.
   bool isUnevenSplitK = false;
   /// First k-steps of a tile that overlap the epilogue of the previous tile.
-  int64_t shadows = 0;
+  int64_t overlapSteps = 0;
 
   /// Number of token tiles, rounded up to whole clusters.
   int64_t getTokenTiles(int64_t count) const {
     return llvm::alignTo(llvm::divideCeil(count, kTokenTile), cluster);
   }
   int64_t getUnits(int64_t count) const {
-    return getTokenTiles(count) * tiles * ranges;
+    return getTokenTiles(count) * tiles * slices;
   }
   int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
   int64_t getLeastSteps() const {
-    int64_t least = steps / ranges;
+    int64_t least = steps / slices;
     return isStreamK || isUnevenSplitK ? std::min(kLeastInterval, least)
                                        : least;
   }
-  /// Total number of k-steps that longer ranges may have in addition. Each
-  /// range keeps the k-steps that hide an epilogue.
+  /// Total number of k-steps that longer K-slices may have in addition. Each
+  /// K-slice keeps the k-steps that hide an epilogue.
   int64_t getMostLead() const {
-    return std::max<int64_t>(0, steps - kLeastInterval * ranges);
+    return std::max<int64_t>(0, steps - kLeastInterval * slices);
   }
 };
 
@@ -77,10 +77,10 @@ struct PrefillTiling : ProductTiling {
   /// Effective split after rounding; schedules with equal splits are
   /// duplicates.
   int64_t getSplitK() const {
-    return last.isStreamK ? last.passes : last.ranges;
+    return gemm2.isStreamK ? gemm2.passes : gemm2.slices;
   }
 
-  PrefillProduct first, last;
+  PrefillProduct gemm1, gemm2;
   /// Number of GEMM1 tiles that arrive at one semaphore, number of semaphores
   /// per token tile, and number of GEMM2 k-steps per semaphore.
   int64_t tilesPerSemaphore, semaphoresPerTile, stepsPerSemaphore;
@@ -95,7 +95,7 @@ struct PrefillTiling : ProductTiling {
   int64_t normBlocks, normThreads;
 
 private:
-  int64_t countShadows(bool ofLast, int64_t blocks, int64_t tokens) const;
+  int64_t countOverlapSteps(bool ofGemm2, int64_t blocks, int64_t tokens) const;
 };
 
 /// The reason why `schedule` is invalid for `problem`, or an empty string.

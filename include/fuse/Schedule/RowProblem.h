@@ -23,7 +23,7 @@ struct RowProblem : MlpProblem {
 };
 
 /// Whether `op` is of one of these families.
-bool takesRows(mlir::Operation *op);
+bool isRowOp(mlir::Operation *op);
 
 /// Describes `op`. If there is no kernel for it, sets `reason`.
 std::optional<RowProblem> describeRows(mlir::Operation *op,

@@ -222,7 +222,8 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     ListOption<"patterns", "patterns", "std::string",
                "Patterns, each with the kernel to fuse to">,
     Option<"target", "target", "std::string", /*default=*/"\"\"",
-           "What declared kernels must run on: cpu or a chip; any when empty">,
+           "Target on which declared kernels must run: cpu or a chip; any "
+           "target when empty">,
     ListOption<"disable", "disable", "std::string",
                "Site ids that are left alone">,
     ListOption<"libraries", "libraries", "std::string",

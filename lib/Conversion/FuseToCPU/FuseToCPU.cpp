@@ -91,7 +91,7 @@ struct ConvertFuseToCPUPass
       remark::missed(op->getLoc(),
                      remark::RemarkOpts::name("cpu-kernel").category("codegen"))
           << remark::reason("{0}", reason)
-          << remark::suggest("{0}", "the portable path takes this kernel");
+          << remark::suggest("{0}", "the portable path compiles this kernel");
       ++numDeclined;
       return;
     }

@@ -62,7 +62,7 @@ struct ConvertFuseToTilePass
 
   LogicalResult convert(Operation *op) {
     FailureOr<Operation *> launches =
-        takesRows(op) ? convertRows(op) : convertProducts(op);
+        isRowOp(op) ? convertRows(op) : convertProducts(op);
     if (failed(launches))
       return failure();
     op->replaceAllUsesWith(*launches);

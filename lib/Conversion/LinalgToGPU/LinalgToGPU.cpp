@@ -306,7 +306,7 @@ LogicalResult ConvertLinalgToGPUPass::convert(func::FuncOp function) {
   for (Operation &op : body) {
     if (isHostOp(&op))
       continue;
-    return op.emitOpError("has no kernel on the portable path, which takes "
+    return op.emitOpError("has no kernel on the portable path, which supports "
                           "linalg ops on buffers");
   }
   return success();

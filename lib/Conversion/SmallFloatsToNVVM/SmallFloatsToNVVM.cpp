@@ -42,7 +42,7 @@ struct ExtendF8 : OpRewritePattern<arith::ExtFOp> {
                                 PatternRewriter &rewriter) const override {
     Type from = op.getIn().getType(), to = op.getType();
     if (!hasInstruction(from))
-      return rewriter.notifyMatchFailure(op, "source is no scalar f8");
+      return rewriter.notifyMatchFailure(op, "source is not a scalar f8");
     Location loc = op.getLoc();
     auto pairOfBytes = VectorType::get(2, rewriter.getI8Type());
     auto pairOfHalves = VectorType::get(2, rewriter.getF16Type());
@@ -79,7 +79,7 @@ struct TruncateToF8 : OpRewritePattern<arith::TruncFOp> {
                                 PatternRewriter &rewriter) const override {
     Type from = op.getIn().getType(), to = op.getType();
     if (!hasInstruction(to))
-      return rewriter.notifyMatchFailure(op, "result is no scalar f8");
+      return rewriter.notifyMatchFailure(op, "result is not a scalar f8");
     if (from.isF64())
       return rewriter.notifyMatchFailure(op, "f64 would be rounded twice");
     if (op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) !=

@@ -277,9 +277,9 @@ struct PackLowering : OpConversionPattern<PackOp> {
       return success();
     }
     // 32-bit words: one pair of 16-bit values, or two pairs of 8-bit values.
-    SmallVector<Value> semaphores;
+    SmallVector<Value> words;
     if (element.getIntOrFloatBitWidth() == 16) {
-      semaphores = pairs;
+      words = pairs;
     } else {
       if (pairs.size() % 2 != 0)
         return rewriter.notifyMatchFailure(op, "not a whole number of words");
@@ -287,19 +287,19 @@ struct PackLowering : OpConversionPattern<PackOp> {
         Value low = arith::ExtUIOp::create(rewriter, loc, i32, pairs[index]);
         Value high =
             arith::ExtUIOp::create(rewriter, loc, i32, pairs[index + 1]);
-        semaphores.push_back(
+        words.push_back(
             arith::OrIOp::create(rewriter, loc, low, emit.shl(high, 16)));
       }
     }
-    if (semaphores.size() == 1) {
-      rewriter.replaceOp(op, emit.bitcast(result, semaphores.front()));
+    if (words.size() == 1) {
+      rewriter.replaceOp(op, emit.bitcast(result, words.front()));
       return success();
     }
     Value vector = LLVM::PoisonOp::create(
         rewriter, loc,
-        VectorType::get(static_cast<int64_t>(semaphores.size()), i32));
-    for (auto [index, semaphore] : llvm::enumerate(semaphores))
-      vector = LLVM::InsertElementOp::create(rewriter, loc, vector, semaphore,
+        VectorType::get(static_cast<int64_t>(words.size()), i32));
+    for (auto [index, word] : llvm::enumerate(words))
+      vector = LLVM::InsertElementOp::create(rewriter, loc, vector, word,
                                              emit.i32(index));
     rewriter.replaceOp(op, emit.bitcast(result, vector));
     return success();
@@ -312,10 +312,10 @@ private:
     auto unpack = cast<tile::UnpackOp>(first.getOwner());
     Value vector = rewriter.getRemappedValue(unpack.getVector());
     Type i32 = rewriter.getI32Type();
-    int64_t semaphores = unpack.getNumResults() / 2;
-    if (semaphores == 1)
+    int64_t words = unpack.getNumResults() / 2;
+    if (words == 1)
       return emit.bitcast(i32, vector);
-    vector = emit.bitcast(VectorType::get(semaphores, i32), vector);
+    vector = emit.bitcast(VectorType::get(words, i32), vector);
     return LLVM::ExtractElementOp::create(
         rewriter, unpack.getLoc(), vector,
         emit.i32(first.getResultNumber() / 2));
@@ -384,13 +384,12 @@ struct MarkLowering : OpConversionPattern<MarkOp> {
     int64_t count = cast<VectorType>(op.getVector().getType()).getNumElements();
     Value odd = emit.bitAnd(adaptor.getEpoch().front(), 1);
     Value mark = arith::XOrIOp::create(rewriter, loc, odd, emit.i32(1));
-    Value semaphores =
+    Value words =
         emit.bitcast(VectorType::get(count, rewriter.getI32Type()), vector);
-    semaphores = emit.mapSemaphores(semaphores, [&](Value semaphore) -> Value {
-      return arith::OrIOp::create(rewriter, loc, emit.bitAnd(semaphore, ~1),
-                                  mark);
+    words = emit.mapWords(words, [&](Value word) -> Value {
+      return arith::OrIOp::create(rewriter, loc, emit.bitAnd(word, ~1), mark);
     });
-    rewriter.replaceOp(op, emit.bitcast(vector.getType(), semaphores));
+    rewriter.replaceOp(op, emit.bitcast(vector.getType(), words));
     return success();
   }
 };
@@ -404,7 +403,7 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);
     Type i32 = rewriter.getI32Type();
-    int64_t semaphores = op.getNumResults() / 2;
+    int64_t words = op.getNumResults() / 2;
     Value vector = adaptor.getVector().front();
     SmallVector<SmallVector<Value>> results;
     if (cast<VectorType>(vector.getType()).getElementType().isF32()) {
@@ -423,15 +422,14 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
       return success();
     }
     Value source = emit.bitcast(
-        semaphores == 1 ? i32 : Type(VectorType::get(semaphores, i32)), vector);
-    for (int64_t index = 0; index < semaphores; ++index) {
-      Value semaphore = source;
-      if (semaphores != 1)
-        semaphore = LLVM::ExtractElementOp::create(rewriter, loc, source,
-                                                   emit.i32(index));
+        words == 1 ? i32 : Type(VectorType::get(words, i32)), vector);
+    for (int64_t index = 0; index < words; ++index) {
+      Value word = source;
+      if (words != 1)
+        word = LLVM::ExtractElementOp::create(rewriter, loc, source,
+                                              emit.i32(index));
       // A bf16 is the upper half of the equal f32.
-      Value low = emit.shl(semaphore, 16),
-            high = emit.bitAnd(semaphore, 0xffff0000);
+      Value low = emit.shl(word, 16), high = emit.bitAnd(word, 0xffff0000);
       for (Value bits : {low, high})
         results.push_back({emit.bitcast(rewriter.getF32Type(), bits)});
     }

@@ -248,7 +248,7 @@ struct EpochLowering : OpConversionPattern<EpochOp> {
   }
 };
 
-struct WordLowering : OpConversionPattern<SemaphoreOp> {
+struct SemaphoreLowering : OpConversionPattern<SemaphoreOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
@@ -263,7 +263,7 @@ struct WordLowering : OpConversionPattern<SemaphoreOp> {
   }
 };
 
-struct WordArriveLowering : OpConversionPattern<SemaphoreArriveOp> {
+struct SemaphoreArriveLowering : OpConversionPattern<SemaphoreArriveOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
@@ -281,7 +281,7 @@ struct WordArriveLowering : OpConversionPattern<SemaphoreArriveOp> {
   }
 };
 
-struct WordCountLowering : OpConversionPattern<SemaphoreCountOp> {
+struct SemaphoreCountLowering : OpConversionPattern<SemaphoreCountOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
@@ -297,7 +297,7 @@ struct WordCountLowering : OpConversionPattern<SemaphoreCountOp> {
   }
 };
 
-struct WordWaitLowering : OpConversionPattern<SemaphoreWaitOp> {
+struct SemaphoreWaitLowering : OpConversionPattern<SemaphoreWaitOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
@@ -327,7 +327,7 @@ struct WordWaitLowering : OpConversionPattern<SemaphoreWaitOp> {
   }
 };
 
-struct WordMeetLowering : OpConversionPattern<SemaphoreMeetOp> {
+struct SemaphoreMeetLowering : OpConversionPattern<SemaphoreMeetOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
@@ -374,8 +374,8 @@ void fuse::populateTileKernelPatterns(const TileTypeConverter &converter,
                                       RewritePatternSet &patterns) {
   patterns.add<KernelLowering, ReturnLowering, IdLowering, SpecializeLowering,
                BarrierLowering, BarrierArriveLowering, WarpSyncLowering,
-               GridDependencyLowering, EpochLowering, WordLowering,
-               WordArriveLowering, WordCountLowering, WordWaitLowering,
-               WordMeetLowering, ClusterBarrierLowering>(converter,
-                                                         patterns.getContext());
+               GridDependencyLowering, EpochLowering, SemaphoreLowering,
+               SemaphoreArriveLowering, SemaphoreCountLowering,
+               SemaphoreWaitLowering, SemaphoreMeetLowering,
+               ClusterBarrierLowering>(converter, patterns.getContext());
 }

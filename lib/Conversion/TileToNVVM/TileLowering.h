@@ -52,10 +52,10 @@ public:
   mlir::Value extend(mlir::Value value);
   mlir::Value bitcast(mlir::Type type, mlir::Value value);
   /// A scalar, or the elements of a vector of 32-bit words.
-  llvm::SmallVector<mlir::Value> getSemaphores(mlir::Value semaphores);
+  llvm::SmallVector<mlir::Value> getWords(mlir::Value words);
   /// Applies `map` to a 32-bit word, or to each element of a vector of them.
-  mlir::Value mapSemaphores(mlir::Value semaphores,
-                            llvm::function_ref<mlir::Value(mlir::Value)> map);
+  mlir::Value mapWords(mlir::Value words,
+                       llvm::function_ref<mlir::Value(mlir::Value)> map);
   /// Pointer to element `index` after `pointer`, in units of `element`.
   mlir::Value step(mlir::Value pointer, mlir::Type element, mlir::Value index);
   mlir::Value threadId();

@@ -428,8 +428,8 @@ struct CollectLowering : OpConversionPattern<CollectOp> {
     SmallVector<Value> results;
     for (auto [value, type] : llvm::zip_equal(values, types))
       results.push_back(
-          emit.bitcast(type, emit.mapSemaphores(value, [&](Value semaphore) {
-            return emit.bitAnd(semaphore, ~1);
+          emit.bitcast(type, emit.mapWords(value, [&](Value word) {
+            return emit.bitAnd(word, ~1);
           })));
     rewriter.replaceOp(op, results);
     return success();
@@ -457,8 +457,8 @@ private:
     Value missing;
     for (auto [value, condition] : llvm::zip_equal(values, conditions)) {
       Value all;
-      for (Value semaphore : emit.getSemaphores(value)) {
-        Value flipped = arith::XOrIOp::create(b, emit.loc, semaphore, other);
+      for (Value word : emit.getWords(value)) {
+        Value flipped = arith::XOrIOp::create(b, emit.loc, word, other);
         all = all ? arith::AndIOp::create(b, emit.loc, all, flipped) : flipped;
       }
       Value old = arith::CmpIOp::create(b, emit.loc, arith::CmpIPredicate::eq,

@@ -139,23 +139,23 @@ Value Emitter::bitcast(Type type, Value value) {
     return value;
   return LLVM::BitcastOp::create(builder, loc, type, value);
 }
-SmallVector<Value> Emitter::getSemaphores(Value semaphores) {
-  auto vector = dyn_cast<VectorType>(semaphores.getType());
+SmallVector<Value> Emitter::getWords(Value words) {
+  auto vector = dyn_cast<VectorType>(words.getType());
   if (!vector)
-    return {semaphores};
+    return {words};
   SmallVector<Value> elements;
   for (int64_t index = 0; index < vector.getNumElements(); ++index)
     elements.push_back(
-        LLVM::ExtractElementOp::create(builder, loc, semaphores, i32(index)));
+        LLVM::ExtractElementOp::create(builder, loc, words, i32(index)));
   return elements;
 }
-Value Emitter::mapSemaphores(Value semaphores, function_ref<Value(Value)> map) {
-  if (!isa<VectorType>(semaphores.getType()))
-    return map(semaphores);
-  for (auto [index, semaphore] : llvm::enumerate(getSemaphores(semaphores)))
-    semaphores = LLVM::InsertElementOp::create(builder, loc, semaphores,
-                                               map(semaphore), i32(index));
-  return semaphores;
+Value Emitter::mapWords(Value words, function_ref<Value(Value)> map) {
+  if (!isa<VectorType>(words.getType()))
+    return map(words);
+  for (auto [index, word] : llvm::enumerate(getWords(words)))
+    words = LLVM::InsertElementOp::create(builder, loc, words, map(word),
+                                          i32(index));
+  return words;
 }
 Value Emitter::step(Value pointer, Type element, Value index) {
   return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer,

@@ -187,7 +187,7 @@ void CudaDevice::wait(void *stream, uint64_t timeoutMs) {
   waitFor(stream, timeoutMs);
 }
 
-void CudaDevice::settle() const {
+void CudaDevice::waitForDefaultStream() const {
   // In milliseconds. Far longer than any copy, after all other work on the
   // stream.
   constexpr uint64_t timeoutMs = 60000;

@@ -143,9 +143,9 @@ void CudaInstance::checkPlace(const TensorView &view, bool isBound,
   uintptr_t rest = reinterpret_cast<uintptr_t>(view.data) % vectorBytes;
   if (onDevice && function.maxTokens > 0 && rest != 0)
     throw Failure(FUSE_ERROR_TENSOR,
-                  what + " begins " + std::to_string(rest) +
-                      " bytes behind a multiple of 16, where kernels of " +
-                      function.name + " need one");
+                  what + " is misaligned by " + std::to_string(rest) +
+                      " bytes: kernels of " + function.name +
+                      " require addresses that are multiples of 16");
 }
 
 std::vector<char> CudaInstance::download(const TensorView &view,
@@ -328,7 +328,7 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
     for (const Launch &launch : plan.launches)
       for (const KernelArgument &argument : launch.arguments)
         copyIfRead(argument, arguments);
-  device->settle();
+  device->waitForDefaultStream();
 }
 
 std::function<void()> CudaInstance::loadCode(int64_t tokens) {
@@ -367,10 +367,10 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
                   "a workspace of " + std::to_string(bytes) +
                       " bytes is too small for " + function.name +
                       ", which needs " + std::to_string(code.zeroedBytes) +
-                      " for words alone");
+                      " for semaphores and tagged partial sums alone");
   auto workspace = std::make_unique<CudaWorkspace>(device, bytes, function);
   // A kernel that starts earlier would read uninitialized semaphores and hang.
-  device->settle();
+  device->waitForDefaultStream();
   return workspace;
 }
 
@@ -391,7 +391,7 @@ void CudaInstance::evaluatePlanSymbols(const Views &tensors,
   for (const Expression &number : function.tokens)
     if (int64_t tokens = number.evaluate(values.data());
         function.maxTokens > 0 && tokens > function.maxTokens)
-      throw Failure(FUSE_ERROR_TENSOR, function.name + " takes at most " +
+      throw Failure(FUSE_ERROR_TENSOR, function.name + " supports at most " +
                                            std::to_string(function.maxTokens) +
                                            " tokens, got " +
                                            std::to_string(tokens));

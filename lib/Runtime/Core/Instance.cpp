@@ -247,7 +247,7 @@ void Instance::launch(const DLTensor *const *inputs, size_t numInputs,
   if (options.flags & ~known)
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "'flags' has " + std::to_string(options.flags & ~known) +
-                      ", which is no flag of this version");
+                      ", which is not a flag of this version");
   SharedLock lock(mutex);
   requirePrepared();
   thread_local Views views;

@@ -32,7 +32,7 @@ public:
       : value(value), sections(sections), mayDefer(mayDefer),
         where(std::move(where)) {
     if (!value.is_object())
-      fail("is no object");
+      fail("is not an object");
   }
 
   [[noreturn]] void fail(const std::string &why) const {
@@ -206,7 +206,7 @@ readResultSizes(const Reader &reader, const TensorSpec &spec,
                 size_t numSymbols) {
   const json &sizes = reader.getArray("sizes");
   if (sizes.size() != spec.shape.size())
-    reader.fail("has not as many sizes as dimensions");
+    reader.fail("has different numbers of sizes and dimensions");
   std::vector<std::optional<Expression>> result;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (spec.shape[dim] >= 0)
@@ -240,7 +240,7 @@ static void readValue(const Reader &reader, KernelArgument &argument) {
   } else if (type == "i32" || type == "i64" || type == "index" ||
              type == "i8" || type == "i1") {
     if (!value.is_number_integer())
-      reader.fail("is no integer");
+      reader.fail("is not an integer");
     int64_t number = value.get<int64_t>();
     argument.bytes = type == "i32" ? 4 : type == "i8" || type == "i1" ? 1 : 8;
     // Little-endian: the first bytes are the low ones.
@@ -418,7 +418,7 @@ static void readAlternatives(const Reader &reader, const Function &function,
   for (const LaunchPlan &plan : code.plans) {
     if (plan.upTo <= before)
       reader.fail("has an alternative for up to " + std::to_string(plan.upTo) +
-                  " tokens behind one for up to " + std::to_string(before));
+                  " tokens after one for up to " + std::to_string(before));
     before = plan.upTo;
     // Semaphores count across launches, so they must not move.
     if (code.zeroedBytes > 0 &&
@@ -480,7 +480,7 @@ static CpuPhase readCpuPhase(const Reader &reader, const Function &function,
                       std::to_string(count));
       return CpuPhase::Argument{static_cast<Kind>(kind), index};
     }
-    argument.fail("is no tensor, packed weight or workspace buffer");
+    argument.fail("is not a tensor, packed weight or workspace buffer");
   });
   if (phase.arguments.size() > kMaxPhaseArguments)
     reader.fail("has " + std::to_string(phase.arguments.size()) +
@@ -590,7 +590,7 @@ Manifest fuse::runtime::readManifest(const std::vector<Section> &sections,
     if (host.has("cpuid"))
       for (const json &word : host.getArray("cpuid")) {
         if (!word.is_number_unsigned() || word.get<uint64_t>() > UINT32_MAX)
-          host.fail("has a word of 'cpuid' that is no number of 32 bits");
+          host.fail("has a word of 'cpuid' that is not a 32-bit number");
         target.cpuid.push_back(word.get<uint32_t>());
       }
     manifest.cpuTarget = std::move(target);

@@ -77,7 +77,7 @@ static void addRotary(KernelRegistry &registry, bool isPartial) {
       {"apply_rotary_pos_emb",
        isPartial ? "partial" : "full",
        std::string("x * cos + rotate_half(x) * sin of q and k") +
-           (isPartial ? ", for as many features as cos has; the others stay"
+           (isPartial ? ", for the features that cos has; the others stay"
                       : "") +
            "; both products rounded, then the sum; params: unsqueeze_dim, the "
            "dimension of the heads, 1 if left out",

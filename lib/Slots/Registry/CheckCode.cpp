@@ -76,7 +76,7 @@ static llvm::Error checkFile(GPUCodeAttr code, const SlotTarget &target) {
     return checkPTX(text, code, target);
   if (!text.starts_with("\x7f"
                         "ELF"))
-    return createStringError("file '" + code.getFile() + "' is no cubin");
+    return createStringError("file '" + code.getFile() + "' is not a cubin");
   if (!text.contains(code.getEntry()))
     return createStringError("file '" + code.getFile() + "' has no kernel '" +
                              code.getEntry() + "'");
@@ -91,8 +91,9 @@ static llvm::Error checkArguments(SlotOp slot, ArrayAttr sizes,
     std::string text;
     llvm::raw_string_ostream(text) << value;
     if (!isa<RankedTensorType>(value))
-      return createStringError("it has a value of type " + text +
-                               ", and code in files takes ranked tensors only");
+      return createStringError(
+          "it has a value of type " + text +
+          ", and code in files supports only ranked tensors");
   }
   for (auto pair : sizes.getAsRange<ArrayAttr>()) {
     int64_t operand = cast<IntegerAttr>(pair[0]).getInt();
@@ -112,7 +113,7 @@ static llvm::Error checkArguments(SlotOp slot, ArrayAttr sizes,
     if (word.consume_front("param.")) {
       if (!isa_and_nonnull<FloatAttr, IntegerAttr>(slot.getParam(word)))
         return createStringError("'args' names param '" + word +
-                                 "', which is no number of the slot");
+                                 "', which is not a number of the slot");
       continue;
     }
     bool isResult = word.consume_front("result");

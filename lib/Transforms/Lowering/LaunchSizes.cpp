@@ -211,6 +211,6 @@ FailureOr<AffineExpr> LaunchSizes::evaluate(Value value) {
     return operands[0].ceilDiv(operands[1]);
   if (isa<arith::RemUIOp>(op))
     return operands[0] % operands[1];
-  return op->emitOpError("computes a size of a launch and is no expression of "
-                         "sizes of arguments");
+  return op->emitOpError("computes a size of a launch and is not an expression "
+                         "of sizes of arguments");
 }

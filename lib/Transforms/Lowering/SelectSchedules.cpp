@@ -71,7 +71,7 @@ struct SelectSchedulesPass
     std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
     if (!key)
       return decline(op, reason);
-    if (takesRows(op)) {
+    if (isRowOp(op)) {
       Attribute schedule = findMeasured(op, *key, tokens, gpu);
       if (!schedule)
         schedule = selectRows(*describeRows(op, reason), gpu);
@@ -134,7 +134,7 @@ struct SelectSchedulesPass
     remark::missed(op->getLoc(),
                    remark::RemarkOpts::name("schedule").category("codegen"))
         << remark::reason("{0}", reason.str())
-        << remark::suggest("{0}", "the portable path takes this kernel");
+        << remark::suggest("{0}", "the portable path compiles this kernel");
     ++numDeclined;
   }
 

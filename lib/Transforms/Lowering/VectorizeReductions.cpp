@@ -111,7 +111,7 @@ static FailureOr<Reduction> matchReduction(linalg::GenericOp op, int64_t lanes,
     // Lanes after the last term are zero, and integers cannot be divided by
     // zero.
     if (size % lanes != 0 && !isSpeculatable(&member))
-      return fail("the body has an op that does not take all values");
+      return fail("the body has an op that is undefined for some values");
   }
   reduction.combiner = combiner;
   return reduction;

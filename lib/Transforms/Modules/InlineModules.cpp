@@ -85,7 +85,8 @@ fuse::inlineFusedCalls(ModelOp model,
     if (Operation *other = symbols->lookup(name)) {
       InFlightDiagnostic diag = call.emitError();
       diag << "there is a symbol '" << name.getValue()
-           << "' beside the model, where the body of this site would go";
+           << "' in the module of the model, where the body of this site would "
+              "go";
       diag.attachNote(other->getLoc()) << "symbol defined here";
       return failure();
     }

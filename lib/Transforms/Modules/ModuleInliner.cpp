@@ -46,7 +46,7 @@ ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
         dyn_cast_or_null<TypedAttr>(forward.getArgAttr(i, kDefaultAttrName));
     if (!value || !arith::ConstantOp::isBuildableWith(value, value.getType()))
       return forward.emitError() << "default of argument " << i << " of "
-                                 << subject() << " is no constant of arith";
+                                 << subject() << " is not a constant of arith";
     Location loc = path.empty()
                        ? forward.getLoc()
                        : Location(NameLoc::get(name, forward.getLoc()));

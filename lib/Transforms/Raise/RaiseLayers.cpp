@@ -257,8 +257,8 @@ unsigned BlockRaiser::run() {
   }
 
   for (auto &[anchor, refusal] : raiser.refusals) {
-    bool settled = yieldsToSmaller(refusal.kind) && dead.contains(anchor);
-    if (!dead.contains(refusal.root) && !settled)
+    bool isReplaced = yieldsToSmaller(refusal.kind) && dead.contains(anchor);
+    if (!dead.contains(refusal.root) && !isReplaced)
       refusals.push_back(std::move(refusal));
   }
   for (Operation *op : llvm::reverse(raiser.collapsed))

@@ -1,28 +1,15 @@
-<<<<<<<< HEAD:test/Conversion/FuseToCPU/declined.mlir
-// RUN: fuse-opt %s --convert-fuse-to-cpu --remarks-filter=codegen \
-// RUN:     --remark-format=emitRemark -o %t 2>&1 | FileCheck %s
-// RUN: FileCheck %s --check-prefix=NONE < %t
-========
 // RUN: fuse-opt %s --convert-fuse-to-cpu --remarks-filter=codegen \
 // RUN:   --remark-format=emitRemark -verify-diagnostics | FileCheck %s
->>>>>>>> errs:test/Conversion/FuseToCPU/refusals.mlir
 
 // Functions without a kernel for a CPU are left to the portable path, with the
 // reason.
 
-<<<<<<<< HEAD:test/Conversion/FuseToCPU/declined.mlir
-// NONE-NOT: fuse.cpu_plan
-// NONE-NOT: cpu_kernels
-
-// CHECK: [[@LINE+3]]:8: remark: [Missed] cpu-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path takes this kernel"
-========
 // CHECK-NOT: fuse.cpu_plan
 // CHECK-NOT: cpu_kernels
 
->>>>>>>> errs:test/Conversion/FuseToCPU/refusals.mlir
 func.func @quantized(%x: tensor<?x8xbf16>, %u: tensor<8x8xf8E4M3FN>,
                      %d: tensor<8x8xf8E4M3FN>) -> tensor<?x8xbf16> {
-  // expected-remark @below {{[Missed] cpu-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] cpu-kernel | Category:codegen | Reason="the op is quantized", Suggestion="the portable path compiles this kernel"}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu)
          scales(f8E4M3FN, input = 1.0, up = 1.0, hidden = 1.0, down = 1.0)
          rounding(exact)

@@ -44,7 +44,7 @@ func.func @no_kernel(%x: tensor<?x64xf32>, %u: tensor<256x64xf32>,
 
 func.func @too_many_adders(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
                            %d: tensor<64x2048xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: 5 ranges that add up are more than the 4 that are not empty}}
+  // expected-error@+1 {{does not fit its schedule: 5 reducers are more than the 4 K-slices that are not empty}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 8, split_k = 7,
           weight_stages = 2, token_stages = 2, max_in_flight = 2, reducers = 5,
@@ -60,7 +60,7 @@ func.func @too_many_adders(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
 
 func.func @uneven_stages(%x: tensor<?x64xbf16>, %u: tensor<768x64xbf16>,
                          %d: tensor<64x768xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: 3 tiles of the first product are not as many for each of 2 blocks, as straggler_in_flight requires}}
+  // expected-error@+1 {{does not fit its schedule: straggler_in_flight requires equally many GEMM1 tiles for each block, but there are 3 tiles for 2 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
           weight_stages = 4, token_stages = 2, max_in_flight = 2, straggler_in_flight = 3,
@@ -74,7 +74,7 @@ func.func @uneven_stages(%x: tensor<?x64xbf16>, %u: tensor<768x64xbf16>,
 
 func.func @too_few_blocks(%x: tensor<?x512xbf16>, %u: tensor<256x512xbf16>,
                           %d: tensor<512x256xbf16>) -> tensor<?x512xbf16> {
-  // expected-error@+1 {{does not fit its schedule: the second product has 2 units for 1 blocks}}
+  // expected-error@+1 {{does not fit its schedule: GEMM2 has 2 units for 1 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
           weight_stages = 2, token_stages = 2, max_in_flight = 2, partials = f32,
@@ -116,7 +116,7 @@ func.func @inexact(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @odd_steps(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                      %a: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: a range of 1 k-steps is no whole number of stages of 128 rows}}
+  // expected-error@+1 {{does not fit its schedule: a K-slice of 1 k-steps is not a whole number of stages of 128 rows}}
   %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
           gemm2_tile_m = 128, weight_stages = 2, token_stages = 4, max_in_flight = 0,
@@ -130,7 +130,7 @@ func.func @odd_steps(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 
 func.func @one_product(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                        %a: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: there is one product for two launches}}
+  // expected-error@+1 {{does not fit its schedule: launches = 2 requires GEMM1}}
   %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
           weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
@@ -144,7 +144,7 @@ func.func @one_product(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 
 func.func @no_room(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                    %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer takes 4 token stages, there are 1}}
+  // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer needs 4 token stages, but there are 1}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
           weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
@@ -160,7 +160,7 @@ func.func @no_room(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @unrounded(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
                      %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: the contract keeps what is deferred in f32}}
+  // expected-error@+1 {{does not fit its schedule: deferred_epilogue rounds gate and up to bf16, but the contract keeps one in f32}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu)
          rounding(relaxed skip [gate])
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split_k = 2,
@@ -178,7 +178,7 @@ func.func @unrounded(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
 
 func.func @unrounded_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
                               %d: tensor<128x384xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: the contract keeps gate or up in f32, which tiles of 192 rows round}}
+  // expected-error@+1 {{does not fit its schedule: gemm1_tile_m = 192 rounds gate and up to bf16, but the contract keeps one in f32}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu)
          rounding(relaxed skip [up])
          {tile.schedule = #tile.schedule<tokens = 16, blocks = 4, split_k = 2,
@@ -194,7 +194,7 @@ func.func @unrounded_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
 
 func.func @few_rows(%x: tensor<?x128xbf16>, %g: tensor<64x128xbf16>,
                     %d: tensor<128x64xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: tiles of 160 rows are more than the 128 of the first product}}
+  // expected-error@+1 {{does not fit its schedule: tiles of 160 rows are more than the 128 of GEMM1}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 72, blocks = 4, split_k = 1,
           gemm1_tile_m = 160, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
@@ -209,7 +209,7 @@ func.func @few_rows(%x: tensor<?x128xbf16>, %g: tensor<64x128xbf16>,
 
 func.func @more_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
                          %d: tensor<128x384xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: tiles of 192 rows are one for each block, but there are 4 for 3 blocks}}
+  // expected-error@+1 {{does not fit its schedule: gemm1_tile_m = 192 requires a block for each tile, but there are 4 tiles for 3 blocks}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 2,
           gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
@@ -224,7 +224,7 @@ func.func @more_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
 
 func.func @no_quarters(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
                        %a: tensor<384x128xbf16>) -> tensor<?x384xbf16> {
-  // expected-error@+1 {{does not fit its schedule: there is no first product for gemm1_tile_m = 192}}
+  // expected-error@+1 {{does not fit its schedule: gemm1_tile_m = 192 requires GEMM1}}
   %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 1,
           gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
@@ -239,7 +239,7 @@ func.func @no_quarters(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
 
 func.func @wide_tile(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                      %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer takes 2 token stages, there are 1}}
+  // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer needs 2 token stages, but there are 1}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
           gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
@@ -254,7 +254,7 @@ func.func @wide_tile(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @more_tiles(%x: tensor<?x128xbf16>, %g: tensor<512x128xbf16>,
                       %d: tensor<128x512xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: deferred tiles are two for each block, but there are 8 for 2 blocks}}
+  // expected-error@+1 {{does not fit its schedule: deferred_epilogue requires a block for each two tiles, but there are 8 tiles for 2 blocks}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 2,
           gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
@@ -269,7 +269,7 @@ func.func @more_tiles(%x: tensor<?x128xbf16>, %g: tensor<512x128xbf16>,
 
 func.func @odd_parts(%x: tensor<?x128xbf16>, %g: tensor<192x128xbf16>,
                      %d: tensor<128x192xbf16>) -> tensor<?x128xbf16> {
-  // expected-error@+1 {{does not fit its schedule: ranges of 2 x 2 k-steps in two parts do not make the 192 hidden units}}
+  // expected-error@+1 {{does not fit its schedule: 2 K-slices of 2 k-steps in two parts do not cover the 192 hidden units exactly}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split_k = 2,
           gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
@@ -284,7 +284,7 @@ func.func @odd_parts(%x: tensor<?x128xbf16>, %g: tensor<192x128xbf16>,
 
 func.func @too_many_units(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
                           %d: tensor<64x256xbf16>) -> tensor<256x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}
+  // expected-error@+1 {{does not fit its schedule: split-K requires a block for each unit of GEMM2, but there are 4 units for 2 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
           split_k = 2, stages = 2, group = 1, dependent = false>}
@@ -297,7 +297,7 @@ func.func @too_many_units(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @one_product(%x: tensor<256x64xbf16>, %q: tensor<64x64xbf16>)
     -> tensor<256x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: launches = 1 is for two products, the op has one}}
+  // expected-error@+1 {{does not fit its schedule: launches = 1 requires GEMM1}}
   %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
           split_k = 1, stages = 2, group = 1, launches = 1, dependent = false>}
@@ -309,7 +309,7 @@ func.func @one_product(%x: tensor<256x64xbf16>, %q: tensor<64x64xbf16>)
 
 func.func @no_team(%x: tensor<512x64xbf16>, %u: tensor<512x64xbf16>,
                    %d: tensor<64x512xbf16>) -> tensor<512x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: even shares are for teams of a block for each token tile, but 4 are more than blocks = 2}}
+  // expected-error@+1 {{does not fit its schedule: stream-K requires a block for each token tile, but there are 4 token tiles for 2 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 2,
           split_k = 1, stages = 2, group = 2, launches = 1, stream_k = true,
@@ -323,7 +323,7 @@ func.func @no_team(%x: tensor<512x64xbf16>, %u: tensor<512x64xbf16>,
 
 func.func @few_steps(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
                      %d: tensor<64x256xbf16>) -> tensor<256x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: even shares need 8 k-steps of the last product, not 4}}
+  // expected-error@+1 {{does not fit its schedule: stream-K requires at least 8 k-steps of GEMM2, not 4}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
           split_k = 1, stages = 2, group = 2, launches = 1, stream_k = true,
@@ -350,7 +350,7 @@ func.func @more_tokens(%x: tensor<257x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @indices(%x: tensor<?x16384xbf16>, %u: tensor<262144x16384xbf16>,
                    %d: tensor<16384x262144xbf16>) -> tensor<?x16384xbf16> {
-  // expected-error@+1 {{does not fit its schedule: 16384 tokens of 262144 elements are more than 32 bits count}}
+  // expected-error@+1 {{does not fit its schedule: 16384 tokens of 262144 elements exceed 32-bit indices}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 16384, blocks = 132,
           split_k = 1, stages = 4, group = 16, dependent = false>}
@@ -378,7 +378,7 @@ func.func @known_number(%x: tensor<3x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @one_does_not_fit(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                             %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}
+  // expected-error@+1 {{does not fit its schedule: split-K requires a block for each unit of GEMM2, but there are 4 units for 2 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.dispatch<
             128 : #tile.prefill_schedule<tokens = 128, blocks = 2, split_k = 2,

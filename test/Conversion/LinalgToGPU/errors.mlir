@@ -140,7 +140,7 @@ func.func @gather_from_workgroup(%x: memref<4xf32>,
 func.func @host_loop(%x: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{'scf.for' op has no kernel on the portable path, which takes linalg ops on buffers}}
+  // expected-error@+1 {{'scf.for' op has no kernel on the portable path, which supports linalg ops on buffers}}
   scf.for %i = %c0 to %c1 step %c1 {
   }
   return

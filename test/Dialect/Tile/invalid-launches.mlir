@@ -37,7 +37,7 @@ func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
 // -----
 
 func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
-  // expected-error@+1 {{has a plan whose 'arguments' is no list of dictionaries}}
+  // expected-error@+1 {{has a plan whose 'arguments' is not a list of dictionaries}}
   %y = tile.launch @kernels::@k(%x) plan {arguments = [1]}
     : (tensor<4xi32>) -> tensor<4xi32>
   return %y : tensor<4xi32>
@@ -46,7 +46,7 @@ func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
 // -----
 
 func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
-  // expected-error@+1 {{has a plan whose 'token_buffers' is no list of dictionaries}}
+  // expected-error@+1 {{has a plan whose 'token_buffers' is not a list of dictionaries}}
   %y = tile.launch @kernels::@k(%x) plan {token_buffers = []}
     : (tensor<4xi32>) -> tensor<4xi32>
   return %y : tensor<4xi32>
@@ -55,7 +55,7 @@ func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
 // -----
 
 func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
-  // expected-error@+1 {{has a plan with 'operands' in 'arguments' that are no list of numbers}}
+  // expected-error@+1 {{has a plan with 'operands' in 'arguments' that are not a list of numbers}}
   %y = tile.launch @kernels::@k(%x) plan {arguments = [{operands = "x"}]}
     : (tensor<4xi32>) -> tensor<4xi32>
   return %y : tensor<4xi32>

@@ -102,7 +102,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{token_stages = 2 is less than the 3 that gemm2_tile_m = 128 takes}}
+// expected-error@+2 {{token_stages = 2 is less than the 3 that gemm2_tile_m = 128 requires}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
     gemm2_tile_m = 128, weight_stages = 6, token_stages = 2, max_in_flight = 2,
@@ -375,7 +375,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{weight_stages = 3 is less than the 4 that gemm1_tile_m = 192 takes}}
+// expected-error@+2 {{weight_stages = 3 is less than the 4 that gemm1_tile_m = 192 requires}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
     gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 3, token_stages = 4,

@@ -267,7 +267,7 @@ func.func @f(%w: !tile.buffer<i32>) {
 // -----
 
 func.func @f(%w: !tile.buffer<f32>, %i: i32) {
-  // expected-error@+1 {{has words in '!tile.buffer<f32>': expected !tile.buffer<i32>}}
+  // expected-error@+1 {{has semaphores in '!tile.buffer<f32>': expected !tile.buffer<i32>}}
   %e = tile.semaphore %w[%i] : !tile.buffer<f32>
   return
 }
@@ -495,7 +495,7 @@ func.func @f(%v: vector<281474976710656xbf16>) {
 // -----
 
 func.func @f() {
-  // expected-error@+1 {{unknown word 'cluster'}}
+  // expected-error@+1 {{unknown keyword 'cluster'}}
   %i = tile.id cluster
   return
 }

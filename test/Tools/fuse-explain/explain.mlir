@@ -46,7 +46,7 @@
 // HTML:      <summary>After fusion</summary>
 // HTML:      fuse.fused_call &quot;mlp&quot;
 
-// NONE: note: without --patterns, modules of models are no sites
+// NONE: note: without --patterns, modules of models are not sites
 
 fuse.model @m class "M" {
   fuse.module @a class "Layer" {

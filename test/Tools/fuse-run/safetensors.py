@@ -88,7 +88,7 @@ fails(
         '{"\udcff": 1}'.encode("utf-8", "surrogateescape").decode("latin1"),
         data,
     ),
-    "is no object",
+    "is not an object",
 )
 fails(struct.pack("<Q", 5) + b'{"\xff"}', "is not UTF-8")
 fails(pack('{"a": ' + "[" * 9 + "]" * 9 + "}", data), "nested more than 8")
@@ -98,12 +98,12 @@ fails(pack('{"a": ]}}', data), "unbalanced brackets")
 fails(pack("{", data), "header: ")
 one = json.dumps(header["a.bias"])
 fails(pack(f'{{"a.bias": {one}, "a.bias": {one}}}', data), "a key twice")
-fails(pack({"__metadata__": {"a": 1}, **header}, data), "is no string")
-fails(pack({**header, "x": 1}, data), "tensor 'x' is no object")
+fails(pack({"__metadata__": {"a": 1}, **header}, data), "is not a string")
+fails(pack({**header, "x": 1}, data), "tensor 'x' is not an object")
 fails(pack({"a.bias": {"dtype": "F32"}}, data), "needs dtype, shape and two")
 fails(pack(changed(extra=1), data), "and nothing else")
 fails(pack(changed(dtype="F33"), data), "has unknown type 'F33'")
-fails(pack(changed(shape=[-2]), data), "no natural number")
+fails(pack(changed(shape=[-2]), data), "is not a natural number")
 fails(pack(changed(shape=[1] * 8 + [2]), data), "more than 8 dimensions")
 fails(pack(changed(shape=[2**40, 2**40]), data), "is too large")
 fails(pack(changed(dtype="F4", shape=[3]), data), "does not end at a byte")

@@ -302,16 +302,20 @@ def fails(text, *command):
 
 
 write("bad.mlir", b"nonsense")
-assert f"{path('bad.mlir')}:1:1: error: custom op 'nonsense' is unknown" in run(
-    "fuse-weights", "list", path("bad.mlir"), fails=True
+error = run("fuse-weights", "list", path("bad.mlir"), fails=True)
+assert (
+    f"{path('bad.mlir')}:1:1: error: custom op 'nonsense' is unknown" in error
 )
+assert f"fuse-weights: error: {path('bad.mlir')}: not a valid module" in error
 fails(
     "no site of a model has recipes",
     "pack",
     path("model.mlir"),
     path("model.safetensors"),
 )
-fails("the file is no packed checkpoint", "unpack", path("model.safetensors"))
+fails(
+    "the file is not a packed checkpoint", "unpack", path("model.safetensors")
+)
 fails(
     "the checkpoint is packed already; unpack it first",
     "pack",
@@ -330,7 +334,7 @@ write(
     checkpoint(ORIGINAL | {"norm.weight": ("F32", [3], floats(3, 0))}),
 )
 fails(
-    "recipe 'norm+mlp.folded' takes a matrix and a vector with one number "
+    "recipe 'norm+mlp.folded' requires a matrix and a vector with one number "
     "per column",
     "pack",
     path("fused.mlir"),
@@ -426,12 +430,12 @@ def cannot_pack(text, name, entry):
 
 
 cannot_pack(
-    "recipe 'norm+mlp.w' takes tensors of different types or widths",
+    "recipe 'norm+mlp.w' has sources of different types or widths",
     "mlp.up",
     ("F32", [6, 5], floats(30, 1)),
 )
 cannot_pack(
-    "recipe 'norm+mlp.w' takes tensors of different types or widths",
+    "recipe 'norm+mlp.w' has sources of different types or widths",
     "mlp.up",
     ("BF16", [6, 4], bytes(48)),
 )
@@ -448,7 +452,7 @@ run(
     path("fused.mlir"),
 )
 cannot_pack(
-    "recipe 'norm+mlp.down8' takes floating-point numbers, 'head' has I32",
+    "recipe 'norm+mlp.down8' requires floating-point numbers, but 'head' has I32",
     "head",
     ("I32", [4, 6], bytes(96)),
 )

@@ -344,7 +344,7 @@ module attributes {gpu.container_module} {
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : memref<?x?xf32>
     %m = memref.dim %x, %c1 : memref<?x?xf32>
-    // expected-error@+1 {{'arith.maxui' op computes a size of a launch and is no expression of sizes of arguments}}
+    // expected-error@+1 {{'arith.maxui' op computes a size of a launch and is not an expression of sizes of arguments}}
     %most = arith.maxui %n, %m : index
     gpu.launch_func @kernels::@k blocks in (%most, %c1, %c1)
       threads in (%c1, %c1, %c1)

@@ -43,25 +43,25 @@ func.func @refused(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                    %fu: tensor<64x64xf32>, %o: tensor<40x64xbf16>,
                    %od: tensor<64x40xbf16>, %many: tensor<16385x64xbf16>,
                    %q: tensor<64x64xf8E4M3FN>, %s: tensor<64xf32>) {
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="there is no scheduled kernel for fuse.group", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="there is no scheduled kernel for fuse.group", Suggestion="the portable path compiles this kernel"}}
   %0 = fuse.group(%g = %x : tensor<?x64xbf16>) -> (tensor<?x64xbf16>)
          rounding(exact) {
     %y = fuse.activation silu %g : tensor<?x64xbf16> -> tensor<?x64xbf16>
     fuse.yield %y : tensor<?x64xbf16>
   }
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="the input is f32, not bf16", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="the input is f32, not bf16", Suggestion="the portable path compiles this kernel"}}
   %1 = fuse.mlp %f up(%fu) down(%fu) act(relu) rounding(exact)
     : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
       -> tensor<?x64xf32>
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="the hidden width 40 is not a multiple of 16", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="the hidden width 40 is not a multiple of 16", Suggestion="the portable path compiles this kernel"}}
   %2 = fuse.mlp %x up(%o) down(%od) act(relu) rounding(exact)
     : (tensor<?x64xbf16>, tensor<40x64xbf16>, tensor<64x40xbf16>)
       -> tensor<?x64xbf16>
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="16385 tokens are more than 16384", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="16385 tokens are more than 16384", Suggestion="the portable path compiles this kernel"}}
   %3 = fuse.mlp %many up(%a) down(%a) act(relu) rounding(exact)
     : (tensor<16385x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
       -> tensor<16385x64xbf16>
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="a weight has one scale per channel", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="a weight has one scale per channel", Suggestion="the portable path compiles this kernel"}}
   %4 = fuse.mlp %x up(%q) down(%q) act(relu) channel_scales(%s)
          scales(f8E4M3FN, input = 1.0, up = per_channel, hidden = 1.0,
                 down = 1.0) rounding(exact)
@@ -76,13 +76,13 @@ func.func @refused(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // CHECK-NOT: tile.schedule
 func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
                        %w: tensor<64x64xbf16>, %b: tensor<64xbf16>) {
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="the chain dequantizes operands before its products", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="the chain dequantizes operands before its products", Suggestion="the portable path compiles this kernel"}}
   %0 = fuse.mlp %x up(%q) down(%q) act(relu)
          scales(f8E4M3FN, up = 1.0, down = 1.0, form = weight_only)
          rounding(exact)
     : (tensor<?x64xbf16>, tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN>)
       -> tensor<?x64xbf16>
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="a bias is added after rounding", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="a bias is added after rounding", Suggestion="the portable path compiles this kernel"}}
   %1 = fuse.mlp %x up(%w bias %b) down(%w) act(relu)
          rounding(exact bias after_rounding)
     : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64xbf16>,
@@ -93,7 +93,7 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
 // CHECK-LABEL: func @rows
 // CHECK-NOT: tile.schedule
 func.func @rows(%x: tensor<?x4096xbf16>) -> tensor<?x4096xi8> {
-  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="values are quantized to i8, not f8E4M3FN or f8E5M2", Suggestion="the portable path takes this kernel"}}
+  // expected-remark @below {{[Missed] schedule | Category:codegen | Reason="values are quantized to i8, not f8E4M3FN or f8E5M2", Suggestion="the portable path compiles this kernel"}}
   %0 = fuse.act_quantize %x act(silu) scales(i8, hidden = 1.0)
          rounding(exact) : (tensor<?x4096xbf16>) -> tensor<?x4096xi8>
   return %0 : tensor<?x4096xi8>

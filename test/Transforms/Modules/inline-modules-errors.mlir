@@ -13,7 +13,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{there is a symbol 'a#0' beside the model, where the body of this site would go}}
+    // expected-error @below {{there is a symbol 'a#0' in the module of the model, where the body of this site would go}}
     %y = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
@@ -40,7 +40,7 @@ fuse.model @m class "M" {
 
 fuse.model @m class "M" {
   fuse.module @a class "A" {
-    // expected-error @below {{default of argument 0 of 'a' is no constant of arith}}
+    // expected-error @below {{default of argument 0 of 'a' is not a constant of arith}}
     func.func @forward(%x: complex<f32> {fuse.default = #complex.number<:f32 1.0, 0.0> : complex<f32>})
         -> complex<f32> {
       return %x : complex<f32>

@@ -84,7 +84,7 @@ public:
   /// Waits for copies and fills that the driver has started for this thread and
   /// may not have completed. They are on the default stream, with which other
   /// streams need not synchronize.
-  void settle() const;
+  void waitForDefaultStream() const;
 
   /// Throws `Failure` if `code` is not success. `what` names the function and
   /// its purpose.

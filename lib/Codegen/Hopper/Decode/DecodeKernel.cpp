@@ -30,9 +30,9 @@ DecodeKernelBuilder::DecodeKernelBuilder(const MlpProblem &problem,
     : ProductBuilder(problem,
                      {kCopyWarps, kCopyWarps + kMathWarps, kMathBarrier},
                      builder),
-      s(schedule), tiling(problem, schedule), part(part),
+      schedule(schedule), tiling(problem, schedule), part(part),
       tokens(schedule.getTokens()), elementBytes(problem.getElementBytes()) {
-  acc = AccType::get(b.getContext(), 64, tokens, f32);
+  acc = AccType::get(builder.getContext(), 64, tokens, f32);
 }
 
 //===----------------------------------------------------------------------===//
@@ -49,57 +49,60 @@ struct Workspace {
 
 } // namespace
 
-static Workspace getWorkspace(const MlpProblem &p, ScheduleAttr s,
+static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
                               const DecodeTiling &tiling) {
   WorkspaceLayout layout;
   Workspace w;
   // Data that must be zero before the first launch comes first: semaphores and
   // tagged partial sums. The semaphores of a kernel are a ticket, one for the
-  // norm, one per part of a K-slice and one per warp of a unit. Late CTAs wait
-  // for one more. With a straggler limit, two more count the stages of CTAs.
-  int64_t lines = 2 + tiling.parts * tiling.ranges +
-                  tiling.tiles2 * kMathWarps + tiling.waitsLate(s) +
-                  (s.getStragglerInFlight() ? 2 : 0);
+  // norm, one per part of a K-slice and one per warp of a unit. CTAs
+  // without a GEMM1 tile wait for one more. With a straggler limit, two more
+  // count the stages of CTAs.
+  int64_t lines = 2 + tiling.parts * tiling.slices +
+                  tiling.tiles2 * kMathWarps +
+                  tiling.delaysGemm2Only(schedule) +
+                  (schedule.getStragglerInFlight() ? 2 : 0);
   w.semaphores1 = layout.reserve(lines * 128);
   w.semaphores2 =
-      s.getLaunches() == 1 ? w.semaphores1 : layout.reserve(lines * 128);
-  int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
-                 s.getPartials().getIntOrFloatBitWidth() / 8;
-  if (s.getTaggedPartials())
+      schedule.getLaunches() == 1 ? w.semaphores1 : layout.reserve(lines * 128);
+  int64_t sums = tiling.tiles2 * tiling.slices * tiling.rows *
+                 schedule.getTokens() *
+                 schedule.getPartials().getIntOrFloatBitWidth() / 8;
+  if (schedule.getTaggedPartials())
     w.partials = layout.reserve(sums);
   w.zeroed = layout.getEnd();
-  int64_t stepBytes = s.getTokens() * 128;
-  w.input = layout.reserve(stepBytes *
-                           (p.hasGemm1() ? tiling.steps1 : tiling.steps2));
-  w.hidden = layout.reserve(p.hasGemm1() ? stepBytes * tiling.steps2 : 0);
-  if (!s.getTaggedPartials())
+  int64_t stepBytes = schedule.getTokens() * 128;
+  w.input = layout.reserve(
+      stepBytes * (problem.hasGemm1() ? tiling.steps1 : tiling.steps2));
+  w.hidden = layout.reserve(problem.hasGemm1() ? stepBytes * tiling.steps2 : 0);
+  if (!schedule.getTaggedPartials())
     w.partials = layout.reserve(sums);
   w.end = layout.getEnd();
   return w;
 }
 
 void DecodeKernelBuilder::addWorkspaces() {
-  Workspace w = getWorkspace(p, s, tiling);
-  // What is said of tokens beside their place is for who looks at them.
+  Workspace w = getWorkspace(problem, schedule, tiling);
+  // Entries other than the offset are for readers of the plan.
   auto addPackedTokens = [&](Value &buffer, int64_t columns, int64_t offset) {
     addArgument(buffer, bufferOf(element),
                 {kind("workspace"), entry("offset", offset),
                  entry("rows", tokens), entry("columns", columns),
                  entry("element", TypeAttr::get(element))});
   };
-  addWorkspace(semaphores, b.getI32Type(),
-               part == Part::Last ? w.semaphores2 : w.semaphores1);
-  addPackedTokens(input, p.width, w.input);
-  if (p.hasGemm1())
-    addPackedTokens(hidden, p.hidden, w.hidden);
-  addWorkspace(partials, s.getPartials(), w.partials);
+  addWorkspace(semaphores, builder.getI32Type(),
+               part == Part::Gemm2 ? w.semaphores2 : w.semaphores1);
+  addPackedTokens(input, problem.width, w.input);
+  if (problem.hasGemm1())
+    addPackedTokens(hidden, problem.hidden, w.hidden);
+  addWorkspace(partials, schedule.getPartials(), w.partials);
 }
 
 void DecodeKernelBuilder::addWeights() {
-  if (doesFirst())
-    addFirstWeights(weights1, tiling.packedTiles1, tiling.steps1);
-  if (doesLast())
-    addLastWeights(weights2, tiling.packedTiles2, tiling.steps2);
+  if (doesGemm1())
+    addGemm1Weights(weights1, tiling.packedTiles1, tiling.steps1);
+  if (doesGemm2())
+    addGemm2Weights(weights2, tiling.packedTiles2, tiling.steps2);
 }
 
 void DecodeKernelBuilder::addArguments() {
@@ -118,15 +121,15 @@ void DecodeKernelBuilder::addArguments() {
 //===----------------------------------------------------------------------===//
 
 Type DecodeKernelBuilder::stageOf(Value ring) {
-  return StageType::get(b.getContext(),
+  return StageType::get(builder.getContext(),
                         cast<RingType>(ring.getType()).getBytes());
 }
 
-Value DecodeKernelBuilder::rangeSteps() {
-  if (tiling.ranges * tiling.stepsPerRange == tiling.steps2)
-    return c(tiling.stepsPerRange);
-  return min(c(tiling.stepsPerRange),
-             sub(c(tiling.steps2), mul(range, tiling.stepsPerRange)));
+Value DecodeKernelBuilder::getSliceSteps() {
+  if (tiling.slices * tiling.stepsPerSlice == tiling.steps2)
+    return constant(tiling.stepsPerSlice);
+  return min(constant(tiling.stepsPerSlice),
+             sub(constant(tiling.steps2), mul(slice, tiling.stepsPerSlice)));
 }
 
 /// Renumbers CTAs so that CTAs without a GEMM1 tile are spread evenly over the
@@ -135,14 +138,14 @@ Value DecodeKernelBuilder::rangeSteps() {
 /// chip, which has half of the bandwidth. The position therefore changes in
 /// every group of eight.
 Value DecodeKernelBuilder::placeBlock(Value index) {
-  int64_t blocks = s.getBlocks(), busy = tiling.gemm1Blocks;
-  if (part != Part::Both || !tiling.spreadsLate(s))
+  int64_t blocks = schedule.getBlocks(), busy = tiling.gemm1Blocks;
+  if (part != Part::Both || !tiling.spreadsGemm2Only(schedule))
     return index;
   int64_t whole = blocks / 8 * 8;
   Value eight = div(index, 8);
   Value place = add(mul(eight, 8), rem(add(index, eight), 8));
   if (whole != blocks)
-    place = select(less(index, c(whole)), place, index);
+    place = select(less(index, constant(whole)), place, index);
   Value tile = div(mul(place, busy), blocks);
   Value next = div(mul(add(place, 1), busy), blocks);
   return select(less(tile, next), tile, add(sub(place, tile), busy));
@@ -150,25 +153,27 @@ Value DecodeKernelBuilder::placeBlock(Value index) {
 
 /// Token rows go round the blocks; then everyone may read them.
 void DecodeKernelBuilder::normalizeRows() {
-  bool oneRow = tokens <= s.getBlocks();
+  bool oneRow = tokens <= schedule.getBlocks();
   if (oneRow) {
-    // Requested before anything else, because weights queue up behind.
-    Values loaded = loadRow(min(block, sub(count, c(1))), /*early=*/true);
+    // Requested before the weights, which would delay it.
+    Values loaded =
+        loadRow(min(block, sub(count, constant(1))), /*early=*/true);
     when(less(block, count), [&] { normalizeRow(block, loaded); });
   } else {
-    normalizeAll(block, count, s.getBlocks());
+    normalizeAll(block, count, schedule.getBlocks());
   }
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
   barrier();
   // A fence takes microseconds while weights come in, so only blocks that may
   // have a row arrive. Their number must not depend on the launch.
-  when(both(equal(thread, 0), less(block, c(normBlocks()))),
-       [&] { SemaphoreArriveOp::create(b, loc, semaphore(c(0))); });
+  when(both(equal(thread, 0), less(block, constant(normBlocks()))), [&] {
+    SemaphoreArriveOp::create(builder, loc, semaphore(constant(0)));
+  });
 }
 
 void DecodeKernelBuilder::multiply() {
-  thread = sub(id(IdKind::Thread), c(kCopyWarps * 32));
-  warpIndex = sub(id(IdKind::Warp), c(kCopyWarps));
+  thread = sub(id(IdKind::Thread), constant(kCopyWarps * 32));
+  warpIndex = sub(id(IdKind::Warp), constant(kCopyWarps));
   group = div(warpIndex, 4);
   warp = rem(warpIndex, 4);
   lane = id(IdKind::Lane);
@@ -177,108 +182,113 @@ void DecodeKernelBuilder::multiply() {
   depend();
   if (doesNorm())
     normalizeRows();
-  Uses uses{c(0), c(0)};
-  std::optional<Deferred> deferredEpilogue;
-  if (s.getDeferredEpilogue())
-    deferredEpilogue = multiplyDeferred(uses);
-  else if (doesFirst())
-    multiplyFirst(uses);
-  if (!doesLast())
+  Uses uses{constant(0), constant(0)};
+  std::optional<Deferred> deferred;
+  if (schedule.getDeferredEpilogue())
+    deferred = multiplyDeferred(uses);
+  else if (doesGemm1())
+    multiplyGemm1(uses);
+  if (!doesGemm2())
     return;
-  auto multiplyLast = [&] {
+  auto multiplyGemm2 = [&] {
     int64_t steps = tiling.getStepsPerStage();
     Values accs =
-        mainLoop(uses, div(rangeSteps(), steps), steps, tiling.rows / 128,
-                 /*kept=*/0, deferredEpilogue ? &*deferredEpilogue : nullptr);
+        mainLoop(uses, div(getSliceSteps(), steps), steps, tiling.rows / 128,
+                 /*kept=*/0, deferred ? &*deferred : nullptr);
     storePartials(accs);
-    if (!s.getTaggedPartials() || announcesSums())
-      meet();
-    when(adds, [&] { sumPartials(); });
+    if (!schedule.getTaggedPartials() || announcesSums())
+      awaitPartials();
+    when(reduces, [&] { sumPartials(); });
   };
-  if (!deferredEpilogue || !hasUnit)
-    return when(hasUnit, multiplyLast);
-  either(hasUnit, multiplyLast, [&] {
+  if (!deferred || !hasUnit)
+    return when(hasUnit, multiplyGemm2);
+  either(hasUnit, multiplyGemm2, [&] {
     for (int64_t share = 0; share < kShares; ++share)
-      activateShare(share, *deferredEpilogue);
+      activateShare(share, *deferred);
   });
 }
 
 PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   addArguments();
-  MLIRContext *context = b.getContext();
+  MLIRContext *context = builder.getContext();
   constexpr int64_t threads = (kCopyWarps + kMathWarps) * 32;
   tile::KernelOp kernel =
-      begin(name, s.getBlocks(), threads, s.getSharedBytes(),
+      begin(name, schedule.getBlocks(), threads, schedule.getSharedBytes(),
             /*cooperative=*/true);
-  Workspace w = getWorkspace(p, s, tiling);
+  Workspace w = getWorkspace(problem, schedule, tiling);
   SmallVector<NamedAttribute> entries = {
-      entry("blocks", s.getBlocks()),
+      entry("blocks", schedule.getBlocks()),
       entry("threads", threads),
-      entry("shared_bytes", s.getSharedBytes()),
-      entry("dependent", b.getBoolAttr(s.getDependent())),
+      entry("shared_bytes", schedule.getSharedBytes()),
+      entry("dependent", builder.getBoolAttr(schedule.getDependent())),
       entry("max_tokens", tokens),
       entry("workspace_bytes", w.end),
       entry("zeroed_bytes", w.zeroed)};
-  if (part == Part::Last)
-    entries.push_back(entry("shares_workspace", b.getBoolAttr(true)));
+  if (part == Part::Gemm2)
+    entries.push_back(entry("shares_workspace", builder.getBoolAttr(true)));
   DictionaryAttr plan = getPlan(entries);
 
   auto makeRing = [&](int64_t stages, int64_t bytes, int64_t offset) -> Value {
-    return RingCreateOp::create(b, loc, RingType::get(context, stages, bytes),
-                                offset, /*consumers=*/2);
+    return RingCreateOp::create(builder, loc,
+                                RingType::get(context, stages, bytes), offset,
+                                /*consumers=*/2);
   };
-  int64_t weightBytes = s.getWeightBytes();
-  // A left operand has 64 rows, also where fewer tokens are left in the last
-  // stage: behind it are weights then.
+  int64_t weightBytes = schedule.getWeightBytes();
+  // A left operand has 64 rows, even if the last stage has fewer tokens.
+  // Weights follow it in shared memory then.
   int64_t weightsAt =
-      tiling.swapAB ? s.getTokenStages() * tokens * 128 : int64_t(0);
+      tiling.swapAB ? schedule.getTokenStages() * tokens * 128 : int64_t(0);
   int64_t tokensAt =
-      tiling.swapAB ? int64_t(0) : s.getWeightStages() * weightBytes;
-  weightRing = makeRing(s.getWeightStages(), weightBytes, weightsAt);
-  tokenRing = makeRing(s.getTokenStages(), tokens * 128, tokensAt);
+      tiling.swapAB ? int64_t(0) : schedule.getWeightStages() * weightBytes;
+  weightRing = makeRing(schedule.getWeightStages(), weightBytes, weightsAt);
+  tokenRing = makeRing(schedule.getTokenStages(), tokens * 128, tokensAt);
   // Nothing is ever copied into it.
-  if (part == Part::Both && tiling.waitsLate(s))
-    lateRing = RingCreateOp::create(b, loc, RingType::get(context, 1, 1024),
-                                    /*offset=*/0, /*consumers=*/1);
-  epochBuffer = makeScratch(b.getI32Type(), 1);
+  if (part == Part::Both && tiling.delaysGemm2Only(schedule))
+    gemm2OnlyRing =
+        RingCreateOp::create(builder, loc, RingType::get(context, 1, 1024),
+                             /*offset=*/0, /*consumers=*/1);
+  epochBuffer = makeScratch(builder.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();
-  if (s.getDeferredEpilogue() && doesFirst())
+  if (schedule.getDeferredEpilogue() && doesGemm1())
     staging = makeScratch(element, tokens * tiling.hiddenPerTile);
-  BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
-  if (part == Part::First || (s.getDependent() && !isFollowedLate()))
-    GridDependencyOp::create(b, loc, Dependency::Launch);
+  BarrierOp::create(builder, loc, builder.getI64IntegerAttr(0), IntegerAttr());
+  if (part == Part::Gemm1 ||
+      (schedule.getDependent() && !launchesDependentLate()))
+    GridDependencyOp::create(builder, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
-  // Units of GEMM2: an output tile and a range.
+  // Units of GEMM2: an output tile and a K-slice.
   int64_t units = tiling.getUnits();
-  Value unit = tiling.firstUnit > 0 ? sub(block, c(tiling.firstUnit)) : block;
+  Value unit =
+      tiling.firstUnit > 0 ? sub(block, constant(tiling.firstUnit)) : block;
   // Wraps around for blocks before the first one.
-  hasUnit = units == s.getBlocks() ? Value() : less(unit, c(units));
+  hasUnit =
+      units == schedule.getBlocks() ? Value() : less(unit, constant(units));
   tile2 = rem(unit, tiling.tiles2);
-  range = div(unit, tiling.tiles2);
-  if (doesLast())
-    placeAdders();
+  slice = div(unit, tiling.tiles2);
+  if (doesGemm2())
+    placeReducers();
 
   SpecializeOp roles = makeRoles();
-  b.createBlock(&roles.getRoles()[0]);
+  builder.createBlock(&roles.getRoles()[0]);
   {
     Value thread = id(IdKind::Thread);
-    Block *role = b.getInsertionBlock();
+    Block *role = builder.getInsertionBlock();
     when(equal(thread, 0), [&] { streamWeights(); });
-    b.setInsertionPointToEnd(role);
+    builder.setInsertionPointToEnd(role);
     when(equal(thread, 32), [&] { streamTokens(); });
-    if (s.getDeferredEpilogue()) {
-      b.setInsertionPointToEnd(role);
+    if (schedule.getDeferredEpilogue()) {
+      builder.setInsertionPointToEnd(role);
       Value announces = equal(id(IdKind::Warp), 2);
-      if (tiling.tilesPerPart != s.getBlocks())
-        announces = both(announces, less(block, c(tiling.tilesPerPart)));
+      if (tiling.tilesPerPart != schedule.getBlocks())
+        announces = both(announces, less(block, constant(tiling.tilesPerPart)));
       when(announces, [&] { announceTiles(); });
     }
   }
-  b.createBlock(&roles.getRoles()[1]);
+  builder.createBlock(&roles.getRoles()[1]);
   multiply();
-  b.setInsertionPointAfter(roles);
-  tile::ReturnOp::create(b, loc);
+  builder.setInsertionPointAfter(roles);
+  tile::ReturnOp::create(builder, loc);
   return {kernel, plan};
 }
 
@@ -289,7 +299,7 @@ fuse::buildDecodeKernels(const MlpProblem &problem, ScheduleAttr schedule,
   using Part = DecodeKernelBuilder::Part;
   SmallVector<Part> parts = {Part::Both};
   if (schedule.getLaunches() == 2 && problem.hasGemm1())
-    parts = {Part::First, Part::Last};
+    parts = {Part::Gemm1, Part::Gemm2};
   SmallVector<PlannedKernel> kernels;
   for (Part part : parts) {
     OpBuilder builder(problem.op->getContext());

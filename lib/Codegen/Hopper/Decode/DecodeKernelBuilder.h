@@ -19,13 +19,13 @@ constexpr int64_t kTileBarrier = 2;
 constexpr int64_t kShares = 8;
 
 /// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the
-/// arguments and the frame, ProducerWarps.cpp the producer warps, the other
-/// files what the math warps do.
+/// arguments and the frame, ProducerWarps.cpp the producer warps, and the other
+/// files the consumer warpgroups.
 class DecodeKernelBuilder : public ProductBuilder {
 public:
-  /// Which products the kernel does. `Both` is one launch, with a meeting of
-  /// the blocks between the products.
-  enum class Part { Both, First, Last };
+  /// Which products the kernel does. `Both` is one launch, with a grid
+  /// barrier between the products.
+  enum class Part { Both, Gemm1, Gemm2 };
 
   DecodeKernelBuilder(const MlpProblem &problem, tile::ScheduleAttr schedule,
                       Part part, mlir::OpBuilder &builder);
@@ -38,9 +38,9 @@ private:
     Value weight, token;
   };
 
-  bool doesNorm() const { return part != Part::Last || !p.hasGemm1(); }
-  bool doesFirst() const { return p.hasGemm1() && part != Part::Last; }
-  bool doesLast() const { return part != Part::First; }
+  bool doesNorm() const { return part != Part::Gemm2 || !problem.hasGemm1(); }
+  bool doesGemm1() const { return problem.hasGemm1() && part != Part::Gemm2; }
+  bool doesGemm2() const { return part != Part::Gemm1; }
 
   /// A tile whose hidden units wait for their activation.
   struct Deferred {
@@ -48,12 +48,12 @@ private:
     /// Whether there is one; always without a value.
     Value exists;
     int64_t part;
-    /// k-steps that can shadow it.
+    /// k-steps that can overlap with its activation.
     int64_t steps;
     Rounded values;
   };
 
-  /// The number of a block, which says what its part is.
+  /// The position of a block, which determines its tiles and its unit.
   Value placeBlock(Value index);
 
   // Arguments.
@@ -69,26 +69,27 @@ private:
   void multiply();
 
   // Parts of the weight stream.
-  /// Bytes of a stage, and where they come from. How many a piece of rows that
-  /// lie in several runs has depends on the tile.
+  /// Bytes of a stage and their source. With swap-AB, the position and length
+  /// depend on the tile and are values.
   struct Piece {
     Value buffer, offset;
     int64_t at = 0, bytes = 0;
     Value begin = {}, length = {};
   };
   using PieceVisitor = llvm::function_ref<void(Piece)>;
-  void visitFirst(Value use, PieceVisitor visit);
-  void visitLast(Value stage, PieceVisitor visit);
+  void visitGemm1(Value use, PieceVisitor visit);
+  void visitGemm2(Value stage, PieceVisitor visit);
   void visitPieces(Value use, PieceVisitor visit);
   Value fetchAhead(Value use, Value fetched);
-  Value countFirst();
-  Value countLast();
+  Value countGemm1Stages();
+  Value countGemm2Stages();
   Value countBytes(Value use);
-  /// Whether the block is behind the others, and what it will be judged by
-  /// next: what they had counted when it looked, and would have if they all had
-  /// as much as it.
+  /// Whether the CTA is a straggler, and the values of the next check: the
+  /// count
+  /// of all CTAs when it was read, and the count if all CTAs were as far as
+  /// this one.
   struct Progress {
-    Value stragglerInFlight, seen, expected;
+    Value isStraggler, seen, expected;
   };
   Progress countStage(Value use, Progress progress);
 
@@ -100,14 +101,14 @@ private:
                                     int64_t stepsPerStage, int64_t accs,
                                     int64_t kept, const Deferred *meanwhile,
                                     bool swapAB = false);
-  void multiplyFirst(Uses &uses);
+  void multiplyGemm1(Uses &uses);
   Deferred multiplyDeferred(Uses &uses);
   Value localUnit(bool half);
   void storeHidden(Value tileIndex, mlir::ValueRange accs, Uses uses);
   Rounded roundTile(Value tileIndex, Value acc);
   Rounded roundUnits(llvm::ArrayRef<Value> sums, Value unit);
   void activateTokens(const Rounded &values, int64_t firstGroup,
-                      int64_t lastGroup, Value smemEpilogue);
+                      int64_t lastGroup, Value smemTile);
   /// Where a thread's hidden units go: the byte in the row of a token, and the
   /// first token.
   struct Place {
@@ -115,19 +116,19 @@ private:
     int64_t rowBytes;
   };
   void activateAt(const Rounded &values, int64_t firstGroup, int64_t lastGroup,
-                  Value smemEpilogue, Place place);
+                  Value smemTile, Place place);
   void activateShare(int64_t share, const Deferred &tile);
-  void copyHidden(Value tileIndex, Value smemEpilogue, int64_t firstUnit);
+  void copyHidden(Value tileIndex, Value smemTile, int64_t firstUnit);
   void padHidden(Value tileIndex);
   void finishHidden(Value tileIndex, Uses uses);
   Value stagedAt(Uses uses, Value index);
   Value hiddenSemaphore(Value tileIndex);
   Value placeOf(Value byte, Value token, int64_t rowBytes);
 
-  // Tiles of three quarters.
-  void visitQuarters(Value use, PieceVisitor visit);
-  llvm::SmallVector<Value> multiplyQuarters(Uses &uses, int64_t kept);
-  void storeQuarters(Value tileIndex, mlir::ValueRange accs, Uses uses);
+  // 192-row tiles.
+  void visitTile192(Value use, PieceVisitor visit);
+  llvm::SmallVector<Value> multiplyTile192(Uses &uses, int64_t kept);
+  void storeTile192(Value tileIndex, mlir::ValueRange accs, Uses uses);
   void copySingle(Value tileIndex, Uses uses);
   Value singleStaged(Uses uses);
   Value singleUnit(Value tileIndex);
@@ -135,27 +136,27 @@ private:
     return (tiling.hiddenPerTile - tiling.getRun()) * elementBytes;
   }
 
-  // Tiles of which tokens are the left operand.
+  // Swap-AB tiles: tokens are the left operand.
   Value firstGroup(Value tileIndex);
   void visitGroups(Value tileIndex, Value step, PieceVisitor visit);
   void storeGroups(Value tileIndex, Value acc);
   void storeGroupsOf(Value token, int64_t half, Value first, bool isOdd,
                      llvm::ArrayRef<Value> sums);
-  void arriveAtRanges(Value tileIndex);
+  void arriveAtSlices(Value tileIndex);
   Value countTiles();
 
   void storePartials(mlir::ValueRange accs);
-  void meet();
+  void awaitPartials();
   void sumPartials();
   void finishColumn(Value token, Value condition, llvm::ArrayRef<Value> parts);
 
-  // Tokens in the workspace: a k-step of all of them after the other.
+  // Tokens in the workspace, ordered by k-step.
   Value packedIndex(Value token, Value column);
   Value inputIndex(Value row, Value column) override {
     return packedIndex(row, column);
   }
-  int64_t inputColumns() const override { return wholeSteps(p.width); }
-  /// Columns with those that fill up the last k-step.
+  int64_t inputColumns() const override { return wholeSteps(problem.width); }
+  /// The number of columns, rounded up to whole k-steps.
   int64_t wholeSteps(int64_t columns) const {
     return llvm::alignTo(columns, 128 / elementBytes);
   }
@@ -163,10 +164,11 @@ private:
   // Values.
   mlir::Type stageOf(Value ring);
   Value acquire(Value ring, Value use, Value bytes = {}) {
-    return tile::RingAcquireOp::create(b, loc, stageOf(ring), ring, use, bytes);
+    return tile::RingAcquireOp::create(builder, loc, stageOf(ring), ring, use,
+                                       bytes);
   }
   Value waitFor(Value ring, Value use) {
-    return tile::RingWaitOp::create(b, loc, stageOf(ring), ring, use);
+    return tile::RingWaitOp::create(builder, loc, stageOf(ring), ring, use);
   }
   /// What a thread has of an accumulator: of every eight tokens two, of each
   /// the lower row of both, then the upper.
@@ -174,63 +176,69 @@ private:
     llvm::SmallVector<mlir::Type> types(
         llvm::cast<tile::AccType>(acc.getType()).getNumRegisters(), f32);
     return llvm::to_vector_of<Value>(
-        tile::AccValuesOp::create(b, loc, types, acc).getResults());
+        tile::AccValuesOp::create(builder, loc, types, acc).getResults());
   }
   Value semaphore(Value index) {
     return tile::SemaphoreOp::create(
-        b, loc, tile::SemaphoreType::get(b.getContext()), semaphores, index);
+        builder, loc, tile::SemaphoreType::get(builder.getContext()),
+        semaphores, index);
   }
   void depend() {
-    if (s.getDependent() || part == Part::Last)
-      tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
+    if (schedule.getDependent() || part == Part::Gemm2)
+      tile::GridDependencyOp::create(builder, loc, tile::Dependency::Wait);
   }
   /// The block's tiles of GEMM1 are this far apart.
   int64_t tileStride() const {
-    return s.getDeferredEpilogue() ? tiling.tilesPerPart : s.getBlocks();
+    return schedule.getDeferredEpilogue() ? tiling.tilesPerPart
+                                          : schedule.getBlocks();
   }
   /// The block's first tile, or one past the last.
   Value firstTile() {
-    if (tileStride() == s.getBlocks())
+    if (tileStride() == schedule.getBlocks())
       return block;
-    return select(less(block, c(tileStride())), block, c(tiling.tiles1));
+    return select(less(block, constant(tileStride())), block,
+                  constant(tiling.tiles1));
   }
-  /// Whether the next launch may begin when the weights of GEMM2 are
-  /// requested. On multiprocessors that have no block it would begin as soon as
-  /// this one, and what it fetched into L2 would be gone when it needs it.
-  bool isFollowedLate() const {
-    return s.getDependent() && part == Part::Both && p.hasGemm1();
+  /// Whether the next launch may begin only when the weights of GEMM2 are
+  /// requested. On SMs without a block it could begin with this launch, and its
+  /// prefetched lines would leave L2 before their use.
+  bool launchesDependentLate() const {
+    return schedule.getDependent() && part == Part::Both && problem.hasGemm1();
   }
-  /// Blocks without a tile of GEMM1.
-  Value isLate() { return less(c(tiling.gemm1Blocks - 1), block); }
-  /// The semaphore at which the others arrive when they have requested the
-  /// weights of GEMM1.
-  int64_t lateSemaphore() const {
-    return 1 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
+  /// Whether the block has no GEMM1 tile.
+  Value isGemm2Only() { return less(constant(tiling.gemm1Blocks - 1), block); }
+  /// The semaphore at which blocks with GEMM1 tiles arrive when they have
+  /// requested the weights of GEMM1.
+  int64_t gemm2OnlySemaphore() const {
+    return 1 + tiling.parts * tiling.slices + tiling.tiles2 * kMathWarps;
   }
-  /// The semaphores on which blocks count stages of the first and of the last
-  /// product that they have requested, the first of them.
+  /// The first of the two semaphores on which blocks count requested weight
+  /// stages, of GEMM1 and of GEMM2.
   int64_t stageSemaphore() const {
-    return lateSemaphore() + tiling.waitsLate(s);
+    return gemm2OnlySemaphore() + tiling.delaysGemm2Only(schedule);
   }
-  /// k-steps of this block's range; the last range may be shorter.
-  Value rangeSteps();
+  /// k-steps of this block's K-slice; the last K-slice may be shorter.
+  Value getSliceSteps();
   /// Blocks that normalize token rows.
-  int64_t normBlocks() const { return std::min(tokens, s.getBlocks()); }
+  int64_t normBlocks() const { return std::min(tokens, schedule.getBlocks()); }
   /// Arrivals that complete a tile of the hidden layer.
   int64_t arrivalsPerTile() const {
-    return s.getSmemEpilogue() ? 1 : kMathWarps;
+    return schedule.getSmemEpilogue() ? 1 : kMathWarps;
   }
-  /// Whether blocks are told when looking for partial sums begins to pay.
-  /// With few tokens, fetching all that they will look at into L2 is faster.
-  bool announcesSums() const { return s.getTaggedPartials() && tokens > 32; }
-  /// Whether this block adds up sums, null where all do, and its number among
-  /// those of its tile that do: evenly among the tiles of a range, which are
-  /// neighbors, and among the ranges of a tile.
-  void placeAdders();
+  /// Whether an arrival hints that polls of partial sums can succeed. With few
+  /// tokens, prefetching all partial sums into L2 is faster.
+  bool announcesSums() const {
+    return schedule.getTaggedPartials() && tokens > 32;
+  }
+  /// Sets `reduces`, whether this CTA is a reducer, to null if all CTAs are.
+  /// Sets
+  /// `reducer`, its number among the reducers of its tile. Reducers are spread
+  /// evenly over the tiles of a K-slice and over the K-slices of a tile.
+  void placeReducers();
   /// Values that a thread has of a column of GEMM2.
   int64_t width2() const { return tiling.rows / 64; }
 
-  tile::ScheduleAttr s;
+  tile::ScheduleAttr schedule;
   DecodeTiling tiling;
   Part part;
   int64_t tokens, elementBytes;
@@ -239,11 +247,11 @@ private:
   /// Arguments; null where the problem has none.
   Value weights1, weights2, hidden, partials, semaphores, count;
   /// Of the whole block.
-  Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
-  Value adds, adder;
-  /// Late blocks wait at its barriers; null where there are none or they need
-  /// not wait.
-  Value lateRing;
+  Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, slice;
+  Value reduces, reducer;
+  /// Blocks without GEMM1 tiles wait at its barriers. Null if all have tiles or
+  /// none needs to wait.
+  Value gemm2OnlyRing;
   /// Hidden units of a deferred tile.
   Value staging;
   /// Of the weight stream: uses of GEMM1, and of both.

@@ -20,7 +20,7 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
                                                  int64_t accs, int64_t kept,
                                                  const Deferred *meanwhile,
                                                  bool swapAB) {
-  MLIRContext *context = b.getContext();
+  MLIRContext *context = builder.getContext();
   int64_t columns = 128 / elementBytes;
   int64_t width = swapAB ? tiling.gemm1TileM : tokens;
   Type lhs = SharedType::get(context, 64, columns, element, 128);
@@ -29,7 +29,7 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
   Value leader = equal(rem(thread, 128), 0);
   Value end = add(uses.token, mul(stages, stepsPerStage));
   auto release = [&](Value condition, Value ring, Value use) {
-    when(condition, [&] { RingReleaseOp::create(b, loc, ring, use); });
+    when(condition, [&] { RingReleaseOp::create(builder, loc, ring, use); });
   };
   SmallVector<Type> accTypes(accs, acc);
   auto multiply = [&](Values &sums, Value weightStage, int64_t step,
@@ -42,32 +42,33 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
     Values rows;
     for (int64_t index = 0; index < accs; ++index)
       rows.push_back(
-          ViewOp::create(b, loc, lhs, left,
+          ViewOp::create(builder, loc, lhs, left,
                          add(offset, (step * 2 * accs + index) * 64 * 128)));
-    Value all = ViewOp::create(b, loc, rhs, right, c(0));
-    auto fenced = AccFenceOp::create(b, loc, accTypes, sums);
+    Value all = ViewOp::create(builder, loc, rhs, right, constant(0));
+    auto fenced = AccFenceOp::create(builder, loc, accTypes, sums);
     for (int64_t index = 0; index < accs; ++index)
-      sums[index] =
-          MmaOp::create(b, loc, acc, rows[index], all, fenced.getResult(index));
-    MmaCommitOp::create(b, loc);
+      sums[index] = MmaOp::create(builder, loc, acc, rows[index], all,
+                                  fenced.getResult(index));
+    MmaCommitOp::create(builder, loc);
   };
-  Values carried(accs, AccZeroOp::create(b, loc, acc));
-  int64_t shadows = meanwhile ? std::min(kShares, meanwhile->steps) : 0;
-  for (int64_t step = 0; step < shadows; ++step) {
+  Values carried(accs, AccZeroOp::create(builder, loc, acc));
+  int64_t overlapSteps = meanwhile ? std::min(kShares, meanwhile->steps) : 0;
+  for (int64_t step = 0; step < overlapSteps; ++step) {
     Value weightUse = add(uses.weight, step), tokenUse = add(uses.token, step);
     multiply(carried, waitFor(weightRing, weightUse), 0, tokenUse);
-    for (int64_t share = step * kShares / shadows;
-         share < (step + 1) * kShares / shadows; ++share)
+    for (int64_t share = step * kShares / overlapSteps;
+         share < (step + 1) * kShares / overlapSteps; ++share)
       activateShare(share, *meanwhile);
-    MmaWaitOp::create(b, loc, 1);
+    MmaWaitOp::create(builder, loc, 1);
     if (step == 0)
       continue;
-    release(leader, weightRing, sub(weightUse, c(1)));
-    release(leader, tokenRing, sub(tokenUse, c(1)));
+    release(leader, weightRing, sub(weightUse, constant(1)));
+    release(leader, tokenRing, sub(tokenUse, constant(1)));
   }
-  carried.append({add(uses.weight, shadows), add(uses.token, shadows)});
+  carried.append(
+      {add(uses.weight, overlapSteps), add(uses.token, overlapSteps)});
   Values results =
-      loop(c(shadows), stages, 1, carried,
+      loop(constant(overlapSteps), stages, 1, carried,
            [&](Value index, ValueRange carried) -> SmallVector<Value> {
              Values sums = carried.take_front(accs);
              Value weightUse = carried[accs], tokenUse = carried[accs + 1];
@@ -75,13 +76,13 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
              for (int64_t step = 0; step < stepsPerStage; ++step) {
                Value use = add(tokenUse, step);
                multiply(sums, weightStage, step, use);
-               MmaWaitOp::create(b, loc, 1);
-               Value before = sub(use, c(1));
-               Value done = step == 0 && shadows == 0
-                                ? both(less(c(0), index), leader)
+               MmaWaitOp::create(builder, loc, 1);
+               Value before = sub(use, constant(1));
+               Value done = step == 0 && overlapSteps == 0
+                                ? both(less(constant(0), index), leader)
                                 : leader;
                if (step == 0)
-                 release(done, weightRing, sub(weightUse, c(1)));
+                 release(done, weightRing, sub(weightUse, constant(1)));
                if (kept > 1)
                  done = both(done, less(add(before, kept), end));
                release(done, tokenRing, before);
@@ -89,18 +90,18 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
              sums.append({add(weightUse, 1), add(tokenUse, stepsPerStage)});
              return sums;
            });
-  auto done =
-      AccWaitOp::create(b, loc, accTypes, ValueRange(results).take_front(accs));
+  auto done = AccWaitOp::create(builder, loc, accTypes,
+                                ValueRange(results).take_front(accs));
   uses = {results[accs], results[accs + 1]};
-  release(leader, weightRing, sub(uses.weight, c(1)));
+  release(leader, weightRing, sub(uses.weight, constant(1)));
   if (kept == 0)
-    release(leader, tokenRing, sub(uses.token, c(1)));
+    release(leader, tokenRing, sub(uses.token, constant(1)));
   return llvm::to_vector_of<Value>(done.getResults());
 }
 
 /// The first hidden unit of a thread in a tile.
 Value DecodeKernelBuilder::localUnit(bool half) {
-  if (p.isGated())
+  if (problem.isGated())
     return add(add(mul(div(row8, 2), 16), mul(rem(row8, 2), 2)),
                add(mul(warp, 4), mul(group, half ? 1 : 64)));
   return add(mul(group, half ? 2 : 128), add(mul(warp, 32), mul(row8, 4)));
@@ -109,7 +110,7 @@ Value DecodeKernelBuilder::localUnit(bool half) {
 Value DecodeKernelBuilder::firstUnit(Value tileIndex) {
   if (!tiling.hasSingle())
     return mul(tileIndex, tiling.hiddenPerTile);
-  // Of every other tile, the run comes behind the single quarter.
+  // In every other tile, the run comes after the single quarter.
   Value quarter = add(mul(tileIndex, 3), rem(tileIndex, 2));
   return mul(quarter, tiling.getRun() / 2);
 }
@@ -120,30 +121,30 @@ Value DecodeKernelBuilder::firstUnit(Value tileIndex) {
 void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
                                       Uses uses) {
   bool half = accs.size() == 1;
-  int64_t units = (p.isGated() ? 2 : 4) / (half ? 2 : 1);
+  int64_t units = (problem.isGated() ? 2 : 4) / (half ? 2 : 1);
   Value local = localUnit(half);
   Value unit = add(firstUnit(tileIndex), local);
   Value inside, safe = unit;
-  if (p.hidden % tiling.hiddenPerTile != 0) {
-    inside = less(unit, c(wholeSteps(p.hidden)));
-    safe = select(less(unit, c(p.hidden)), unit, c(0));
+  if (problem.hidden % tiling.hiddenPerTile != 0) {
+    inside = less(unit, constant(wholeSteps(problem.hidden)));
+    safe = select(less(unit, constant(problem.hidden)), unit, constant(0));
   }
   Values biasGate = loadBias(gateBias, safe, units),
          biasUp = loadBias(upBias, safe, units);
 
   // A tile that leaves through shared memory takes the place of the last
   // tokens, which both warpgroups have read by then.
-  Value smemEpilogue, byte;
-  if (s.getSmemEpilogue()) {
+  Value smemTile, byte;
+  if (schedule.getSmemEpilogue()) {
     barrier();
     byte = mul(local, elementBytes);
-    smemEpilogue =
-        stagedAt(uses, tiling.getHiddenStages() == 1 ? c(0) : div(byte, 128));
+    smemTile = stagedAt(uses, tiling.getHiddenStages() == 1 ? constant(0)
+                                                            : div(byte, 128));
     byte = rem(byte, 128);
   }
 
-  if (smemEpilogue && half && canDefer(p)) {
-    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemEpilogue);
+  if (smemTile && half && canDefer(problem)) {
+    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemTile);
     return finishHidden(tileIndex, uses);
   }
   SmallVector<Values> sums;
@@ -154,12 +155,12 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   for (int64_t parity : {0, 1}) {
     Value token = add(mul(rem(lane, 4), 2), parity);
     places.push_back(
-        smemEpilogue
+        smemTile
             ? div(placeOf(byte, token, tiling.getHiddenBytes()), elementBytes)
             : packedIndex(token, unit));
   }
   int64_t distance =
-      8 * (smemEpilogue ? tiling.getHiddenBytes() : 128) / elementBytes;
+      8 * (smemTile ? tiling.getHiddenBytes() : 128) / elementBytes;
   for (int64_t column = 0; column < tokens / 4; ++column) {
     int64_t group = column / 2, parity = column % 2;
     // Of each accumulator the thread's row in the lower and the upper half.
@@ -171,25 +172,27 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
     }
     Value at = add(places[parity], group * distance);
     auto storeColumn = [&](Value buffer) {
-      Rounded values = p.isGated() ? roundHidden(low, high, biasGate, biasUp)
-                                   : roundHidden({}, all, {}, biasUp);
+      Rounded values = problem.isGated()
+                           ? roundHidden(low, high, biasGate, biasUp)
+                           : roundHidden({}, all, {}, biasUp);
       store(activateHidden(values), buffer, at);
     };
     // Rows past the last token belong to the workspace too. Storing them spares
     // a branch for each column, which would keep the columns from overlapping.
-    if (smemEpilogue)
-      storeColumn(smemEpilogue);
+    if (smemTile)
+      storeColumn(smemTile);
     else
       when(inside, [&] { storeColumn(hidden); });
   }
-  if (smemEpilogue)
+  if (smemTile)
     return finishHidden(tileIndex, uses);
   padHidden(tileIndex);
   // Every warp arrives for itself.
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
-  WarpSyncOp::create(b, loc);
-  when(leads,
-       [&] { SemaphoreArriveOp::create(b, loc, hiddenSemaphore(tileIndex)); });
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
+  WarpSyncOp::create(builder, loc);
+  when(leads, [&] {
+    SemaphoreArriveOp::create(builder, loc, hiddenSemaphore(tileIndex));
+  });
 }
 
 /// A tile leaves the stages that it took the place of.
@@ -197,42 +200,44 @@ void DecodeKernelBuilder::finishHidden(Value tileIndex, Uses uses) {
   int64_t stages = tiling.getHiddenStages();
   barrier();
   for (int64_t index = 0; index < tiling.getRunStages(); ++index)
-    copyHidden(tileIndex, stagedAt(uses, c(index)), index * 128 / elementBytes);
+    copyHidden(tileIndex, stagedAt(uses, constant(index)),
+               index * 128 / elementBytes);
   if (tiling.hasSingle())
     copySingle(tileIndex, uses);
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
   barrier();
   when(equal(thread, 0), [&] {
     if (part == Part::Both)
-      SemaphoreArriveOp::create(b, loc, hiddenSemaphore(tileIndex));
+      SemaphoreArriveOp::create(builder, loc, hiddenSemaphore(tileIndex));
     // For both warpgroups.
     for (int64_t index = 0; index < stages; ++index)
       for (int64_t consumer = 0; consumer < 2; ++consumer)
-        RingReleaseOp::create(b, loc, tokenRing,
-                              sub(uses.token, c(stages - index)));
+        RingReleaseOp::create(builder, loc, tokenRing,
+                              sub(uses.token, constant(stages - index)));
   });
 }
 
 /// The `index`-th of the last token stages, as a place for hidden units.
 Value DecodeKernelBuilder::stagedAt(Uses uses, Value index) {
-  Value first = sub(uses.token, c(tiling.getHiddenStages()));
+  Value first = sub(uses.token, constant(tiling.getHiddenStages()));
   return StageBufferOp::create(
-      b, loc, BufferType::get(b.getContext(), element, Memory::Shared),
+      builder, loc,
+      BufferType::get(builder.getContext(), element, Memory::Shared),
       waitFor(tokenRing, add(first, index)));
 }
 
-/// The semaphore of the range that a tile belongs to.
+/// The semaphore of the K-slice that a tile belongs to.
 Value DecodeKernelBuilder::hiddenSemaphore(Value tileIndex) {
   if (tiling.parts == 1)
-    return semaphore(add(div(tileIndex, tiling.tilesPerRange), 1));
+    return semaphore(add(div(tileIndex, tiling.tilesPerSlice), 1));
   Value part = div(tileIndex, tiling.tilesPerPart);
-  Value range = div(rem(tileIndex, tiling.tilesPerPart), tiling.tilesPerRange);
-  return semaphore(add(add(mul(part, tiling.ranges), range), 1));
+  Value slice = div(rem(tileIndex, tiling.tilesPerPart), tiling.tilesPerSlice);
+  return semaphore(add(add(mul(part, tiling.slices), slice), 1));
 }
 
 /// Copies hidden units from shared memory, 16 bytes of a token at a time: a
-/// tensor copy would wait behind the weights, which the same engine copies.
-void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemEpilogue,
+/// tensor copy would wait for the weights, which the same engine copies.
+void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemTile,
                                      int64_t firstUnit) {
   int64_t rowBytes = tiling.getHiddenBytes(), perRow = rowBytes / 16;
   int64_t units = 16 / elementBytes, pieces = tokens * perRow;
@@ -240,15 +245,15 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemEpilogue,
   for (int64_t begin = 0; begin < pieces; begin += kMathThreads) {
     Value piece = add(thread, begin), exists;
     if (begin + kMathThreads > pieces)
-      exists = less(piece, c(pieces));
+      exists = less(piece, constant(pieces));
     Value token = div(piece, perRow), chunk = rem(piece, perRow);
     Value unit =
         add(add(this->firstUnit(tileIndex), firstUnit), mul(chunk, units));
-    if (tiling.tiles1 * tiling.hiddenPerTile != p.hidden)
-      exists = both(exists, less(unit, c(wholeSteps(p.hidden))));
+    if (tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
+      exists = both(exists, less(unit, constant(wholeSteps(problem.hidden))));
     when(exists, [&] {
       Value at = placeOf(mul(chunk, 16), token, rowBytes);
-      store(load(vector, smemEpilogue, div(at, elementBytes)), hidden,
+      store(load(vector, smemTile, div(at, elementBytes)), hidden,
             packedIndex(token, unit));
     });
   }
@@ -268,10 +273,10 @@ void DecodeKernelBuilder::padHidden(Value tileIndex) {
   for (int64_t begin = 0; begin < pieces; begin += kMathThreads) {
     Value piece = add(thread, begin), exists = last;
     if (begin + kMathThreads > pieces)
-      exists = both(exists, less(piece, c(pieces)));
+      exists = both(exists, less(piece, constant(pieces)));
     when(exists, [&] {
       Value unit = add(mul(rem(piece, perRow), units), from);
-      Value zeros = quantize(Values(units, f(0)), hiddenScale);
+      Value zeros = quantize(Values(units, constantF32(0)), hiddenScale);
       store(zeros, hidden, packedIndex(div(piece, perRow), unit));
     });
   }
@@ -282,8 +287,8 @@ void DecodeKernelBuilder::padHidden(Value tileIndex) {
 /// k-step is therefore a valid operand.
 Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
   Value byte = mul(column, elementBytes);
-  Value chunk =
-      arith::XOrIOp::create(b, loc, div(rem(byte, 128), 16), rem(token, 8));
+  Value chunk = arith::XOrIOp::create(builder, loc, div(rem(byte, 128), 16),
+                                      rem(token, 8));
   Value line = add(mul(div(byte, 128), tokens), token);
   Value at = add(add(mul(line, 128), mul(chunk, 16)), rem(byte, 16));
   return div(at, elementBytes);
@@ -295,7 +300,7 @@ Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
 /// values of two tokens into different banks.
 Value DecodeKernelBuilder::placeOf(Value byte, Value token, int64_t rowBytes) {
   auto flip = [&](Value x, Value y) -> Value {
-    return arith::XOrIOp::create(b, loc, x, y);
+    return arith::XOrIOp::create(builder, loc, x, y);
   };
   Value at = mul(token, rowBytes), pair = rem(div(token, 2), 4);
   if (rowBytes == 64) {
@@ -329,8 +334,8 @@ Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
     low.append({sums[index], sums[index + 1]});
     high.append({sums[index + 2], sums[index + 3]});
   }
-  if (tiling.tiles1 * tiling.hiddenPerTile != p.hidden)
-    unit = select(less(unit, c(p.hidden)), unit, c(0));
+  if (tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
+    unit = select(less(unit, constant(problem.hidden)), unit, constant(0));
   auto repeat = [&](ArrayRef<Value> biases) {
     Values repeated;
     for (Value bias : biases)
@@ -338,8 +343,8 @@ Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
     return repeated;
   };
   Values biasGate = repeat(loadBias(gateBias, unit, 1));
-  Values biasUp = repeat(loadBias(upBias, unit, p.isGated() ? 1 : 2));
-  if (p.isGated())
+  Values biasUp = repeat(loadBias(upBias, unit, problem.isGated() ? 1 : 2));
+  if (problem.isGated())
     return roundHidden(low, high, biasGate, biasUp);
   low.append(high);
   return roundHidden({}, low, {}, biasUp);
@@ -348,18 +353,18 @@ Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
 /// Activates what a thread has of groups of eight tokens of half a tile.
 void DecodeKernelBuilder::activateTokens(const Rounded &values,
                                          int64_t firstGroup, int64_t lastGroup,
-                                         Value smemEpilogue) {
+                                         Value smemTile) {
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
   if (tiling.getHiddenStages() > 1)
     byte = rem(byte, 128);
-  activateAt(values, firstGroup, lastGroup, smemEpilogue,
+  activateAt(values, firstGroup, lastGroup, smemTile,
              {byte, Value(), tiling.getHiddenBytes()});
 }
 
 void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
-                                     int64_t lastGroup, Value smemEpilogue,
+                                     int64_t lastGroup, Value smemTile,
                                      Place place) {
-  int64_t rows = p.isGated() ? 1 : 2;
+  int64_t rows = problem.isGated() ? 1 : 2;
   int64_t groups = values.getSize() / (2 * rows);
   // Tokens that are eight apart lie at a constant distance.
   Values places;
@@ -379,7 +384,7 @@ void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
       Values ofToken;
       for (const Values &unit : units)
         ofToken.push_back(unit[parity]);
-      store(quantize(ofToken, hiddenScale), smemEpilogue,
+      store(quantize(ofToken, hiddenScale), smemTile,
             add(places[parity], group * distance));
     }
   }
@@ -399,7 +404,7 @@ void DecodeKernelBuilder::activateShare(int64_t share, const Deferred &tile) {
   barrier();
   when(tile.exists, [&] {
     copyHidden(tile.tileIndex, staging, /*firstUnit=*/0);
-    BarrierArriveOp::create(b, loc, kTileBarrier + tile.part,
+    BarrierArriveOp::create(builder, loc, kTileBarrier + tile.part,
                             kMathThreads + 32);
   });
 }
@@ -408,19 +413,20 @@ void DecodeKernelBuilder::activateShare(int64_t share, const Deferred &tile) {
 DecodeKernelBuilder::Deferred
 DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
   Value zero = arith::ConstantOp::create(
-      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+      builder, loc, builder.getZeroAttr(VectorType::get(2, bf16)));
   Values none = {uses.weight, uses.token};
   none.append(tokens / 4, zero);
   // Not a loop really: a block has a pair of tiles or none.
   Values last =
-      loop(block, c(tiling.tilesPerPart), s.getBlocks(), none,
+      loop(block, constant(tiling.tilesPerPart), schedule.getBlocks(), none,
            [&](Value tile, ValueRange carried) -> SmallVector<Value> {
              Uses uses{carried[0], carried[1]};
-             Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
-                                    /*accs=*/1, /*kept=*/0, nullptr);
+             Values accs =
+                 mainLoop(uses, constant(tiling.steps1), /*stepsPerStage=*/1,
+                          /*accs=*/1, /*kept=*/0, nullptr);
              Deferred first{tile, Value(), 0, tiling.steps1,
                             roundTile(tile, accs[0])};
-             accs = mainLoop(uses, c(tiling.steps1), 1, 1, 0, &first);
+             accs = mainLoop(uses, constant(tiling.steps1), 1, 1, 0, &first);
              Values next = {uses.weight, uses.token};
              llvm::append_range(
                  next,
@@ -429,25 +435,28 @@ DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
            });
   uses = {last[0], last[1]};
   Value exists;
-  if (tiling.tilesPerPart != s.getBlocks())
-    exists = less(block, c(tiling.tilesPerPart));
-  return {add(block, tiling.tilesPerPart), exists, 1, tiling.stepsPerRange / 2,
-          Rounded::fromPairs(ValueRange(last).drop_front(2), p.isGated())};
+  if (tiling.tilesPerPart != schedule.getBlocks())
+    exists = less(block, constant(tiling.tilesPerPart));
+  return {
+      add(block, tiling.tilesPerPart), exists, 1, tiling.stepsPerSlice / 2,
+      Rounded::fromPairs(ValueRange(last).drop_front(2), problem.isGated())};
 }
 
-void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
-  int64_t kept = s.getSmemEpilogue() ? tiling.getHiddenStages() : 0;
+void DecodeKernelBuilder::multiplyGemm1(Uses &uses) {
+  int64_t kept = schedule.getSmemEpilogue() ? tiling.getHiddenStages() : 0;
   Values next =
-      loop(block, c(tiling.tiles1), s.getBlocks(), {uses.weight, uses.token},
+      loop(block, constant(tiling.tiles1), schedule.getBlocks(),
+           {uses.weight, uses.token},
            [&](Value tile, ValueRange carried) -> SmallVector<Value> {
              Uses uses{carried[0], carried[1]};
              if (tiling.hasSingle()) {
-               storeQuarters(tile, multiplyQuarters(uses, kept), uses);
+               storeTile192(tile, multiplyTile192(uses, kept), uses);
                return {uses.weight, uses.token};
              }
              int64_t count = tiling.swapAB ? 1 : tiling.gemm1TileM / 128;
-             Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
-                                    count, kept, nullptr, tiling.swapAB);
+             Values accs =
+                 mainLoop(uses, constant(tiling.steps1), /*stepsPerStage=*/1,
+                          count, kept, nullptr, tiling.swapAB);
              if (tiling.swapAB)
                storeGroups(tile, accs[0]);
              else

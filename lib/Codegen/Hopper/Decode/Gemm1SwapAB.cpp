@@ -9,9 +9,8 @@
 // read all tokens. With many tokens, swap-AB reads less shared memory for each
 // row. A block may have any number of groups of 32 packed rows, so widths that
 // do not give each CTA a whole number of tiles are split evenly.
-//
 // Groups follow each other in memory, but for the halves of a run: 16 rows of a
-// group are 64 rows behind the 16 others. A stage has the first halves of all
+// group are 64 rows after the other 16. A stage has the first halves of all
 // groups of a tile and then the second ones, so that registers do not depend on
 // where the tile begins. A thread has neighboring hidden units of two tokens,
 // which need not pass through shared memory, and each warp arrives for itself.
@@ -35,7 +34,7 @@ Value DecodeKernelBuilder::firstGroup(Value tileIndex) {
   Value first = mul(tileIndex, tiling.groupsPerTile);
   if (tiling.groups % tiling.groupsPerTile == 0)
     return first;
-  return min(first, c(tiling.groups - tiling.groupsPerTile));
+  return min(first, constant(tiling.groups - tiling.groupsPerTile));
 }
 
 /// Where a stage of GEMM1 comes from: each half of every run that
@@ -71,10 +70,10 @@ void DecodeKernelBuilder::visitGroups(Value tileIndex, Value step,
 void DecodeKernelBuilder::storeGroups(Value tileIndex, Value acc) {
   Values sums = valuesOf(acc);
   Value first = firstGroup(tileIndex);
-  bool pairs = p.isGated();
+  bool pairs = problem.isGated();
   for (int64_t half : {0, 1}) {
     Value token = add(add(mul(group, 64), mul(warp, 16)), add(row8, 8 * half));
-    Value exists = tokens % 128 == 0 ? Value() : less(token, c(tokens));
+    Value exists = tokens % 128 == 0 ? Value() : less(token, constant(tokens));
     when(exists, [&] {
       auto store = [&](bool isOdd) {
         storeGroupsOf(token, half, first, isOdd, sums);
@@ -88,31 +87,32 @@ void DecodeKernelBuilder::storeGroups(Value tileIndex, Value acc) {
         store(false);
     });
   }
-  arriveAtRanges(tileIndex);
+  arriveAtSlices(tileIndex);
 }
 
 /// Hidden units of one token. Of a gated MLP those of an even group and the
 /// next one are neighbors, so that they are one access.
 void DecodeKernelBuilder::storeGroupsOf(Value token, int64_t half, Value first,
                                         bool isOdd, ArrayRef<Value> sums) {
-  int64_t count = tiling.groupsPerTile, quad = p.isGated() ? 16 : 8;
+  int64_t count = tiling.groupsPerTile, quad = problem.isGated() ? 16 : 8;
   for (int64_t index = 0; index < count;) {
     int64_t end = index + 1;
-    if (p.isGated() && (index > 0 || !isOdd) && end < count)
+    if (problem.isGated() && (index > 0 || !isOdd) && end < count)
       ++end;
     Value at = add(first, index);
-    Value unit = p.isGated() ? add(mul(div(at, kRunGroups), 64),
-                                   mul(rem(at, kRunGroups), 4))
-                             : mul(at, 32);
+    Value unit = problem.isGated() ? add(mul(div(at, kRunGroups), 64),
+                                         mul(rem(at, kRunGroups), 4))
+                                   : mul(at, 32);
     unit = add(unit, mul(rem(lane, 4), quad));
     Values gate, up;
     for (int64_t own = index; own < end; ++own)
       for (auto [place, column] :
            llvm::enumerate(getPlaces(half, 2 * own, 2 * (count + own))))
-        (p.isGated() && place % 2 == 0 ? gate : up).push_back(sums[column]);
+        (problem.isGated() && place % 2 == 0 ? gate : up)
+            .push_back(sums[column]);
     Value safe = unit;
-    if (tiling.groups * tiling.hiddenPerTile != p.hidden * count)
-      safe = select(less(unit, c(p.hidden)), unit, c(0));
+    if (tiling.groups * tiling.hiddenPerTile != problem.hidden * count)
+      safe = select(less(unit, constant(problem.hidden)), unit, constant(0));
     auto size = static_cast<int64_t>(up.size());
     Rounded values = roundHidden(gate, up, loadBias(gateBias, safe, size),
                                  loadBias(upBias, safe, size));
@@ -121,15 +121,16 @@ void DecodeKernelBuilder::storeGroupsOf(Value token, int64_t half, Value first,
   }
 }
 
-/// The tile has units of one range or of several neighboring ones. A lane
+/// The tile has units of one K-slice or of several neighboring ones. A lane
 /// arrives for each: a release takes as long as many.
-void DecodeKernelBuilder::arriveAtRanges(Value tileIndex) {
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
-  WarpSyncOp::create(b, loc);
-  int64_t count = tiling.groupsPerTile, own = tiling.getRangeGroups();
+void DecodeKernelBuilder::arriveAtSlices(Value tileIndex) {
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
+  WarpSyncOp::create(builder, loc);
+  int64_t count = tiling.groupsPerTile, own = tiling.getSliceGroups();
   Value first = mul(tileIndex, count);
-  Value end = min(add(first, count), c(tiling.groups));
-  Value range = add(div(first, own), lane);
-  when(less(mul(range, own), end),
-       [&] { SemaphoreArriveOp::create(b, loc, semaphore(add(range, 1))); });
+  Value end = min(add(first, count), constant(tiling.groups));
+  Value slice = add(div(first, own), lane);
+  when(less(mul(slice, own), end), [&] {
+    SemaphoreArriveOp::create(builder, loc, semaphore(add(slice, 1)));
+  });
 }

@@ -20,36 +20,36 @@ static constexpr int64_t kPollsPerStage = 32;
 
 /// Where a stage of GEMM1 comes from. The order in memory is
 /// [step][tile]: blocks read neighboring stages at the same time.
-void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
+void DecodeKernelBuilder::visitGemm1(Value use, PieceVisitor visit) {
   if (tiling.hasSingle())
-    return visitQuarters(use, visit);
+    return visitTile192(use, visit);
   Value tile = block, step = use;
-  if (tiling.tiles1 > s.getBlocks() || s.getDeferredEpilogue()) {
+  if (tiling.tiles1 > schedule.getBlocks() || schedule.getDeferredEpilogue()) {
     tile = add(block, mul(div(use, tiling.steps1), tileStride()));
     step = rem(use, tiling.steps1);
   }
   if (tiling.swapAB)
     return visitGroups(tile, step, visit);
-  int64_t bytes = s.getWeightBytes();
+  int64_t bytes = schedule.getWeightBytes();
   int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
   visit({weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes});
 }
 
 /// Where a stage of GEMM2 comes from: its rows of a k-step, or 128
 /// rows of two.
-void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
+void DecodeKernelBuilder::visitGemm2(Value stage, PieceVisitor visit) {
   int64_t pieces = tiling.getStepsPerStage(), bytes = tiling.rows * 128;
   int64_t unitsPerStep = kWeightStage / bytes * tiling.packedTiles2;
   for (int64_t piece = 0; piece < pieces; ++piece) {
     Value step = add(mul(stage, pieces), piece);
     if (tiling.parts == 1) {
-      step = add(mul(range, tiling.stepsPerRange), step);
+      step = add(mul(slice, tiling.stepsPerSlice), step);
     } else {
       // The second part begins in the middle of the hidden layer.
-      int64_t own = tiling.stepsPerRange / 2;
-      Value second = c(tiling.steps2 / 2 - own);
-      step = add(add(mul(range, own), step),
-                 select(less(step, c(own)), c(0), second));
+      int64_t own = tiling.stepsPerSlice / 2;
+      Value second = constant(tiling.steps2 / 2 - own);
+      step = add(add(mul(slice, own), step),
+                 select(less(step, constant(own)), constant(0), second));
     }
     visit({weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
            piece * bytes, bytes});
@@ -57,42 +57,43 @@ void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
 }
 
 void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
-  if (!doesFirst())
-    return visitLast(use, visit);
-  if (!doesLast())
-    return visitFirst(use, visit);
+  if (!doesGemm1())
+    return visitGemm2(use, visit);
+  if (!doesGemm2())
+    return visitGemm1(use, visit);
   either(
-      less(use, uses1), [&] { visitFirst(use, visit); },
-      [&] { visitLast(sub(use, uses1), visit); });
+      less(use, uses1), [&] { visitGemm1(use, visit); },
+      [&] { visitGemm2(sub(use, uses1), visit); });
 }
 
 /// While use `use` waits for a free stage, fetches what comes after it into
 /// L2, a stage at a time. Returns the first use that has not been fetched.
 Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
-  fetched = arith::MaxUIOp::create(b, loc, fetched, use);
-  Value l2PrefetchStages = c(s.getL2PrefetchStages());
-  // With many tokens the tensor cores take longer than the weights. What they
-  // wait for at first is the norm, whose loads must not queue up behind those.
+  fetched = arith::MaxUIOp::create(builder, loc, fetched, use);
+  Value l2PrefetchStages = constant(schedule.getL2PrefetchStages());
+  // With many tokens the tensor cores take longer than the weights. They first
+  // wait for the norm, whose loads prefetches must not delay.
   if (tokens > kMaxWholeTokens)
-    l2PrefetchStages =
-        select(less(c(s.getWeightStages()), use), l2PrefetchStages, c(0));
+    l2PrefetchStages = select(less(constant(schedule.getWeightStages()), use),
+                              l2PrefetchStages, constant(0));
   Value end = min(add(use, l2PrefetchStages), allUses);
-  Type i32 = b.getI32Type();
+  Type i32 = builder.getI32Type();
   auto loop = scf::WhileOp::create(
-      b, loc, TypeRange{i32, i32}, ValueRange{fetched, c(0)},
+      builder, loc, TypeRange{i32, i32}, ValueRange{fetched, constant(0)},
       [&](OpBuilder &, Location, ValueRange values) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(values[0].getParentBlock());
-        Value free = RingPollOp::create(b, loc, b.getI1Type(), weightRing, use);
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToEnd(values[0].getParentBlock());
+        Value free = RingPollOp::create(builder, loc, builder.getI1Type(),
+                                        weightRing, use);
         Value full = arith::XOrIOp::create(
-            b, loc, free,
-            arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-        scf::ConditionOp::create(b, loc, both(full, less(values[0], end)),
+            builder, loc, free,
+            arith::ConstantIntOp::create(builder, loc, builder.getI1Type(), 1));
+        scf::ConditionOp::create(builder, loc, both(full, less(values[0], end)),
                                  values);
       },
       [&](OpBuilder &, Location, ValueRange values) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(values[0].getParentBlock());
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToEnd(values[0].getParentBlock());
         // At the first poll and at every kPollsPerStage-th one: the loads in
         // flight must not exceed the bandwidth.
         Value due = equal(values[1], 0);
@@ -100,163 +101,171 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
           visitPieces(values[0], [&](Piece piece) {
             IntegerAttr bytes;
             if (!piece.length)
-              bytes = b.getI64IntegerAttr(piece.bytes);
-            PrefetchOp::create(b, loc, piece.buffer, piece.offset, bytes,
+              bytes = builder.getI64IntegerAttr(piece.bytes);
+            PrefetchOp::create(builder, loc, piece.buffer, piece.offset, bytes,
                                piece.length);
           });
         });
-        Value wait = select(due, c(kPollsPerStage), values[1]);
+        Value wait = select(due, constant(kPollsPerStage), values[1]);
         scf::YieldOp::create(
-            b, loc,
+            builder, loc,
             ValueRange{select(due, add(values[0], 1), values[0]),
-                       sub(wait, c(1))});
+                       sub(wait, constant(1))});
       });
   return loop.getResult(0);
 }
 
 /// Stages of this block's tiles of GEMM1.
-Value DecodeKernelBuilder::countFirst() {
-  int64_t blocks = s.getBlocks();
-  if (s.getDeferredEpilogue())
-    return select(less(block, c(tiling.tilesPerPart)), c(2 * tiling.steps1),
-                  c(0));
+Value DecodeKernelBuilder::countGemm1Stages() {
+  int64_t blocks = schedule.getBlocks();
+  if (schedule.getDeferredEpilogue())
+    return select(less(block, constant(tiling.tilesPerPart)),
+                  constant(2 * tiling.steps1), constant(0));
   if (tiling.tiles1 == blocks)
-    return c(tiling.getGemm1Stages());
-  Value tiles = div(sub(c(tiling.tiles1 + blocks - 1), block), blocks);
+    return constant(tiling.getGemm1Stages());
+  Value tiles = div(sub(constant(tiling.tiles1 + blocks - 1), block), blocks);
   return mul(tiles, tiling.getGemm1Stages());
 }
 
 /// Stages of this block's unit of GEMM2.
-Value DecodeKernelBuilder::countLast() {
-  Value stages = div(rangeSteps(), tiling.getStepsPerStage());
-  return hasUnit ? select(hasUnit, stages, c(0)) : stages;
+Value DecodeKernelBuilder::countGemm2Stages() {
+  Value stages = div(getSliceSteps(), tiling.getStepsPerStage());
+  return hasUnit ? select(hasUnit, stages, constant(0)) : stages;
 }
 
 /// What a stage gets, where the products do not fill all of it.
 Value DecodeKernelBuilder::countBytes(Value use) {
-  int64_t first = s.getGemm1Bytes();
+  int64_t first = schedule.getGemm1Bytes();
   int64_t last = tiling.getStepsPerStage() * tiling.rows * 128;
   if (!tiling.swapAB || first == last)
     return Value();
-  return select(less(use, uses1), c(first), c(last));
+  return select(less(use, uses1), constant(first), constant(last));
 }
 
 /// Whether a CTA is a straggler: it has requested fewer stages of weights than
 /// the average of all CTAs. A CTA counts a stage on a semaphore before it
 /// requests the stage. It compares with the count that it read one stage
 /// earlier, so that no request waits for the read. No launch resets the
-/// semaphores, because each launch adds the same amount. If launches overlap or
-/// a semaphore restarts, a CTA may get a wrong limit for a while. The result
+/// semaphores, because each launch reduces the same amount. If launches overlap
+/// or a semaphore restarts, a CTA may get a wrong limit for a while. The result
 /// stays the same.
 DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t blocks = tiling.gemm1Blocks, units = tiling.getUnits();
-  auto isBehind = [&](int64_t members, int64_t all) {
-    auto launch = arith::ConstantIntOp::create(b, loc, all, 64);
+  auto isBelowAverage = [&](int64_t members, int64_t all) {
+    auto launch = arith::ConstantIntOp::create(builder, loc, all, 64);
     Value seen = arith::TruncIOp::create(
-        b, loc, b.getI32Type(),
-        arith::RemUIOp::create(b, loc, progress.seen, launch));
+        builder, loc, builder.getI32Type(),
+        arith::RemUIOp::create(builder, loc, progress.seen, launch));
     // By more than half a stage.
     return less(add(progress.expected, members / 2), seen);
   };
   int64_t all1 = tiling.tiles1 * tiling.getGemm1Stages();
   int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
-  Value stragglerInFlight = isBehind(units, all2);
-  Value index = c(stageSemaphore() + 1), expected;
-  if (doesFirst()) {
-    // What it has seen at the first stage of GEMM2 is of the first.
-    stragglerInFlight =
-        select(less(uses1, use), stragglerInFlight, isBehind(blocks, all1));
+  Value isStraggler = isBelowAverage(units, all2);
+  Value index = constant(stageSemaphore() + 1), expected;
+  if (doesGemm1()) {
+    // The count read before the first stage of GEMM2 is that of GEMM1.
+    isStraggler =
+        select(less(uses1, use), isStraggler, isBelowAverage(blocks, all1));
     Value isFirst = less(use, uses1);
-    index = select(isFirst, c(stageSemaphore()), index);
+    index = select(isFirst, constant(stageSemaphore()), index);
     expected = select(isFirst, mul(add(use, 1), blocks),
                       mul(add(sub(use, uses1), 1), units));
   } else {
     expected = mul(add(use, 1), units);
   }
-  Value seen =
-      SemaphoreCountOp::create(b, loc, b.getI64Type(), semaphore(index));
-  return {stragglerInFlight, seen, expected};
+  Value seen = SemaphoreCountOp::create(builder, loc, builder.getI64Type(),
+                                        semaphore(index));
+  return {isStraggler, seen, expected};
 }
 
 void DecodeKernelBuilder::streamWeights() {
-  uses1 = doesFirst() ? countFirst() : c(0);
-  allUses = doesLast() ? add(uses1, countLast()) : uses1;
+  uses1 = doesGemm1() ? countGemm1Stages() : constant(0);
+  allUses = doesGemm2() ? add(uses1, countGemm2Stages()) : uses1;
   // Not a release, which would wait for the weights in flight.
-  auto tellLate = [&] {
-    SemaphoreArriveOp::create(b, loc, semaphore(c(lateSemaphore())),
+  auto signalGemm2Only = [&] {
+    SemaphoreArriveOp::create(builder, loc,
+                              semaphore(constant(gemm2OnlySemaphore())),
                               /*relaxed=*/true);
   };
-  if (lateRing)
-    when(isLate(), [&] { acquire(lateRing, c(1)); });
-  Values carriedFirst = {c(0)};
-  if (s.getStragglerInFlight())
+  if (gemm2OnlyRing)
+    when(isGemm2Only(), [&] { acquire(gemm2OnlyRing, constant(1)); });
+  Values carriedFirst = {constant(0)};
+  if (schedule.getStragglerInFlight())
     carriedFirst.append(
-        {arith::ConstantIntOp::create(b, loc, /*value=*/0, /*width=*/64),
-         c(0)});
-  loop(c(0), allUses, 1, carriedFirst,
+        {arith::ConstantIntOp::create(builder, loc, /*value=*/0, /*width=*/64),
+         constant(0)});
+  loop(constant(0), allUses, 1, carriedFirst,
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
          Progress progress;
-         if (s.getStragglerInFlight())
+         if (schedule.getStragglerInFlight())
            progress = countStage(use, {Value(), carried[1], carried[2]});
-         // A use waits until an older one has landed: deeper queues add no
-         // bandwidth, only latency for x, the hidden layer and the semaphores.
+         // Limit the loads in flight: more loads only add latency to activation
+         // loads and semaphore polls.
          auto limitTo = [&](Value condition, int64_t limit) {
-           when(both(condition, less(c(limit - 1), use)),
-                [&] { waitFor(weightRing, sub(use, c(limit))); });
+           when(both(condition, less(constant(limit - 1), use)),
+                [&] { waitFor(weightRing, sub(use, constant(limit))); });
          };
-         if (int64_t limit = s.getMaxInFlight()) {
-           // Blocks with a tile more have twice as many, so that they are done
-           // with it when the others are with what follows.
+         if (int64_t limit = schedule.getMaxInFlight()) {
+           // CTAs with an extra tile have twice the limit, so that they finish
+           // it when the others finish their GEMM2 units.
            Value most;
-           if (doesFirst() && tiling.longBlocks > 0) {
-             Value isLong =
-                 both(less(block, c(tiling.longBlocks)), less(use, uses1));
-             most = select(isLong, c(std::min(2 * limit, s.getWeightStages())),
-                           c(limit));
-           } else if (s.getStragglerInFlight()) {
-             most = select(progress.stragglerInFlight,
-                           c(s.getStragglerInFlight()), c(limit));
+           if (doesGemm1() && tiling.longBlocks > 0) {
+             Value isLong = both(less(block, constant(tiling.longBlocks)),
+                                 less(use, uses1));
+             most = select(
+                 isLong,
+                 constant(std::min(2 * limit, schedule.getWeightStages())),
+                 constant(limit));
+           } else if (schedule.getStragglerInFlight()) {
+             most = select(progress.isStraggler,
+                           constant(schedule.getStragglerInFlight()),
+                           constant(limit));
            }
            if (most) {
-             when(less(sub(most, c(1)), use),
+             when(less(sub(most, constant(1)), use),
                   [&] { waitFor(weightRing, sub(use, most)); });
            } else {
              limitTo(Value(), limit);
            }
-           // A release of the tile's hidden units waits for no more than this.
-           int64_t fewer =
-               s.getPublishInFlight() ? s.getPublishInFlight() : limit - 1;
-           if (s.getPublishThrottleStages() > 0 && doesFirst())
-             limitTo(less(sub(sub(use, uses1), c(limit)),
-                          c(s.getPublishThrottleStages())),
+           // A release of the tile's hidden units waits for these loads only.
+           int64_t fewer = schedule.getPublishInFlight()
+                               ? schedule.getPublishInFlight()
+                               : limit - 1;
+           if (schedule.getPublishThrottleStages() > 0 && doesGemm1())
+             limitTo(less(sub(sub(use, uses1), constant(limit)),
+                          constant(schedule.getPublishThrottleStages())),
                      fewer);
          }
          Value fetched = carried[0];
-         if (s.getL2PrefetchStages() > 0)
+         if (schedule.getL2PrefetchStages() > 0)
            fetched = fetchAhead(use, fetched);
          Value begins;
-         if (lateRing || isFollowedLate())
+         if (gemm2OnlyRing || launchesDependentLate())
            begins = equal(sub(use, uses1), 0);
-         if (lateRing)
-           when(both(less(block, c(tiling.gemm1Blocks)), begins), tellLate);
-         if (isFollowedLate())
-           when(begins,
-                [&] { GridDependencyOp::create(b, loc, Dependency::Launch); });
+         if (gemm2OnlyRing)
+           when(both(less(block, constant(tiling.gemm1Blocks)), begins),
+                signalGemm2Only);
+         if (launchesDependentLate())
+           when(begins, [&] {
+             GridDependencyOp::create(builder, loc, Dependency::Launch);
+           });
          Value stage = acquire(weightRing, use, countBytes(use));
          visitPieces(use, [&](Piece piece) {
            IntegerAttr first, length;
            Values values;
            if (piece.length) {
              values = {piece.begin, piece.length};
-           } else if (piece.bytes != s.getWeightBytes()) {
-             first = b.getI64IntegerAttr(piece.at);
-             length = b.getI64IntegerAttr(piece.bytes);
+           } else if (piece.bytes != schedule.getWeightBytes()) {
+             first = builder.getI64IntegerAttr(piece.at);
+             length = builder.getI64IntegerAttr(piece.bytes);
            }
-           CopyOp::create(b, loc, piece.buffer, piece.offset, stage, values,
-                          first, length, IntegerAttr(), s.getHint());
+           CopyOp::create(builder, loc, piece.buffer, piece.offset, stage,
+                          values, first, length, IntegerAttr(),
+                          schedule.getHint());
          });
-         if (!s.getStragglerInFlight())
+         if (!schedule.getStragglerInFlight())
            return {fetched};
          return {fetched, progress.seen, progress.expected};
        });
@@ -266,92 +275,97 @@ void DecodeKernelBuilder::streamWeights() {
 // Tokens
 //===----------------------------------------------------------------------===//
 
-/// Fetches the partial sums that the block will look for into L2: those of the
-/// launch before, which looking would bring from device memory at the end.
+/// Prefetches the lines of the partial sums that the CTA will poll into L2.
+/// Otherwise the first polls would read the lines of the previous launch from
+/// HBM.
 void DecodeKernelBuilder::fetchPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges,
+  int64_t columns = tokens / 4, slices = tiling.slices,
           reducers = tiling.reducers;
   int64_t elements = kMathThreads * width2();
-  int64_t bytes = elements * s.getPartials().getIntOrFloatBitWidth() / 8;
+  int64_t bytes = elements * schedule.getPartials().getIntOrFloatBitWidth() / 8;
   for (int64_t round = 0; round * reducers < columns; ++round) {
-    Value column = add(adder, round * reducers), exists;
+    Value column = add(reducer, round * reducers), exists;
     if ((round + 1) * reducers > columns)
-      exists = less(column, c(columns));
+      exists = less(column, constant(columns));
     when(exists, [&] {
-      loop(c(0), c(ranges), 1, {},
+      loop(constant(0), constant(slices), 1, {},
            [&](Value part, ValueRange) -> SmallVector<Value> {
-             Value unit = add(mul(tile2, ranges), part);
+             Value unit = add(mul(tile2, slices), part);
              unit = add(mul(unit, columns), column);
-             PrefetchOp::create(b, loc, partials, scale(unit, elements), bytes);
+             PrefetchOp::create(builder, loc, partials, scale(unit, elements),
+                                bytes);
              return {};
            });
     });
   }
 }
 
-/// Tiles of a part that the block's range waits for.
+/// Tiles of a part that the block's K-slice waits for.
 Value DecodeKernelBuilder::countTiles() {
   if (!tiling.swapAB)
-    return min(c(tiling.tilesPerRange),
-               sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
-  int64_t own = tiling.getRangeGroups(), tile = tiling.groupsPerTile;
-  Value begin = mul(range, own);
-  Value end = min(add(begin, own), c(tiling.groups));
+    return min(
+        constant(tiling.tilesPerSlice),
+        sub(constant(tiling.tilesPerPart), mul(slice, tiling.tilesPerSlice)));
+  int64_t own = tiling.getSliceGroups(), tile = tiling.groupsPerTile;
+  Value begin = mul(slice, own);
+  Value end = min(add(begin, own), constant(tiling.groups));
   return sub(div(add(end, tile - 1), tile), div(begin, tile));
 }
 
 void DecodeKernelBuilder::streamTokens() {
   depend();
-  Value epoch =
-      EpochOp::create(b, loc, b.getI32Type(), semaphores, s.getBlocks());
+  Value epoch = EpochOp::create(builder, loc, builder.getI32Type(), semaphores,
+                                schedule.getBlocks());
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
-  store(epoch, epochBuffer, c(0));
-  if (s.getTaggedPartials() && !announcesSums() && doesLast())
-    when(both(hasUnit, adds), [&] { fetchPartials(); });
+  store(epoch, epochBuffer, constant(0));
+  if (schedule.getTaggedPartials() && !announcesSums() && doesGemm2())
+    when(both(hasUnit, reduces), [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
     Value stage = acquire(tokenRing, use);
-    CopyOp::create(b, loc, buffer, scale(step, tokens * columns), stage,
+    CopyOp::create(builder, loc, buffer, scale(step, tokens * columns), stage,
                    IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
   };
   if (doesNorm())
-    SemaphoreWaitOp::create(b, loc, semaphore(c(0)), epoch, c(normBlocks()));
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
-  Value use = c(0);
-  if (doesFirst())
-    use = loop(firstTile(), c(tiling.tiles1), tileStride(), use,
+    SemaphoreWaitOp::create(builder, loc, semaphore(constant(0)), epoch,
+                            constant(normBlocks()));
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
+  Value use = constant(0);
+  if (doesGemm1())
+    use = loop(firstTile(), constant(tiling.tiles1), tileStride(), use,
                [&](Value, ValueRange outer) {
                  return loop(
-                     c(0), c(tiling.steps1), 1, outer,
+                     constant(0), constant(tiling.steps1), 1, outer,
                      [&](Value step, ValueRange inner) -> SmallVector<Value> {
                        fetch(inner[0], input, step);
                        return {add(inner[0], 1)};
                      });
                })[0];
-  if (!doesLast())
+  if (!doesGemm2())
     return;
-  if (lateRing)
-    when(isLate(), [&] {
-      SemaphoreWaitOp::create(b, loc, semaphore(c(lateSemaphore())), epoch,
-                              c(tiling.gemm1Blocks));
-      RingReleaseOp::create(b, loc, lateRing, c(0));
+  if (gemm2OnlyRing)
+    when(isGemm2Only(), [&] {
+      SemaphoreWaitOp::create(builder, loc,
+                              semaphore(constant(gemm2OnlySemaphore())), epoch,
+                              constant(tiling.gemm1Blocks));
+      RingReleaseOp::create(builder, loc, gemm2OnlyRing, constant(0));
     });
   when(hasUnit, [&] {
-    int64_t own = tiling.stepsPerRange / tiling.parts;
+    int64_t own = tiling.stepsPerSlice / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {
-      if (doesFirst()) {
+      if (doesGemm1()) {
         Value tiles = countTiles();
-        SemaphoreWaitOp::create(b, loc,
-                                semaphore(add(range, 1 + part * tiling.ranges)),
+        SemaphoreWaitOp::create(builder, loc,
+                                semaphore(add(slice, 1 + part * tiling.slices)),
                                 epoch, mul(tiles, arrivalsPerTile()));
-        FenceAsyncOp::create(b, loc, /*shared=*/false);
+        FenceAsyncOp::create(builder, loc, /*shared=*/false);
       }
-      Value first = add(mul(range, own), part * (tiling.steps2 / 2));
-      loop(c(0), tiling.parts == 1 ? rangeSteps() : c(own), 1, {},
-           [&](Value step, ValueRange) -> SmallVector<Value> {
+      Value first = add(mul(slice, own), part * (tiling.steps2 / 2));
+      loop(constant(0), tiling.parts == 1 ? getSliceSteps() : constant(own), 1,
+           {}, [&](Value step, ValueRange) -> SmallVector<Value> {
              fetch(add(add(use, part * own), step),
-                   p.hasGemm1() ? hidden : input, add(first, step));
+                   problem.hasGemm1() ? hidden : input, add(first, step));
              return {};
            });
     }
@@ -367,12 +381,14 @@ void DecodeKernelBuilder::streamTokens() {
 void DecodeKernelBuilder::announceTiles() {
   depend();
   for (int64_t part = 0; part < tiling.parts; ++part) {
-    BarrierOp::create(b, loc, b.getI64IntegerAttr(kTileBarrier + part),
-                      b.getI64IntegerAttr(kMathThreads + 32));
+    BarrierOp::create(builder, loc,
+                      builder.getI64IntegerAttr(kTileBarrier + part),
+                      builder.getI64IntegerAttr(kMathThreads + 32));
     when(equal(id(IdKind::Lane), 0), [&] {
-      FenceAsyncOp::create(b, loc, /*shared=*/false);
+      FenceAsyncOp::create(builder, loc, /*shared=*/false);
       SemaphoreArriveOp::create(
-          b, loc, hiddenSemaphore(add(block, part * tiling.tilesPerPart)));
+          builder, loc,
+          hiddenSemaphore(add(block, part * tiling.tilesPerPart)));
     });
   }
 }

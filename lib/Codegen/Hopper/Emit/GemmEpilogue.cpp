@@ -16,12 +16,13 @@ using namespace tile;
 
 void ProductBuilder::addTokenMap(Value &slot, int64_t offset, int64_t tokens,
                                  int64_t columns, int64_t boxTokens) {
-  addArgument(
-      slot, TensorMapType::get(b.getContext()),
-      {kind("tensor_map"), entry("offset", offset), entry("rows", tokens),
-       entry("columns", columns), entry("element", TypeAttr::get(element)),
-       entry("box_rows", boxTokens),
-       entry("box_columns", 128 / p.getElementBytes()), entry("swizzle", 128)});
+  addArgument(slot, TensorMapType::get(builder.getContext()),
+              {kind("tensor_map"), entry("offset", offset),
+               entry("rows", tokens), entry("columns", columns),
+               entry("element", TypeAttr::get(element)),
+               entry("box_rows", boxTokens),
+               entry("box_columns", 128 / problem.getElementBytes()),
+               entry("swizzle", 128)});
 }
 
 void ProductBuilder::addPacked(Value &slot, StringRef recipe,
@@ -29,62 +30,63 @@ void ProductBuilder::addPacked(Value &slot, StringRef recipe,
                                int64_t steps) {
   SmallVector<Attribute> indices;
   for (Value source : sources)
-    indices.push_back(b.getI64IntegerAttr(indexOf(source)));
-  addArgument(slot, bufferOf(b.getI8Type()),
-              {kind("packed"), entry("recipe", b.getStringAttr(recipe)),
-               entry("operands", b.getArrayAttr(indices)),
+    indices.push_back(builder.getI64IntegerAttr(indexOf(source)));
+  addArgument(slot, bufferOf(builder.getI8Type()),
+              {kind("packed"), entry("recipe", builder.getStringAttr(recipe)),
+               entry("operands", builder.getArrayAttr(indices)),
                entry("tiles", tiles), entry("steps", steps),
                entry("bytes", tiles * steps * kWeightStage)});
 }
 
-void ProductBuilder::addFirstWeights(Value &slot, int64_t tiles,
+void ProductBuilder::addGemm1Weights(Value &slot, int64_t tiles,
                                      int64_t steps) {
-  if (p.isGated())
-    addPacked(slot, "gate_up_256", {p.gate, p.up}, tiles, steps);
+  if (problem.isGated())
+    addPacked(slot, "gate_up_256", {problem.gate, problem.up}, tiles, steps);
   else
-    addPacked(slot, "rows_256", {p.up}, tiles, steps);
+    addPacked(slot, "rows_256", {problem.up}, tiles, steps);
 }
 
-void ProductBuilder::addLastWeights(Value &slot, int64_t tiles, int64_t steps) {
+void ProductBuilder::addGemm2Weights(Value &slot, int64_t tiles,
+                                     int64_t steps) {
   Values sources;
-  for (const DecodeOutput &output : p.outputs)
+  for (const DecodeOutput &output : problem.outputs)
     sources.push_back(output.weight);
   addPacked(slot, "rows_256", sources, tiles, steps);
 }
 
 void ProductBuilder::addHiddenBiases() {
-  addOperand(gateBias, p.gateBias);
-  addOperand(upBias, p.upBias);
+  addOperand(gateBias, problem.gateBias);
+  addOperand(upBias, problem.upBias);
 }
 
 void ProductBuilder::addOutputOperands() {
-  for (auto [slot, output] : llvm::zip_equal(biases, p.outputs))
+  for (auto [slot, output] : llvm::zip_equal(biases, problem.outputs))
     addOperand(slot, output.bias);
-  addOperand(outputResidual, p.outputResidual);
+  addOperand(outputResidual, problem.outputResidual);
   for (auto [index, slot] : llvm::enumerate(outputs))
     addResult(slot, index);
 }
 
 void ProductBuilder::addHiddenScalars() {
-  if (!p.isF8() || !p.hasGemm1())
+  if (!problem.isF8() || !problem.hasGemm1())
     return;
-  if (p.isGated())
+  if (problem.isGated())
     addScalar(alphaGate, "gate", getScale("input") * getScale("gate"));
   addScalar(alphaUp, "up", getScale("input") * getScale("up"));
-  addQuantizer(hiddenScale, "hidden", p.scales);
+  addQuantizer(hiddenScale, "hidden", problem.scales);
 }
 
 void ProductBuilder::addOutputScalars() {
-  if (!p.isF8())
+  if (!problem.isF8())
     return;
-  float read = getScale(p.hasGemm1() ? "hidden" : "input");
-  for (auto [slot, output] : llvm::zip_equal(alphas, p.outputs))
+  float read = getScale(problem.hasGemm1() ? "hidden" : "input");
+  for (auto [slot, output] : llvm::zip_equal(alphas, problem.outputs))
     addScalar(slot, output.scale, read * getScale(output.scale));
 }
 
 void ProductBuilder::addScalars() {
-  if (p.isF8())
-    addQuantizer(inputScale, "input", p.scales);
+  if (problem.isF8())
+    addQuantizer(inputScale, "input", problem.scales);
   addHiddenScalars();
   addOutputScalars();
 }
@@ -157,14 +159,14 @@ Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
   auto add = [&](StringRef point, ArrayRef<Value> values, Values &wide,
                  Values &pairs) {
     // A single value makes no pair.
-    if (!p.roundsAt(point) || values.size() % 2 != 0) {
+    if (!problem.roundsAt(point) || values.size() % 2 != 0) {
       wide = round(point, values);
       return;
     }
     for (size_t index = 0; index < values.size(); index += 2)
       pairs.push_back(pack(bf16, values.slice(index, 2)));
   };
-  if (p.isGated())
+  if (problem.isGated())
     add("gate", finish(gate, alphaGate, biasGate), rounded.gate,
         rounded.gatePairs);
   add("up", finish(up, alphaUp, biasUp), rounded.up, rounded.upPairs);
@@ -179,12 +181,14 @@ ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
     return result;
   };
   auto activateEach = [&](ArrayRef<Value> inputs) {
-    return each(inputs, [&](Value v) { return activate(p.activation, v); });
+    return each(inputs,
+                [&](Value v) { return activate(problem.activation, v); });
   };
-  if (!p.isGated())
+  if (!problem.isGated())
     return round("act", activateEach(widen(values.up, values.upPairs)));
   Values act = activateEach(widen(values.gate, values.gatePairs));
-  if (values.upPairs.empty() || !p.roundsAt("act") || !p.roundsAt("product")) {
+  if (values.upPairs.empty() || !problem.roundsAt("act") ||
+      !problem.roundsAt("product")) {
     act = round("act", act);
     Values up = widen(values.up, values.upPairs);
     return round("product", mulEach(act, up));
@@ -193,7 +197,7 @@ ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
   Values products;
   for (auto [index, up] : llvm::enumerate(values.upPairs)) {
     Value pair = pack(bf16, ValueRange(act).slice(2 * index, 2));
-    products.append(unpack(arith::MulFOp::create(b, loc, pair, up)));
+    products.append(unpack(arith::MulFOp::create(builder, loc, pair, up)));
   }
   return products;
 }
@@ -201,10 +205,10 @@ ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
 void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
                                   ArrayRef<Value> sums) {
   auto narrow = VectorType::get(static_cast<int64_t>(sums.size()), bf16);
-  Value at = add(mul(token, p.outputs[index].rows), row);
+  Value at = add(mul(token, problem.outputs[index].rows), row);
   Values other, bias;
-  if (p.addStream) {
-    Value streamAt = add(mul(token, p.width), row);
+  if (problem.addStream) {
+    Value streamAt = add(mul(token, problem.width), row);
     other = unpack(load(narrow, x, streamAt));
     if (residual)
       other = round("stream",
@@ -225,7 +229,8 @@ void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
 //===----------------------------------------------------------------------===//
 
 SpecializeOp ProductBuilder::makeRoles() {
-  return SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
-                              b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
-                              b.getDenseI64ArrayAttr({40, 232}), 2);
+  return SpecializeOp::create(
+      builder, loc, builder.getStrArrayAttr({"stream", "multiply"}),
+      builder.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
+      builder.getDenseI64ArrayAttr({40, 232}), 2);
 }

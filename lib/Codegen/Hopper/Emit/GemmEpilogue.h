@@ -51,8 +51,8 @@ protected:
   /// `boxTokens` and a k-step of columns at a time.
   void addTokenMap(Value &slot, int64_t offset, int64_t tokens, int64_t columns,
                    int64_t boxTokens);
-  void addFirstWeights(Value &slot, int64_t tiles, int64_t steps);
-  void addLastWeights(Value &slot, int64_t tiles, int64_t steps);
+  void addGemm1Weights(Value &slot, int64_t tiles, int64_t steps);
+  void addGemm2Weights(Value &slot, int64_t tiles, int64_t steps);
   void addHiddenBiases();
   void addOutputOperands();
   /// Scales of GEMM1 and of the last, and all with the input's.
@@ -95,7 +95,7 @@ protected:
 
 private:
   float getScale(llvm::StringRef name) {
-    return p.scales.getScale(name).value_or(1);
+    return problem.scales.getScale(name).value_or(1);
   }
   void addPacked(Value &slot, llvm::StringRef recipe,
                  llvm::ArrayRef<Value> sources, int64_t tiles, int64_t steps);

@@ -18,95 +18,100 @@ namespace fuse {
 class IndexBuilder {
 public:
   IndexBuilder(mlir::OpBuilder &builder, mlir::Location loc)
-      : b(builder), loc(loc) {}
+      : builder(builder), loc(loc) {}
 
   using Value = mlir::Value;
-  Value c(int64_t value) {
-    return mlir::arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  Value constant(int64_t value) {
+    return mlir::arith::ConstantIntOp::create(builder, loc,
+                                              builder.getI32Type(), value);
   }
-  Value f(float value) {
-    return mlir::arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  Value constantF32(float value) {
+    return mlir::arith::ConstantOp::create(builder, loc,
+                                           builder.getF32FloatAttr(value));
   }
   Value add(Value x, Value y) {
-    return mlir::arith::AddIOp::create(b, loc, x, y);
+    return mlir::arith::AddIOp::create(builder, loc, x, y);
   }
-  Value add(Value x, int64_t y) { return y ? add(x, c(y)) : x; }
+  Value add(Value x, int64_t y) { return y ? add(x, constant(y)) : x; }
   Value sub(Value x, Value y) {
-    return mlir::arith::SubIOp::create(b, loc, x, y);
+    return mlir::arith::SubIOp::create(builder, loc, x, y);
   }
   Value mul(Value x, int64_t y) {
-    return y == 1 ? x : mlir::arith::MulIOp::create(b, loc, x, c(y));
+    return y == 1 ? x
+                  : mlir::arith::MulIOp::create(builder, loc, x, constant(y));
   }
   Value div(Value x, int64_t y) {
-    return y == 1 ? x : mlir::arith::DivUIOp::create(b, loc, x, c(y));
+    return y == 1 ? x
+                  : mlir::arith::DivUIOp::create(builder, loc, x, constant(y));
   }
   Value rem(Value x, int64_t y) {
-    return mlir::arith::RemUIOp::create(b, loc, x, c(y));
+    return mlir::arith::RemUIOp::create(builder, loc, x, constant(y));
   }
   Value mul(Value x, Value y) {
-    return mlir::arith::MulIOp::create(b, loc, x, y);
+    return mlir::arith::MulIOp::create(builder, loc, x, y);
   }
   Value div(Value x, Value y) {
-    return mlir::arith::DivUIOp::create(b, loc, x, y);
+    return mlir::arith::DivUIOp::create(builder, loc, x, y);
   }
   Value rem(Value x, Value y) {
-    return mlir::arith::RemUIOp::create(b, loc, x, y);
+    return mlir::arith::RemUIOp::create(builder, loc, x, y);
   }
   /// x * y as i64.
   Value scale(Value x, int64_t y) {
-    Value wide = mlir::arith::ExtUIOp::create(b, loc, b.getI64Type(), x);
-    Value factor =
-        mlir::arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(y));
-    return mlir::arith::MulIOp::create(b, loc, wide, factor);
+    Value wide =
+        mlir::arith::ExtUIOp::create(builder, loc, builder.getI64Type(), x);
+    Value factor = mlir::arith::ConstantOp::create(
+        builder, loc, builder.getI64IntegerAttr(y));
+    return mlir::arith::MulIOp::create(builder, loc, wide, factor);
   }
   Value min(Value x, Value y) {
-    return mlir::arith::MinUIOp::create(b, loc, x, y);
+    return mlir::arith::MinUIOp::create(builder, loc, x, y);
   }
   Value select(Value condition, Value x, Value y) {
-    return mlir::arith::SelectOp::create(b, loc, condition, x, y);
+    return mlir::arith::SelectOp::create(builder, loc, condition, x, y);
   }
   Value less(Value x, Value y) {
-    return mlir::arith::CmpIOp::create(b, loc, mlir::arith::CmpIPredicate::ult,
-                                       x, y);
+    return mlir::arith::CmpIOp::create(builder, loc,
+                                       mlir::arith::CmpIPredicate::ult, x, y);
   }
   Value equal(Value x, int64_t y) {
-    return mlir::arith::CmpIOp::create(b, loc, mlir::arith::CmpIPredicate::eq,
-                                       x, c(y));
+    return mlir::arith::CmpIOp::create(
+        builder, loc, mlir::arith::CmpIPredicate::eq, x, constant(y));
   }
   Value both(Value x, Value y) {
-    return x && y ? mlir::arith::AndIOp::create(b, loc, x, y) : x ? x : y;
+    return x && y ? mlir::arith::AndIOp::create(builder, loc, x, y) : x ? x : y;
   }
   Value fadd(Value x, Value y) {
-    return mlir::arith::AddFOp::create(b, loc, x, y);
+    return mlir::arith::AddFOp::create(builder, loc, x, y);
   }
   Value fsub(Value x, Value y) {
-    return mlir::arith::SubFOp::create(b, loc, x, y);
+    return mlir::arith::SubFOp::create(builder, loc, x, y);
   }
   Value fmul(Value x, Value y) {
-    return mlir::arith::MulFOp::create(b, loc, x, y);
+    return mlir::arith::MulFOp::create(builder, loc, x, y);
   }
   Value fdiv(Value x, Value y) {
-    return mlir::arith::DivFOp::create(b, loc, x, y);
+    return mlir::arith::DivFOp::create(builder, loc, x, y);
   }
 
   /// Builds `body` under `condition`; without a condition, in place.
   void when(Value condition, llvm::function_ref<void()> body) {
     if (!condition)
       return body();
-    auto branch = mlir::scf::IfOp::create(b, loc, condition);
-    mlir::OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
+    auto branch = mlir::scf::IfOp::create(builder, loc, condition);
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
     body();
   }
 
   void either(Value condition, llvm::function_ref<void()> yes,
               llvm::function_ref<void()> no) {
-    auto branch = mlir::scf::IfOp::create(b, loc, condition,
+    auto branch = mlir::scf::IfOp::create(builder, loc, condition,
                                           /*withElseRegion=*/true);
-    mlir::OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
     yes();
-    b.setInsertionPointToStart(branch.elseBlock());
+    builder.setInsertionPointToStart(branch.elseBlock());
     no();
   }
 
@@ -117,18 +122,18 @@ public:
        llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)>
            body) {
     auto loop = mlir::scf::ForOp::create(
-        b, loc, from, to, c(step), carried,
+        builder, loc, from, to, constant(step), carried,
         [&](mlir::OpBuilder &, mlir::Location, Value index,
             mlir::ValueRange values) {
-          mlir::OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(index.getParentBlock());
+          mlir::OpBuilder::InsertionGuard guard(builder);
+          builder.setInsertionPointToEnd(index.getParentBlock());
           llvm::SmallVector<Value> next = body(index, values);
-          mlir::scf::YieldOp::create(b, loc, next);
+          mlir::scf::YieldOp::create(builder, loc, next);
         });
     return llvm::to_vector_of<Value>(loop.getResults());
   }
 
-  mlir::OpBuilder &b;
+  mlir::OpBuilder &builder;
   mlir::Location loc;
 };
 

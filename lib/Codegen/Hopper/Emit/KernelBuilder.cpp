@@ -34,12 +34,13 @@ tile::KernelOp KernelBuilder::begin(StringRef name, int64_t blocks,
                                     int64_t threads, int64_t sharedBytes,
                                     bool cooperative) {
   auto kernel = tile::KernelOp::create(
-      b, loc, b.getStringAttr(name),
-      TypeAttr::get(b.getFunctionType(types, {})), ArrayAttr(), ArrayAttr(),
-      b.getI64IntegerAttr(blocks), b.getI64IntegerAttr(threads),
-      b.getI64IntegerAttr(sharedBytes),
-      cooperative ? b.getUnitAttr() : UnitAttr());
-  Block *body = b.createBlock(&kernel.getBody());
+      builder, loc, builder.getStringAttr(name),
+      TypeAttr::get(builder.getFunctionType(types, {})), ArrayAttr(),
+      ArrayAttr(), builder.getI64IntegerAttr(blocks),
+      builder.getI64IntegerAttr(threads),
+      builder.getI64IntegerAttr(sharedBytes),
+      cooperative ? builder.getUnitAttr() : UnitAttr());
+  Block *body = builder.createBlock(&kernel.getBody());
   for (auto [type, slot] : llvm::zip_equal(types, slots))
     *slot = body->addArgument(type, loc);
   return kernel;
@@ -47,8 +48,8 @@ tile::KernelOp KernelBuilder::begin(StringRef name, int64_t blocks,
 
 DictionaryAttr KernelBuilder::getPlan(Plan rest) {
   SmallVector<NamedAttribute> entries(rest);
-  entries.push_back(entry("arguments", b.getArrayAttr(plans)));
-  return b.getDictionaryAttr(entries);
+  entries.push_back(entry("arguments", builder.getArrayAttr(plans)));
+  return builder.getDictionaryAttr(entries);
 }
 
 void KernelBuilder::addQuantizer(Value &slot, StringRef name,
@@ -72,31 +73,34 @@ Value KernelBuilder::activate(Activation activation, Value v) {
   // v / (1 + 2^z), with the hardware's power and reciprocal: their error is
   // far below the rounding to bf16 that follows.
   auto divide = [&](Value z) -> Value {
-    Value e = Exp2Op::create(b, loc, f32, z);
-    return fmul(v, ReciprocalOp::create(b, loc, f32, fadd(e, f(1))));
+    Value e = Exp2Op::create(builder, loc, f32, z);
+    return fmul(
+        v, ReciprocalOp::create(builder, loc, f32, fadd(e, constantF32(1))));
   };
   constexpr float kLog2e = 1.44269504f;
   switch (activation) {
   case Activation::SiLU:
-    return divide(fmul(v, f(-kLog2e)));
+    return divide(fmul(v, constantF32(-kLog2e)));
   case Activation::QuickGELU:
-    return divide(fmul(v, f(-1.702f * kLog2e)));
+    return divide(fmul(v, constantF32(-1.702f * kLog2e)));
   case Activation::GELUTanh: {
     // v/2 (1 + tanh(z)) = v / (1 + exp(-2z)), which keeps its relative
     // accuracy for very negative v; z = sqrt(2 / pi) (v + 0.044715 v^3).
     constexpr float kLinear = -1.59576912f * kLog2e;
-    Value factor = math::FmaOp::create(b, loc, fmul(v, v),
-                                       f(0.044715f * kLinear), f(kLinear));
+    Value factor = math::FmaOp::create(builder, loc, fmul(v, v),
+                                       constantF32(0.044715f * kLinear),
+                                       constantF32(kLinear));
     return divide(fmul(v, factor));
   }
   case Activation::GELU: {
-    Value erf = math::ErfOp::create(b, loc, fmul(v, f(0.707106781f)));
-    return fmul(fmul(v, f(0.5f)), fadd(erf, f(1)));
+    Value erf =
+        math::ErfOp::create(builder, loc, fmul(v, constantF32(0.707106781f)));
+    return fmul(fmul(v, constantF32(0.5f)), fadd(erf, constantF32(1)));
   }
   case Activation::ReLU:
-    return arith::MaximumFOp::create(b, loc, v, f(0));
+    return arith::MaximumFOp::create(builder, loc, v, constantF32(0));
   case Activation::ReLU2: {
-    Value r = arith::MaximumFOp::create(b, loc, v, f(0));
+    Value r = arith::MaximumFOp::create(builder, loc, v, constantF32(0));
     return fmul(r, r);
   }
   }

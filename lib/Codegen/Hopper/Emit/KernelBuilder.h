@@ -42,20 +42,21 @@ protected:
   // is made.
   using Plan = llvm::ArrayRef<mlir::NamedAttribute>;
   mlir::NamedAttribute entry(llvm::StringRef name, mlir::Attribute value) {
-    return b.getNamedAttr(name, value);
+    return builder.getNamedAttr(name, value);
   }
   mlir::NamedAttribute entry(llvm::StringRef name, int64_t value) {
-    return entry(name, b.getI64IntegerAttr(value));
+    return entry(name, builder.getI64IntegerAttr(value));
   }
   mlir::NamedAttribute kind(llvm::StringRef value) {
-    return entry("kind", b.getStringAttr(value));
+    return entry("kind", builder.getStringAttr(value));
   }
   mlir::Type bufferOf(mlir::Type element) {
-    return tile::BufferType::get(b.getContext(), element, tile::Memory::Global);
+    return tile::BufferType::get(builder.getContext(), element,
+                                 tile::Memory::Global);
   }
   void addArgument(Value &slot, mlir::Type type, Plan plan) {
     types.push_back(type);
-    plans.push_back(b.getDictionaryAttr(plan));
+    plans.push_back(builder.getDictionaryAttr(plan));
     slots.push_back(&slot);
   }
   /// Index of an operand of the fused op.
@@ -68,12 +69,12 @@ protected:
                 {kind("workspace"), entry("offset", offset)});
   }
   void addTokens(Value &slot) {
-    addArgument(slot, b.getI32Type(), kind("tokens"));
+    addArgument(slot, builder.getI32Type(), kind("tokens"));
   }
   void addScalar(Value &slot, llvm::StringRef name, float value) {
     addArgument(slot, f32,
-                {kind("scalar"), entry("name", b.getStringAttr(name)),
-                 entry("value", b.getF32FloatAttr(value))});
+                {kind("scalar"), entry("name", builder.getStringAttr(name)),
+                 entry("value", builder.getF32FloatAttr(value))});
   }
   /// Makes the kernel with these arguments; the builder moves into its body.
   tile::KernelOp begin(llvm::StringRef name, int64_t blocks, int64_t threads,
@@ -83,31 +84,31 @@ protected:
 
   // Ops.
   Value id(tile::IdKind kind) {
-    return tile::IdOp::create(b, loc, b.getI32Type(), kind);
+    return tile::IdOp::create(builder, loc, builder.getI32Type(), kind);
   }
   Value load(mlir::Type type, Value buffer, Value index, bool early = false) {
-    return tile::LoadOp::create(b, loc, type, buffer, index, early);
+    return tile::LoadOp::create(builder, loc, type, buffer, index, early);
   }
   void store(Value value, Value buffer, Value index) {
-    tile::StoreOp::create(b, loc, value, buffer, index);
+    tile::StoreOp::create(builder, loc, value, buffer, index);
   }
   Value makeScratch(mlir::Type type, int64_t count) {
     return tile::ScratchOp::create(
-        b, loc,
-        tile::BufferType::get(b.getContext(), type, tile::Memory::Shared),
+        builder, loc,
+        tile::BufferType::get(builder.getContext(), type, tile::Memory::Shared),
         count);
   }
   Value pack(mlir::Type type, mlir::ValueRange values) {
     auto count = static_cast<int64_t>(values.size());
-    return tile::PackOp::create(b, loc, mlir::VectorType::get(count, type),
-                                values);
+    return tile::PackOp::create(builder, loc,
+                                mlir::VectorType::get(count, type), values);
   }
   Values unpack(Value vector) {
     int64_t count =
         llvm::cast<mlir::VectorType>(vector.getType()).getNumElements();
     return llvm::to_vector_of<Value>(
         tile::UnpackOp::create(
-            b, loc, llvm::SmallVector<mlir::Type>(count, f32), vector)
+            builder, loc, llvm::SmallVector<mlir::Type>(count, f32), vector)
             .getResults());
   }
   /// The factor that quantizes with the scale of that name: its reciprocal,

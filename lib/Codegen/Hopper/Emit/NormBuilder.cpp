@@ -14,29 +14,29 @@ using namespace tile;
 
 NormBuilder::NormBuilder(const MlpProblem &problem, CtaGroup ctaGroup,
                          OpBuilder &builder)
-    : KernelBuilder(problem.op, builder), p(problem), ctaGroup(ctaGroup),
-      element(p.isF8() ? p.scales.getStorageType() : bf16) {}
+    : KernelBuilder(problem.op, builder), problem(problem), ctaGroup(ctaGroup),
+      element(problem.isF8() ? problem.scales.getStorageType() : bf16) {}
 
 void NormBuilder::addNormOperands() {
-  addOperand(x, p.x);
-  addOperand(residual, p.residual);
-  addOperand(normWeight, p.normWeight);
-  addOperand(normBias, p.normBias);
+  addOperand(x, problem.x);
+  addOperand(residual, problem.residual);
+  addOperand(normWeight, problem.normWeight);
+  addOperand(normBias, problem.normBias);
 }
 
 void NormBuilder::addNormResults() {
-  if (p.streamResult >= 0)
-    addResult(stream, p.streamResult);
-  if (p.normedResult >= 0)
-    addResult(normed, p.normedResult);
+  if (problem.streamResult >= 0)
+    addResult(stream, problem.streamResult);
+  if (problem.normedResult >= 0)
+    addResult(normed, problem.normedResult);
 }
 
 void NormBuilder::makeNormScratch() {
-  if (!p.norm)
+  if (!problem.norm)
     return;
   // The sums of a layer norm's mean are read while those of its variance are
   // written.
-  int64_t count = p.norm.getKind() == NormKind::Layer ? 2 : 1;
+  int64_t count = problem.norm.getKind() == NormKind::Layer ? 2 : 1;
   for (int64_t index = 0; index < count; ++index)
     sumBuffers.push_back(makeScratch(f32, ctaGroup.last - ctaGroup.first));
 }
@@ -47,11 +47,12 @@ NormBuilder::Values NormBuilder::loadRow(Value row, bool early) {
   int64_t chunkSize = ctaGroup.getThreads() * 8;
   Values vectors;
   Type vector = VectorType::get(8, bf16);
-  for (int64_t chunk = 0; chunk < p.width; chunk += chunkSize) {
+  for (int64_t chunk = 0; chunk < problem.width; chunk += chunkSize) {
     Value column = add(mul(thread, 8), chunk);
-    if (chunk + chunkSize > p.width)
-      column = select(less(column, c(p.width)), column, c(0));
-    Value index = add(mul(row, p.width), column);
+    if (chunk + chunkSize > problem.width)
+      column =
+          select(less(column, constant(problem.width)), column, constant(0));
+    Value index = add(mul(row, problem.width), column);
     for (auto [buffer, at] :
          {std::pair(x, index), std::pair(residual, index),
           std::pair(normWeight, column), std::pair(normBias, column)})
@@ -73,12 +74,14 @@ NormBuilder::Chunk NormBuilder::openChunk(Value row, Value column, Value inside,
     chunk.x = round("stream", addEach(chunk.x, unpack(vectors[1])));
   if (stream && storesStream)
     when(chunk.inside, [&] {
-      store(pack(bf16, chunk.x), stream, add(mul(row, p.width), chunk.column));
+      store(pack(bf16, chunk.x), stream,
+            add(mul(row, problem.width), chunk.column));
     });
   // Columns past the end must not count in the statistics.
   if (chunk.inside)
-    chunk.x =
-        each(chunk.x, [&](Value v) { return select(chunk.inside, v, f(0)); });
+    chunk.x = each(chunk.x, [&](Value v) {
+      return select(chunk.inside, v, constantF32(0));
+    });
   if (vectors[2])
     chunk.weight = unpack(vectors[2]);
   if (vectors[3])
@@ -92,7 +95,7 @@ Value NormBuilder::sumChunk(Value total, const Chunk &chunk,
   for (Value v : chunk.x) {
     Value term = map(v);
     if (chunk.inside)
-      term = select(chunk.inside, term, f(0));
+      term = select(chunk.inside, term, constantF32(0));
     total = total ? fadd(total, term) : term;
   }
   return total;
@@ -100,27 +103,29 @@ Value NormBuilder::sumChunk(Value total, const Chunk &chunk,
 
 /// The mean over a row of what each thread has summed up.
 Value NormBuilder::meanOf(Value total, Value buffer) {
-  total = ReduceOp::create(b, loc, f32, total, buffer, ctaGroup.first,
+  total = ReduceOp::create(builder, loc, f32, total, buffer, ctaGroup.first,
                            ctaGroup.last, ctaGroup.barrier);
-  return fdiv(total, f(p.width));
+  return fdiv(total, constantF32(problem.width));
 }
 
 Value NormBuilder::scaleOf(Value square) {
-  Value eps = f(p.norm.getEps().getValueAsDouble());
-  return fdiv(f(1), math::SqrtOp::create(b, loc, fadd(square, eps)));
+  Value eps = constantF32(problem.norm.getEps().getValueAsDouble());
+  return fdiv(constantF32(1),
+              math::SqrtOp::create(builder, loc, fadd(square, eps)));
 }
 
 /// Scales, weighs, quantizes and stores the columns of a chunk.
 void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
   SmallVector<Value> values = chunk.x;
-  if (p.norm) {
+  if (problem.norm) {
     values = each(values, [&](Value v) { return fmul(v, scale); });
-    bool rms = p.norm.getKind() == NormKind::RMS;
-    bool before = rms && p.norm.getCast() == NormCast::BeforeWeight;
+    bool rms = problem.norm.getKind() == NormKind::RMS;
+    bool before = rms && problem.norm.getCast() == NormCast::BeforeWeight;
     SmallVector<Value> weight = chunk.weight;
-    if (rms && p.norm.getOffset() != 0 && !weight.empty()) {
-      weight =
-          each(weight, [&](Value v) { return fadd(v, f(p.norm.getOffset())); });
+    if (rms && problem.norm.getOffset() != 0 && !weight.empty()) {
+      weight = each(weight, [&](Value v) {
+        return fadd(v, constantF32(problem.norm.getOffset()));
+      });
       if (before)
         weight = unpack(pack(bf16, weight));
     }
@@ -134,13 +139,15 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
   }
   if (normed)
     when(chunk.inside, [&] {
-      store(pack(bf16, values), normed, add(mul(row, p.width), chunk.column));
+      store(pack(bf16, values), normed,
+            add(mul(row, problem.width), chunk.column));
     });
   Value stored = chunk.inside;
-  if (stored && inputColumns() != p.width) {
-    values =
-        each(values, [&](Value v) { return select(chunk.inside, v, f(0)); });
-    stored = less(chunk.column, c(inputColumns()));
+  if (stored && inputColumns() != problem.width) {
+    values = each(values, [&](Value v) {
+      return select(chunk.inside, v, constantF32(0));
+    });
+    stored = less(chunk.column, constant(inputColumns()));
   }
   Value packed = quantize(values, inputScale);
   when(stored, [&] { store(packed, input, inputIndex(row, chunk.column)); });
@@ -149,11 +156,11 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
 void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
   int64_t chunkSize = ctaGroup.getThreads() * 8;
   SmallVector<Chunk> chunks;
-  for (size_t index = 0; index * chunkSize < static_cast<size_t>(p.width);
+  for (size_t index = 0; index * chunkSize < static_cast<size_t>(problem.width);
        ++index) {
     Value column = add(mul(thread, 8), index * chunkSize), inside;
-    if (static_cast<int64_t>(index + 1) * chunkSize > p.width)
-      inside = less(column, c(p.width));
+    if (static_cast<int64_t>(index + 1) * chunkSize > problem.width)
+      inside = less(column, constant(problem.width));
     chunks.push_back(openChunk(row, column, inside, loaded.slice(4 * index, 4),
                                /*storesStream=*/true));
   }
@@ -165,8 +172,8 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
     return meanOf(total, buffer);
   };
   Value mean, scale;
-  if (p.norm) {
-    if (p.norm.getKind() == NormKind::Layer) {
+  if (problem.norm) {
+    if (problem.norm.getKind() == NormKind::Layer) {
       mean = sum(sumBuffers[1], [](Value v) { return v; });
       for (Chunk &chunk : chunks)
         chunk.x = each(chunk.x, [&](Value v) { return fsub(v, mean); });
@@ -184,7 +191,7 @@ void NormBuilder::normalizeRowInPasses(Value row) {
   constexpr int64_t kVectorsInFlight = 4;
   Type vector = VectorType::get(8, bf16);
   int64_t chunkSize = ctaGroup.getThreads() * 8;
-  int64_t chunks = llvm::divideCeil(p.width, chunkSize);
+  int64_t chunks = llvm::divideCeil(problem.width, chunkSize);
   // `buffers` are those of which a chunk needs columns, null for others.
   auto pass = [&](std::array<Value, 4> buffers, ValueRange carried,
                   function_ref<Values(const Chunk &, ValueRange)> body) {
@@ -192,7 +199,7 @@ void NormBuilder::normalizeRowInPasses(Value row) {
     int64_t together =
         std::min(chunks, std::max<int64_t>(1, kVectorsInFlight / needed));
     auto all = static_cast<int64_t>(llvm::alignTo(chunks, together));
-    bool isRagged = all * chunkSize != p.width;
+    bool isRagged = all * chunkSize != problem.width;
     bool isLast = carried.empty();
     auto visit = [&](Value first, ValueRange carried) -> Values {
       SmallVector<std::array<Value, 4>> loaded(together);
@@ -201,14 +208,14 @@ void NormBuilder::normalizeRowInPasses(Value row) {
         Value column = add(mul(add(first, at), chunkSize), mul(thread, 8));
         Value inside;
         if (isRagged)
-          inside = less(column, c(p.width));
+          inside = less(column, constant(problem.width));
         places.push_back({column, inside});
-        Value from = inside ? select(inside, column, c(0)) : column;
+        Value from = inside ? select(inside, column, constant(0)) : column;
         for (auto [index, buffer] : llvm::enumerate(buffers))
           if (buffer)
             loaded[at][index] =
                 load(vector, buffer,
-                     index < 2 ? add(mul(row, p.width), from) : from);
+                     index < 2 ? add(mul(row, problem.width), from) : from);
       }
       Values values = llvm::to_vector_of<Value>(carried);
       for (auto [place, vectors] : llvm::zip_equal(places, loaded))
@@ -217,19 +224,22 @@ void NormBuilder::normalizeRowInPasses(Value row) {
                       values);
       return values;
     };
-    Values results = loop(c(0), c(chunks), together, carried, visit);
-    std::prev(b.getInsertionPoint())->setAttr(kRolledAttrName, b.getUnitAttr());
+    Values results =
+        loop(constant(0), constant(chunks), together, carried, visit);
+    std::prev(builder.getInsertionPoint())
+        ->setAttr(kRolledAttrName, builder.getUnitAttr());
     return results;
   };
   auto sum = [&](Value buffer, function_ref<Value(Value)> map) -> Value {
     auto body = [&](const Chunk &chunk, ValueRange carried) -> Values {
       return {sumChunk(carried[0], chunk, map)};
     };
-    return meanOf(pass({x, residual, Value(), Value()}, f(0), body)[0], buffer);
+    return meanOf(
+        pass({x, residual, Value(), Value()}, constantF32(0), body)[0], buffer);
   };
   Value mean, scale;
-  if (p.norm) {
-    if (p.norm.getKind() == NormKind::Layer)
+  if (problem.norm) {
+    if (problem.norm.getKind() == NormKind::Layer)
       mean = sum(sumBuffers[1], [](Value v) { return v; });
     auto center = [&](Value v) { return mean ? fsub(v, mean) : v; };
     scale = scaleOf(sum(sumBuffers[0], [&](Value v) {
@@ -250,7 +260,7 @@ void NormBuilder::normalizeRowInPasses(Value row) {
 void NormBuilder::normalizeAll(Value first, Value count, int64_t stride) {
   // What is the same for all rows is read once.
   auto loadOrLast = [&](Value row) {
-    return loadRow(min(row, sub(count, c(1))), /*early=*/false);
+    return loadRow(min(row, sub(count, constant(1))), /*early=*/false);
   };
   Values requested = loadOrLast(first);
   auto isOfRow = [](size_t index) { return index % 4 < 2; };
@@ -272,7 +282,7 @@ void NormBuilder::normalizeAll(Value first, Value count, int64_t stride) {
          Values next = getCarried(loadOrLast(add(row, stride)));
          normalizeRow(row, current);
          // The next row's sums reuse the scratch of this one's.
-         if (p.norm)
+         if (problem.norm)
            barrier();
          return next;
        });

@@ -41,25 +41,26 @@ protected:
   void makeNormScratch();
   /// Where an element of the quantized input goes: a row after the other.
   virtual Value inputIndex(Value row, Value column) {
-    return add(mul(row, p.width), column);
+    return add(mul(row, problem.width), column);
   }
   /// Columns of a row that are stored; those past its end are zero.
-  virtual int64_t inputColumns() const { return p.width; }
+  virtual int64_t inputColumns() const { return problem.width; }
   /// All threads of the CTA group.
   void barrier() {
-    tile::BarrierOp::create(b, loc, b.getI64IntegerAttr(ctaGroup.barrier),
-                            b.getI64IntegerAttr(ctaGroup.getThreads()));
+    tile::BarrierOp::create(builder, loc,
+                            builder.getI64IntegerAttr(ctaGroup.barrier),
+                            builder.getI64IntegerAttr(ctaGroup.getThreads()));
   }
 
   /// Rounds values where the contract has a rounding point.
   Values round(llvm::StringRef point, llvm::ArrayRef<Value> values) {
-    if (!p.roundsAt(point))
+    if (!problem.roundsAt(point))
       return llvm::to_vector(values);
     return unpack(pack(bf16, values));
   }
   /// Values over a scale, in the type that products read.
   Value quantize(llvm::ArrayRef<Value> values, Value scale) {
-    return KernelBuilder::quantize(values, scale, p.scales, element);
+    return KernelBuilder::quantize(values, scale, problem.scales, element);
   }
 
 private:
@@ -78,7 +79,7 @@ private:
   void finishChunk(Value row, const Chunk &chunk, Value scale);
 
 protected:
-  const MlpProblem &p;
+  const MlpProblem &problem;
   CtaGroup ctaGroup;
   /// Type of the quantized input: that of its scales, or bf16.
   mlir::Type element;

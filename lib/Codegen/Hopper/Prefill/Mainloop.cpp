@@ -27,18 +27,18 @@ void PrefillKernelBuilder::release(Value condition, Value use) {
   Value index = rem(thread, 128);
   if (!rank)
     return when(both(condition, equal(index, 0)),
-                [&] { RingReleaseOp::create(b, loc, ring, use); });
-  // By the last warp: the first one is behind the others.
-  index = sub(index, c(128 - 32));
-  when(both(condition, less(index, c(s.getCluster()))),
-       [&] { RingReleaseOp::create(b, loc, ring, use, index); });
+                [&] { RingReleaseOp::create(builder, loc, ring, use); });
+  // The last warp releases, because the first one runs later than the others.
+  index = sub(index, constant(128 - 32));
+  when(both(condition, less(index, constant(schedule.getCluster()))),
+       [&] { RingReleaseOp::create(builder, loc, ring, use, index); });
 }
 
 /// The k-step during which a quarter, or last the announcement, is done.
-int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
-  int64_t shadows = product().shadows;
-  int64_t distance = std::max<int64_t>(1, shadows / kQuarters);
-  return std::min(distance * (action + 1), shadows) - 1;
+int64_t PrefillKernelBuilder::getOverlapStep(int64_t action) const {
+  int64_t overlapSteps = product().overlapSteps;
+  int64_t distance = std::max<int64_t>(1, overlapSteps / kQuarters);
+  return std::min(distance * (action + 1), overlapSteps) - 1;
 }
 
 /// Number of k-steps at the end of a tile in which the first warpgroup has the
@@ -48,7 +48,7 @@ int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
 /// second has not released. For GEMM1, rounding takes long enough only with
 /// scales.
 int64_t PrefillKernelBuilder::getLead() const {
-  return phase == &last || p.isF8() ? s.getStages() - 1 : 0;
+  return phase == &gemm2 || problem.isF8() ? schedule.getStages() - 1 : 0;
 }
 
 /// The sums of 64 tokens by the rows of a tile that a thread has. One group of
@@ -56,140 +56,148 @@ int64_t PrefillKernelBuilder::getLead() const {
 PrefillKernelBuilder::Values
 PrefillKernelBuilder::mainLoop(Value &use, Value steps,
                                function_ref<void(int64_t)> meanwhile) {
-  MLIRContext *context = b.getContext();
+  MLIRContext *context = builder.getContext();
   int64_t columns = 128 / elementBytes;
   Type lhs = SharedType::get(context, 64, columns, element, 128);
   Type rhs = SharedType::get(context, product().rows, columns, element, 128);
   Type acc = AccType::get(context, 64, product().rows, f32);
   auto multiply = [&](Value sums, Value use) -> Value {
-    Value stage = RingWaitOp::create(b, loc, stageType(), ring, use);
-    Value tokens = ViewOp::create(b, loc, lhs, stage, mul(group, 64 * 128));
-    Value weights = ViewOp::create(b, loc, rhs, stage, c(kTokenTile * 128));
-    auto fenced = AccFenceOp::create(b, loc, acc, sums);
-    sums = MmaOp::create(b, loc, acc, tokens, weights, fenced.getResult(0));
-    MmaCommitOp::create(b, loc);
+    Value stage = RingWaitOp::create(builder, loc, stageType(), ring, use);
+    Value tokens =
+        ViewOp::create(builder, loc, lhs, stage, mul(group, 64 * 128));
+    Value weights =
+        ViewOp::create(builder, loc, rhs, stage, constant(kTokenTile * 128));
+    auto fenced = AccFenceOp::create(builder, loc, acc, sums);
+    sums =
+        MmaOp::create(builder, loc, acc, tokens, weights, fenced.getResult(0));
+    MmaCommitOp::create(builder, loc);
     return sums;
   };
-  Value sums = AccZeroOp::create(b, loc, acc);
-  int64_t shadows = 0;
+  Value sums = AccZeroOp::create(builder, loc, acc);
+  int64_t overlapSteps = 0;
   if (meanwhile) {
-    shadows = product().shadows;
+    overlapSteps = product().overlapSteps;
     // With the stages of as many steps known at once, their addresses would
     // take registers that the sums need.
     Value at = placeOf(Place::Use);
-    if (shadows > kQuarters)
+    if (overlapSteps > kQuarters)
       keep({{Place::Use, use}});
-    for (int64_t step = 0; step < shadows; ++step) {
+    for (int64_t step = 0; step < overlapSteps; ++step) {
       if (step > 0 && step % kQuarters == 0)
-        use = load(b.getI32Type(), places, at);
+        use = load(builder.getI32Type(), places, at);
       sums = multiply(sums, add(use, step));
       for (int64_t action = 0; action <= kQuarters; ++action)
-        if (getShadowOf(action) == step)
+        if (getOverlapStep(action) == step)
           meanwhile(action);
-      MmaWaitOp::create(b, loc, 1);
+      MmaWaitOp::create(builder, loc, 1);
       if (step > 0)
         release(Value(), add(use, step - 1));
     }
   }
   if (!steps)
-    steps = load(b.getI32Type(), places, placeOf(Place::RangeSteps));
+    steps = load(builder.getI32Type(), places, placeOf(Place::SliceSteps));
   // Both see the same number of steps, so that none waits for nothing.
   int64_t lead = getLead();
-  IntegerAttr barrier = b.getI64IntegerAttr(kMathBarrier);
-  IntegerAttr threads = b.getI64IntegerAttr(ctaGroup.getThreads());
+  IntegerAttr barrier = builder.getI64IntegerAttr(kMathBarrier);
+  IntegerAttr threads = builder.getI64IntegerAttr(ctaGroup.getThreads());
   Values results =
-      loop(c(shadows), steps, 1, ValueRange{sums, add(use, shadows)},
+      loop(constant(overlapSteps), steps, 1,
+           ValueRange{sums, add(use, overlapSteps)},
            [&](Value step, ValueRange carried) -> Values {
              if (lead > 0)
                when(both(equal(group, 1), equal(sub(steps, step), lead)),
-                    [&] { BarrierOp::create(b, loc, barrier, threads); });
+                    [&] { BarrierOp::create(builder, loc, barrier, threads); });
              Value next = multiply(carried[0], carried[1]);
-             MmaWaitOp::create(b, loc, 1);
-             release(shadows > 0 ? Value() : less(c(0), step),
-                     sub(carried[1], c(1)));
+             MmaWaitOp::create(builder, loc, 1);
+             release(overlapSteps > 0 ? Value() : less(constant(0), step),
+                     sub(carried[1], constant(1)));
              return {next, add(carried[1], 1)};
            });
   // The addresses of several k-steps at once would take registers that the
   // sums need.
-  results.front().getDefiningOp()->setAttr(kRolledAttrName, b.getUnitAttr());
+  results.front().getDefiningOp()->setAttr(kRolledAttrName,
+                                           builder.getUnitAttr());
   use = results[1];
   if (lead > 0)
-    when(both(equal(group, 0), less(c(shadows + lead - 1), steps)),
-         [&] { BarrierArriveOp::create(b, loc, barrier, threads); });
-  auto done = AccWaitOp::create(b, loc, acc, results[0]);
-  release(Value(), sub(use, c(1)));
+    when(both(equal(group, 0), less(constant(overlapSteps + lead - 1), steps)),
+         [&] { BarrierArriveOp::create(builder, loc, barrier, threads); });
+  auto done = AccWaitOp::create(builder, loc, acc, results[0]);
+  release(Value(), sub(use, constant(1)));
   return llvm::to_vector_of<Value>(
-      AccValuesOp::create(b, loc, SmallVector<Type>(product().rows / 2, f32),
+      AccValuesOp::create(builder, loc,
+                          SmallVector<Type>(product().rows / 2, f32),
                           done.getResult(0))
           .getResults());
 }
 
 void PrefillKernelBuilder::multiply() {
-  thread = sub(id(IdKind::Thread), c(ctaGroup.first * 32));
-  warpIndex = sub(id(IdKind::Warp), c(ctaGroup.first));
+  thread = sub(id(IdKind::Thread), constant(ctaGroup.first * 32));
+  warpIndex = sub(id(IdKind::Warp), constant(ctaGroup.first));
   group = div(warpIndex, 4);
   warp = rem(warpIndex, 4);
   lane = id(IdKind::Lane);
   depend();
-  Value use = c(0);
+  Value use = constant(0);
   Waiting waiting;
   if (hasGemm1()) {
-    enter(first);
-    if (keepsRange())
-      keepRange();
-    phase = &first;
-    waiting = multiplyFirst(use);
+    enter(gemm1);
+    if (keepsSlice())
+      keepSlice();
+    phase = &gemm1;
+    waiting = multiplyGemm1(use);
   }
-  if (!hasLast())
+  if (!hasGemm2())
     return;
-  enter(last);
-  multiplyLast(use, waiting);
+  enter(gemm2);
+  multiplyGemm2(use, waiting);
 }
 
-/// What is rounded to bf16 anyway waits in half as many registers until the
-/// next tile is under way.
+/// Sums that are rounded to bf16 anyway wait in half as many registers until
+/// the next tile has started.
 bool PrefillKernelBuilder::activatesLater() const {
-  return p.roundsAt("up") && (!p.isGated() || p.roundsAt("gate"));
+  return problem.roundsAt("up") &&
+         (!problem.isGated() || problem.roundsAt("gate"));
 }
 
 /// A quarter of the hidden units of a tile that waits, or their announcement.
 void PrefillKernelBuilder::finishWaiting(int64_t action,
                                          const Waiting &waiting) {
   if (action == kQuarters)
-    return announce(waiting.turn);
+    return announce(waiting.ordinal);
   size_t size = waiting.pairs.size() / kQuarters;
   auto pairs = ArrayRef(waiting.pairs).slice(action * size, size);
   storeQuarter(getQuarter(action), waiting.token, waiting.column,
-               Rounded::fromPairs(pairs, p.isGated()));
+               Rounded::fromPairs(pairs, problem.isGated()));
 }
 
-/// Marks the hidden units of the tile numbered `turn` as stored by this warp.
-/// Another warp without work signals other CTAs, because the signal waits for
-/// all stores.
-void PrefillKernelBuilder::announce(Value turn) {
+/// Marks the hidden units of the tile numbered `ordinal` as stored by this
+/// warp. Another warp without work signals other CTAs, because the signal waits
+/// for all stores.
+void PrefillKernelBuilder::announce(Value ordinal) {
   if (!isJoint())
     return;
-  Value exists = less(turn, c(std::numeric_limits<int32_t>::max()));
+  Value exists = less(ordinal, constant(std::numeric_limits<int32_t>::max()));
   when(exists, [&] {
-    RingWaitOp::create(b, loc, turnType(), turns, turn);
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
-    WarpSyncOp::create(b, loc);
-    when(equal(lane, 0), [&] { RingReleaseOp::create(b, loc, turns, turn); });
+    RingWaitOp::create(builder, loc, publishStageType(), publishRing, ordinal);
+    FenceAsyncOp::create(builder, loc, /*shared=*/false);
+    WarpSyncOp::create(builder, loc);
+    when(equal(lane, 0),
+         [&] { RingReleaseOp::create(builder, loc, publishRing, ordinal); });
   });
 }
 
-Value PrefillKernelBuilder::placeOf(Place word) {
-  return add(mul(warpIndex, countPlaceWords()), static_cast<int64_t>(word));
+Value PrefillKernelBuilder::placeOf(Place place) {
+  return add(mul(warpIndex, countPlaces()), static_cast<int64_t>(place));
 }
 
 /// Keeps values of a warp in shared memory. Every lane stores them, which it
 /// may not do before the others have read what was there.
 void PrefillKernelBuilder::keep(
     std::initializer_list<std::pair<Place, Value>> values) {
-  WarpSyncOp::create(b, loc);
-  for (auto [word, value] : values)
-    store(value, places, placeOf(word));
-  WarpSyncOp::create(b, loc);
+  WarpSyncOp::create(builder, loc);
+  for (auto [place, value] : values)
+    store(value, places, placeOf(place));
+  WarpSyncOp::create(builder, loc);
 }
 
 /// Keeps the position of a unit in shared memory. Computing it needs divisions,
@@ -202,48 +210,50 @@ void PrefillKernelBuilder::keepPlace(const Unit &unit) {
 PrefillKernelBuilder::Unit PrefillKernelBuilder::getNone() {
   Unit none;
   none.tokenTile = countTokenTiles();
-  none.tile = c(0);
+  none.tile = constant(0);
   return none;
 }
 
 PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
   Unit unit;
-  unit.tokenTile = load(b.getI32Type(), places, placeOf(Place::TokenTile));
-  unit.tile = load(b.getI32Type(), places, placeOf(Place::Tile));
+  unit.tokenTile =
+      load(builder.getI32Type(), places, placeOf(Place::TokenTile));
+  unit.tile = load(builder.getI32Type(), places, placeOf(Place::Tile));
   return unit;
 }
 
-/// Where the block's unequal range lies takes more registers than there are
-/// beside a tile that waits, so that it is computed before the first one.
-void PrefillKernelBuilder::keepRange() {
-  enter(last);
+/// The position of the CTA's K-slice with uneven split-K needs more registers
+/// than remain beside a waiting tile. It is therefore computed before the first
+/// tile.
+void PrefillKernelBuilder::keepSlice() {
+  enter(gemm2);
   Unit unit = locate(phase->firstUnit);
-  keep({{Place::Range, unit.range},
-        {Place::RangeTokenTile, unit.tokenTile},
-        {Place::RangeTile, unit.tile},
-        {Place::RangeSteps, getSteps(unit)},
-        {Place::Flushes, select(mustFlush(), c(1), c(0))}});
+  keep({{Place::Slice, unit.slice},
+        {Place::SliceTokenTile, unit.tokenTile},
+        {Place::SliceTile, unit.tile},
+        {Place::SliceSteps, getSteps(unit)},
+        {Place::Flushes, select(mustFlush(), constant(1), constant(0))}});
 }
 
-PrefillKernelBuilder::Unit PrefillKernelBuilder::recallRange() {
-  auto recall = [&](Place word) -> Value {
-    return load(b.getI32Type(), places, placeOf(word));
+PrefillKernelBuilder::Unit PrefillKernelBuilder::reloadSlice() {
+  auto recall = [&](Place place) -> Value {
+    return load(builder.getI32Type(), places, placeOf(place));
   };
   Unit unit;
-  unit.range = recall(Place::Range);
-  unit.tokenTile = recall(Place::RangeTokenTile);
-  unit.tile = recall(Place::RangeTile);
-  Value tokenTiles = countTokenTiles(s.getCluster());
-  unit.index =
-      add(arith::MulIOp::create(b, loc, unit.tile, tokenTiles), unit.tokenTile);
+  unit.slice = recall(Place::Slice);
+  unit.tokenTile = recall(Place::SliceTokenTile);
+  unit.tile = recall(Place::SliceTile);
+  Value tokenTiles = countTokenTiles(schedule.getCluster());
+  unit.index = add(arith::MulIOp::create(builder, loc, unit.tile, tokenTiles),
+                   unit.tokenTile);
   return unit;
 }
 
-PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
+PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyGemm1(Value &use) {
   if (!activatesLater()) {
     auto visit = [&](Value index, ValueRange carried) -> Values {
       Value use = carried[0];
-      Values sums = mainLoop(use, c(product().steps), {});
+      Values sums = mainLoop(use, constant(product().steps), {});
       // The products leave few registers for it before.
       Unit unit = locate(index);
       Value column = mul(unit.tile, tiling.hiddenPerTile);
@@ -253,25 +263,25 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
       announce(carried[1]);
       return {use, add(carried[1], 1)};
     };
-    use = visitUnits(phase->firstUnit, {use, c(0)}, visit)[0];
+    use = visitUnits(phase->firstUnit, {use, constant(0)}, visit)[0];
     return {};
   }
   // Carried: uses and the quarters of the tile that waits. Before the first
   // one, no token of it exists.
   Values carried = {use};
   Value zero = arith::ConstantOp::create(
-      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+      builder, loc, builder.getZeroAttr(VectorType::get(2, bf16)));
   carried.append(product().rows / 4, zero);
   keepPlace(getNone());
   auto getWaiting = [&](ValueRange carried) -> Waiting {
     Unit unit = recallPlace();
-    Value turn = sub(div(carried[0], product().steps), c(1));
-    return {turn, firstToken(unit), mul(unit.tile, tiling.hiddenPerTile),
+    Value ordinal = sub(div(carried[0], product().steps), constant(1));
+    return {ordinal, firstToken(unit), mul(unit.tile, tiling.hiddenPerTile),
             llvm::to_vector_of<Value>(carried.drop_front())};
   };
   auto visit = [&](Value index, ValueRange carried) -> Values {
     Value use = carried[0];
-    Values sums = mainLoop(use, c(product().steps), [&](int64_t action) {
+    Values sums = mainLoop(use, constant(product().steps), [&](int64_t action) {
       finishWaiting(action, getWaiting(carried));
       if (action == kQuarters)
         keepPlace(locate(index));
@@ -295,106 +305,107 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
     return {};
   }
   Value now;
-  if (keepsRange())
-    now = equal(load(b.getI32Type(), places, placeOf(Place::Flushes)), 1);
+  if (keepsSlice())
+    now = equal(load(builder.getI32Type(), places, placeOf(Place::Flushes)), 1);
   else
     now = mustFlush();
   when(now, flush);
-  waiting.turn = select(now, c(-1), waiting.turn);
+  waiting.ordinal = select(now, constant(-1), waiting.ordinal);
   waiting.token = select(now, count, waiting.token);
   return waiting;
 }
 
-/// Whether a block's last tile of GEMM1 cannot wait for its first
-/// unit of the last one: because there is none, or because blocks could wait
-/// for each other. The k-steps that overlap an epilogue must only need hidden
-/// units of tiles that are not the last tile of any block. The last tiles are
-/// the last `blocks` units of all.
+/// Whether a block's last GEMM1 tile cannot wait for its first GEMM2 unit:
+/// because there is none, or because blocks could wait for each other. The
+/// k-steps that overlap an epilogue must only need hidden units of tiles that
+/// are not the last tile of any block. The last tiles are the last `blocks`
+/// units of all.
 Value PrefillKernelBuilder::mustFlush() {
-  enter(last);
-  // Of equal ranges, the one that needs most.
+  enter(gemm2);
+  // With even split-K, the K-slice that needs the most tiles.
   Unit unit;
   if (product().isStreamK || product().isUnevenSplitK)
     unit = locate(phase->firstUnit);
-  else if (product().ranges > 1)
-    unit.range = c(product().ranges - 1);
+  else if (product().slices > 1)
+    unit.slice = constant(product().slices - 1);
   Value needed = countNeeded<IndexBuilder>(
-      *this, tiling, product().shadows,
+      *this, tiling, product().overlapSteps,
       [&](Value index) { return getStep(unit, index); });
-  Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
-  hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
-  phase = &first;
+  Value hasNone = less(sub(phase->units, constant(1)), phase->firstUnit);
+  hasNone = arith::OrIOp::create(builder, loc, hasNone, equal(phase->units, 0));
+  phase = &gemm1;
   // Token tiles of the last group, which clusters have whole ones of.
   Value width = phase->tokenTiles;
-  if (product().getTokenTiles(s.getTokens()) / s.getCluster() > s.getGroup())
-    width = add(rem(sub(width, c(1)), s.getGroup()), 1);
-  width = mul(width, s.getCluster());
-  Value later =
-      arith::MulIOp::create(b, loc, width, sub(c(tiling.tiles1), needed));
-  Value waits = less(later, c(s.getBlocks()));
-  return arith::OrIOp::create(b, loc, hasNone, waits);
+  if (product().getTokenTiles(schedule.getTokens()) / schedule.getCluster() >
+      schedule.getGroup())
+    width = add(rem(sub(width, constant(1)), schedule.getGroup()), 1);
+  width = mul(width, schedule.getCluster());
+  Value later = arith::MulIOp::create(builder, loc, width,
+                                      sub(constant(tiling.tiles1), needed));
+  Value waits = less(later, constant(schedule.getBlocks()));
+  return arith::OrIOp::create(builder, loc, hasNone, waits);
 }
 
-void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
+void PrefillKernelBuilder::multiplyGemm2(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
-    Unit range;
-    if (product().isStreamK || (product().isUnevenSplitK && !keepsRange()))
-      range = locate(index);
-    else if (product().ranges > 1)
-      range.range = rem(index, product().ranges);
+    Unit slice;
+    if (product().isStreamK || (product().isUnevenSplitK && !keepsSlice()))
+      slice = locate(index);
+    else if (product().slices > 1)
+      slice.slice = rem(index, product().slices);
     Values sums =
-        mainLoop(use, keepsRange() ? Value() : getSteps(range), meanwhile);
+        mainLoop(use, keepsSlice() ? Value() : getSteps(slice), meanwhile);
     if (product().isStreamK)
-      finishPiece(index, sums);
+      finishFragment(index, sums);
     else
-      finishLast(keepsRange() ? recallRange() : locate(index), sums);
+      finishGemm2(keepsSlice() ? reloadSlice() : locate(index), sums);
     return use;
   };
   function_ref<void(int64_t)> none, meanwhile = none;
   auto finish = [&](int64_t action) { finishWaiting(action, waiting); };
-  if (waiting.turn)
+  if (waiting.ordinal)
     meanwhile = finish;
-  // Ranges that meet are no more than blocks.
+  // With split-K, there are at most as many K-slices as CTAs.
   Value from = phase->firstUnit;
-  if (waiting.turn || product().ranges > 1)
+  if (waiting.ordinal || product().slices > 1)
     when(less(from, phase->units), [&] { multiplyUnit(from, use, meanwhile); });
-  if (product().ranges > 1)
+  if (product().slices > 1)
     return;
-  if (waiting.turn) {
+  if (waiting.ordinal) {
     use = add(use, product().isStreamK ? getSteps(locate(from))
-                                       : c(product().steps));
+                                       : constant(product().steps));
     from = add(from, getStride());
   }
   if (storesLater())
-    return visitPieces(from, use);
+    return visitFragments(from, use);
   visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
     return {multiplyUnit(index, carried[0], none)};
   });
 }
 
-/// The sums of a unit of GEMM2, or of its range, are complete.
-void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
-  if (product().ranges == 1)
+/// The sums of a unit of GEMM2, or of its K-slice, are complete.
+void PrefillKernelBuilder::finishGemm2(const Unit &unit, ArrayRef<Value> sums) {
+  if (product().slices == 1)
     return storeTile(unit, sums);
-  Value first = mul(unit.index, product().ranges);
+  Value first = mul(unit.index, product().slices);
   SmallVector<Values> own = getShare(unit, sums);
-  storePartials(unit, add(first, unit.range), sums, !own.empty());
+  storePartials(unit, add(first, unit.slice), sums, !own.empty());
   if (places)
-    keep({{Place::Range, unit.range}});
+    keep({{Place::Slice, unit.slice}});
   else
-    WarpSyncOp::create(b, loc);
+    WarpSyncOp::create(builder, loc);
   when(equal(lane, 0), [&] {
-    Value word = SemaphoreOp::create(
-        b, loc, SemaphoreType::get(b.getContext()), semaphores,
+    Value semaphore = SemaphoreOp::create(
+        builder, loc, SemaphoreType::get(builder.getContext()), semaphores,
         add(mul(unit.index, ctaGroup.last - ctaGroup.first), warpIndex));
-    SemaphoreMeetOp::create(b, loc, word, product().ranges);
+    SemaphoreMeetOp::create(builder, loc, semaphore, product().slices);
   });
-  WarpSyncOp::create(b, loc);
-  // What others have summed up needs all registers.
+  WarpSyncOp::create(builder, loc);
+  // The partial sums of other K-slices need all registers.
   Unit same = unit;
   if (places)
-    same.range = load(b.getI32Type(), places, placeOf(Place::Range));
+    same.slice = load(builder.getI32Type(), places, placeOf(Place::Slice));
   sumPartials(same, first, own);
 }
 
@@ -426,7 +437,7 @@ PrefillKernelBuilder::getBlock(ArrayRef<Value> sums, int64_t half,
 Value PrefillKernelBuilder::firstUnitOf(Quarter quarter, Value column,
                                         int64_t block) {
   Value quad = rem(lane, 4);
-  if (p.isGated())
+  if (problem.isGated())
     return add(add(column, quarter.wl * 64), mul(quad, 16));
   return add(add(column, quarter.wl * 128 + block * 32), mul(quad, 8));
 }
@@ -435,8 +446,8 @@ Rounded PrefillKernelBuilder::roundQuarter(Quarter quarter, Value column,
                                            ArrayRef<Value> sums) {
   // Hidden units past the end read some bias that exists.
   auto loadInside = [&](Value buffer, Value first, int64_t size) {
-    if (p.hidden % tiling.hiddenPerTile != 0)
-      first = select(less(first, c(p.hidden)), first, c(0));
+    if (problem.hidden % tiling.hiddenPerTile != 0)
+      first = select(less(first, constant(problem.hidden)), first, constant(0));
     return loadBias(buffer, first, size);
   };
   Values gate, up, biasGate, biasUp;
@@ -444,10 +455,10 @@ Rounded PrefillKernelBuilder::roundQuarter(Quarter quarter, Value column,
     for (auto [index, value] :
          llvm::enumerate(getBlock(sums, quarter.half, quarter.wl * 4 + block)))
       // Neighbors in a block are gate and up.
-      (p.isGated() && index % 2 == 0 ? gate : up).push_back(value);
-  for (int64_t block = 0; block < (p.isGated() ? 1 : 4); ++block) {
+      (problem.isGated() && index % 2 == 0 ? gate : up).push_back(value);
+  for (int64_t block = 0; block < (problem.isGated() ? 1 : 4); ++block) {
     Value first = firstUnitOf(quarter, column, block);
-    int64_t size = p.isGated() ? 16 : 8;
+    int64_t size = problem.isGated() ? 16 : 8;
     biasGate.append(loadInside(gateBias, first, size));
     biasUp.append(loadInside(upBias, first, size));
   }
@@ -457,22 +468,23 @@ Rounded PrefillKernelBuilder::roundQuarter(Quarter quarter, Value column,
 void PrefillKernelBuilder::storeQuarter(Quarter quarter, Value token,
                                         Value column, const Rounded &values) {
   // What one access stores, of units that are neighbors.
-  int64_t size = p.isGated() ? 16 / elementBytes : 8;
+  int64_t size = problem.isGated() ? 16 / elementBytes : 8;
   int64_t count = values.getSize() / size;
   Values vectors;
   for (int64_t index = 0; index < count; ++index)
     vectors.push_back(activateHidden(values.slice(index * size, size)));
   Value row = add(token, 8 * quarter.half);
   Value exists = less(row, this->count);
-  Value at = mul(row, p.hidden);
+  Value at = mul(row, problem.hidden);
   auto storeVector = [&](int64_t index, Value first) {
-    when(p.hidden % tiling.hiddenPerTile != 0 ? less(first, c(p.hidden))
-                                              : Value(),
+    when(problem.hidden % tiling.hiddenPerTile != 0
+             ? less(first, constant(problem.hidden))
+             : Value(),
          [&] { store(vectors[index], hidden, add(at, first)); });
   };
   when(exists, [&] {
     for (int64_t index = 0; index < count; ++index) {
-      if (p.isGated())
+      if (problem.isGated())
         storeVector(index, add(firstUnitOf(quarter, column, 0), index * size));
       else
         storeVector(index, firstUnitOf(quarter, column, index));
@@ -482,15 +494,15 @@ void PrefillKernelBuilder::storeQuarter(Quarter quarter, Value token,
 
 void PrefillKernelBuilder::visitOutputs(
     const Unit &unit, function_ref<void(size_t, Value)> body) {
-  for (size_t index = 0; index < p.outputs.size(); ++index) {
+  for (size_t index = 0; index < problem.outputs.size(); ++index) {
     int64_t from = tiling.firstTiles[index], to = tiling.firstTiles[index + 1];
     Value inside;
     if (from != 0)
-      inside = less(c(from - 1), unit.tile);
+      inside = less(constant(from - 1), unit.tile);
     if (to != tiling.tiles2)
-      inside = both(inside, less(unit.tile, c(to)));
+      inside = both(inside, less(unit.tile, constant(to)));
     when(inside, [&] {
-      body(index, add(mul(sub(unit.tile, c(from)), product().rows),
+      body(index, add(mul(sub(unit.tile, constant(from)), product().rows),
                       mul(rem(lane, 4), 8)));
     });
   }
@@ -499,8 +511,9 @@ void PrefillKernelBuilder::visitOutputs(
 Value PrefillKernelBuilder::isColumn(size_t index, Value column) {
   // Tiles are those of packed rows, of which the last half may be padding.
   int64_t tiles = tiling.firstTiles[index + 1] - tiling.firstTiles[index];
-  int64_t width = p.outputs[index].rows;
-  return width != tiles * product().rows ? less(column, c(width)) : Value();
+  int64_t width = problem.outputs[index].rows;
+  return width != tiles * product().rows ? less(column, constant(width))
+                                         : Value();
 }
 
 void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
@@ -522,13 +535,13 @@ void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums over ranges
+// Sums over K-slices
 //===----------------------------------------------------------------------===//
 
-/// The blocks of a range's share, the same number for all: some of the last
+/// The blocks of a K-slice's share, the same number for all: some of the last
 /// may not exist.
 int64_t PrefillKernelBuilder::getShareSize() const {
-  return llvm::divideCeil(2 * numBlocks(), product().ranges);
+  return llvm::divideCeil(2 * numBlocks(), product().slices);
 }
 
 /// Partial sums of its own share that a K-slice keeps in registers. Registers
@@ -537,23 +550,23 @@ int64_t PrefillKernelBuilder::getShareSize() const {
 /// The registers also cost more if the outputs have an addend.
 SmallVector<PrefillKernelBuilder::Values>
 PrefillKernelBuilder::getShare(const Unit &unit, ArrayRef<Value> sums) {
-  constexpr int64_t kFewRanges = 4;
+  constexpr int64_t kFewSlices = 4;
   SmallVector<Values> share;
-  bool addsMore = p.addStream || outputResidual ||
+  bool addsMore = problem.addStream || outputResidual ||
                   llvm::any_of(biases, [](Value bias) { return bool(bias); });
-  if (product().ranges > kFewRanges || addsMore)
+  if (product().slices > kFewSlices || addsMore)
     return share;
   for (int64_t index = 0; index < getShareSize(); ++index) {
     Values own;
-    for (int64_t range = 0; range < product().ranges; ++range) {
+    for (int64_t slice = 0; slice < product().slices; ++slice) {
       int64_t block =
-          std::min(range * getShareSize() + index, 2 * numBlocks() - 1);
+          std::min(slice * getShareSize() + index, 2 * numBlocks() - 1);
       Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
       if (own.empty()) {
         own = values;
         continue;
       }
-      Value isOwn = equal(unit.range, range);
+      Value isOwn = equal(unit.slice, slice);
       own = zip(values, own,
                 [&](Value x, Value y) { return select(isOwn, x, y); });
     }
@@ -569,8 +582,9 @@ void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
   for (int64_t block = 0; block < 2 * numBlocks(); ++block) {
     Value isOthers;
     if (keepsOwn)
-      isOthers = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                       unit.range, c(block / getShareSize()));
+      isOthers =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                unit.slice, constant(block / getShareSize()));
     when(isOthers, [&] {
       Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
       for (int64_t half : {0, 1}) {
@@ -625,7 +639,7 @@ PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
 /// first.
 void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
                                        ArrayRef<Values> own) {
-  int64_t blocks = 2 * numBlocks(), ranges = product().ranges;
+  int64_t blocks = 2 * numBlocks(), slices = product().slices;
   Type vector = VectorType::get(4, f32);
   Value token = firstToken(unit);
   struct Part {
@@ -635,16 +649,16 @@ void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
   SmallVector<Part> parts;
   for (int64_t index = 0; index < getShareSize(); ++index) {
     Part part;
-    part.block = add(mul(unit.range, getShareSize()), index);
-    if (getShareSize() * ranges != blocks) {
-      part.exists = less(part.block, c(blocks));
-      part.block = min(part.block, c(blocks - 1));
+    part.block = add(mul(unit.slice, getShareSize()), index);
+    if (getShareSize() * slices != blocks) {
+      part.exists = less(part.block, constant(blocks));
+      part.block = min(part.block, constant(blocks - 1));
     }
-    for (int64_t after = own.empty() ? 0 : 1; after < ranges; ++after) {
+    for (int64_t after = own.empty() ? 0 : 1; after < slices; ++after) {
       Values loaded;
-      Value range = rem(add(unit.range, after), ranges);
+      Value slice = rem(add(unit.slice, after), slices);
       Value chunk =
-          add(mul(add(first, range), numChunks()), mul(part.block, 2));
+          add(mul(add(first, slice), numChunks()), mul(part.block, 2));
       for (int64_t at : {0, 1})
         loaded.push_back(load(
             vector, partials,

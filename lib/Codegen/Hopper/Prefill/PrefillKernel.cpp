@@ -56,10 +56,10 @@ PrefillKernelBuilder::PrefillKernelBuilder(const MlpProblem &problem,
                                            const PrefillTiling &tiling,
                                            Part part, OpBuilder &builder)
     : ProductBuilder(problem, getCtaGroup(tiling, part == Part::Norm), builder),
-      s(schedule), tiling(tiling), part(part),
-      elementBytes(problem.getElementBytes()), phase(&last) {
-  first.product = tiling.first;
-  last.product = tiling.last;
+      schedule(schedule), tiling(tiling), part(part),
+      elementBytes(problem.getElementBytes()), phase(&gemm2) {
+  gemm1.product = tiling.gemm1;
+  gemm2.product = tiling.gemm2;
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,66 +76,70 @@ struct Workspace {
 
 } // namespace
 
-/// Semaphores on which GEMM1 tells the last one that hidden units are
-/// there, when they share a launch.
-static int64_t countTileSemaphores(PrefillScheduleAttr s,
+/// Semaphores on which GEMM1 signals stored hidden units to GEMM2 if both share
+/// a launch.
+static int64_t countTileSemaphores(PrefillScheduleAttr schedule,
                                    const PrefillTiling &tiling) {
-  if (s.getLaunches() != 1)
+  if (schedule.getLaunches() != 1)
     return 0;
-  return tiling.first.getTokenTiles(s.getTokens()) * tiling.semaphoresPerTile;
+  return tiling.gemm1.getTokenTiles(schedule.getTokens()) *
+         tiling.semaphoresPerTile;
 }
 
-/// With those on which a warp of an even GEMM2 tells that its sums are
-/// there.
-static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
-  return countTileSemaphores(s, tiling) +
-         (tiling.last.isStreamK ? s.getBlocks() * kMathWarps : 0) +
+/// The same, and the semaphores on which a warp of a stream-K GEMM2 signals
+/// that its partial sums are stored.
+static int64_t countReady(PrefillScheduleAttr schedule,
+                          const PrefillTiling &tiling) {
+  return countTileSemaphores(schedule, tiling) +
+         (tiling.gemm2.isStreamK ? schedule.getBlocks() * kMathWarps : 0) +
          (tiling.preparedTiles ? 1 : 0);
 }
 
-static Workspace getWorkspace(const MlpProblem &p, PrefillScheduleAttr s,
+static Workspace getWorkspace(const MlpProblem &problem,
+                              PrefillScheduleAttr schedule,
                               const PrefillTiling &tiling) {
   WorkspaceLayout layout;
   Workspace w;
   // Semaphores come first: they are the part that must be zero before the first
-  // launch. Each warp of a tile has one, behind the line of the ticket.
-  const PrefillProduct &last = tiling.last;
-  int64_t units = last.ranges > 1 ? last.getUnits(s.getTokens()) : 0;
-  int64_t semaphores = units / last.ranges * kMathWarps;
+  // launch. Each warp of a tile has one, after the line of the ticket.
+  const PrefillProduct &gemm2 = tiling.gemm2;
+  int64_t units = gemm2.slices > 1 ? gemm2.getUnits(schedule.getTokens()) : 0;
+  int64_t semaphores = units / gemm2.slices * kMathWarps;
   w.semaphores = layout.reserve(units ? (1 + semaphores) * 128 : 0);
   w.zeroed = layout.getEnd();
-  int64_t ready = countReady(s, tiling);
+  int64_t ready = countReady(schedule, tiling);
   w.ready = layout.reserve(ready ? (1 + ready) * 128 : 0);
-  // Of an even product each block has at most one tile that others finish.
-  if (last.isStreamK)
-    units = s.getBlocks();
-  w.partials = layout.reserve(units * kTokenTile * last.rows *
+  // With stream-K, each CTA has at most one tile that other CTAs finish.
+  if (gemm2.isStreamK)
+    units = schedule.getBlocks();
+  w.partials = layout.reserve(units * kTokenTile * gemm2.rows *
                               static_cast<int64_t>(sizeof(float)));
-  // What has rows for tokens comes last, so that hosts can do with rows for
-  // the tokens there are.
-  int64_t rowBytes = s.getTokens() * tiling.bytes;
-  w.input = layout.reserve(rowBytes * p.width);
-  w.hidden = layout.reserve(rowBytes * p.hidden);
+  // Buffers with token rows come last, so that a workspace may have fewer rows
+  // than the maximum.
+  int64_t rowBytes = schedule.getTokens() * tiling.bytes;
+  w.input = layout.reserve(rowBytes * problem.width);
+  w.hidden = layout.reserve(rowBytes * problem.hidden);
   w.end = layout.getEnd();
   return w;
 }
 
 void PrefillKernelBuilder::addArguments() {
-  Workspace w = getWorkspace(p, s, tiling);
+  Workspace w = getWorkspace(problem, schedule, tiling);
   if (isNorm()) {
     addWorkspace(input, element, w.input);
     addNormOperands();
     addNormResults();
     if (isJoint())
-      addWorkspace(ready, b.getI32Type(), w.ready);
+      addWorkspace(ready, builder.getI32Type(), w.ready);
     addTokens(count);
-    if (p.isF8())
-      addQuantizer(inputScale, "input", p.scales);
+    if (problem.isF8())
+      addQuantizer(inputScale, "input", problem.scales);
     return;
   }
   if (hasGemm1()) {
-    addTokenMap(first.tokenMap, w.input, s.getTokens(), p.width, kTokenTile);
-    addFirstWeights(first.weights, tiling.tiles1, tiling.steps1);
+    addTokenMap(gemm1.tokenMap, w.input, schedule.getTokens(), problem.width,
+                kTokenTile);
+    addGemm1Weights(gemm1.weights, tiling.tiles1, tiling.steps1);
     addHiddenBiases();
     addWorkspace(hidden, element, w.hidden);
   }
@@ -144,28 +148,28 @@ void PrefillKernelBuilder::addArguments() {
     addNormOperands();
     addNormResults();
   }
-  if (hasLast()) {
-    addTokenMap(last.tokenMap, p.hasGemm1() ? w.hidden : w.input, s.getTokens(),
-                p.getReduction(), kTokenTile);
-    addLastWeights(last.weights, tiling.packedTiles2, tiling.steps2);
-    if (p.addStream && !preparesRest()) {
-      addOperand(x, p.x);
-      addOperand(residual, p.residual);
+  if (hasGemm2()) {
+    addTokenMap(gemm2.tokenMap, problem.hasGemm1() ? w.hidden : w.input,
+                schedule.getTokens(), problem.getReduction(), kTokenTile);
+    addGemm2Weights(gemm2.weights, tiling.packedTiles2, tiling.steps2);
+    if (problem.addStream && !preparesRest()) {
+      addOperand(x, problem.x);
+      addOperand(residual, problem.residual);
     }
     addOutputOperands();
-    if (last.product.ranges > 1)
-      addWorkspace(semaphores, b.getI32Type(), w.semaphores);
-    if (last.product.ranges > 1 || last.product.isStreamK)
+    if (gemm2.product.slices > 1)
+      addWorkspace(semaphores, builder.getI32Type(), w.semaphores);
+    if (gemm2.product.slices > 1 || gemm2.product.isStreamK)
       addWorkspace(partials, f32, w.partials);
   }
   if (isJoint())
-    addWorkspace(ready, b.getI32Type(), w.ready);
+    addWorkspace(ready, builder.getI32Type(), w.ready);
   addTokens(count);
-  if (preparesRest() && p.isF8())
-    addQuantizer(inputScale, "input", p.scales);
+  if (preparesRest() && problem.isF8())
+    addQuantizer(inputScale, "input", problem.scales);
   if (hasGemm1())
     addHiddenScalars();
-  if (hasLast())
+  if (hasGemm2())
     addOutputScalars();
 }
 
@@ -175,32 +179,32 @@ void PrefillKernelBuilder::addArguments() {
 
 /// `lhs` over or modulo a value that is not a constant.
 static Value divide(IndexBuilder &i, Value lhs, Value rhs) {
-  return arith::DivUIOp::create(i.b, i.loc, lhs, rhs);
+  return arith::DivUIOp::create(i.builder, i.loc, lhs, rhs);
 }
 
 /// Token tiles of a launch, rounded up to whole clusters.
 Value PrefillKernelBuilder::countTokenTiles(int64_t unit) {
-  int64_t tokens = kTokenTile * s.getCluster();
-  return mul(div(add(count, tokens - 1), tokens), s.getCluster() / unit);
+  int64_t tokens = kTokenTile * schedule.getCluster();
+  return mul(div(add(count, tokens - 1), tokens), schedule.getCluster() / unit);
 }
 
 /// Each role counts the units when it comes to them: registers are short.
 void PrefillKernelBuilder::enter(Phase &next) {
   phase = &next;
   if (product().isStreamK) {
-    recallDeal();
+    reloadAssignment();
     phase->tokenTiles = countTokenTiles();
-    phase->firstUnit = c(0);
-    phase->units = dealt.pieces;
+    phase->firstUnit = constant(0);
+    phase->units = assignment.fragments;
     return;
   }
   Value block = id(IdKind::Block);
-  phase->tokenTiles = countTokenTiles(s.getCluster());
-  phase->units = mul(phase->tokenTiles, product().tiles * product().ranges);
-  phase->firstUnit = div(block, s.getCluster());
-  // Blocks with a tile more of GEMM1 have a unit less of the last.
-  if (part == Part::Both && phase == &last)
-    phase->firstUnit = sub(c(getStride() - 1), phase->firstUnit);
+  phase->tokenTiles = countTokenTiles(schedule.getCluster());
+  phase->units = mul(phase->tokenTiles, product().tiles * product().slices);
+  phase->firstUnit = div(block, schedule.getCluster());
+  // CTAs with an extra GEMM1 tile have one unit of GEMM2 less.
+  if (part == Part::Both && phase == &gemm2)
+    phase->firstUnit = sub(constant(getStride() - 1), phase->firstUnit);
 }
 
 /// Position of a unit. Token tiles of a group vary fastest, then weight tiles,
@@ -208,40 +212,41 @@ void PrefillKernelBuilder::enter(Phase &next) {
 /// cluster has one unit with neighboring token tiles.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
   if (product().isStreamK)
-    return locatePiece(unit);
+    return locateFragment(unit);
   Unit result;
   if (product().isUnevenSplitK) {
-    auto range = dealRanges().locate(unit);
-    result.unevenSplitK = range;
-    result.tokenTile = range.tokenTile;
-    result.tile = range.tile;
-    result.range = range.range;
-    result.index = range.index;
-    result.leads = equal(range.tokenTile, 0);
+    auto slice = assignKSlices().locate(unit);
+    result.unevenSplitK = slice;
+    result.tokenTile = slice.tokenTile;
+    result.tile = slice.tile;
+    result.slice = slice.slice;
+    result.index = slice.index;
+    result.leads = equal(slice.tokenTile, 0);
     return result;
   }
   const PrefillProduct &product = this->product();
   Value tokenTiles = phase->tokenTiles;
-  result.range = product.ranges > 1 ? rem(unit, product.ranges) : Value();
-  Value index = div(unit, product.ranges);
-  if (product.getTokenTiles(s.getTokens()) / s.getCluster() <= s.getGroup()) {
+  result.slice = product.slices > 1 ? rem(unit, product.slices) : Value();
+  Value index = div(unit, product.slices);
+  if (product.getTokenTiles(schedule.getTokens()) / schedule.getCluster() <=
+      schedule.getGroup()) {
     result.tile = divide(*this, index, tokenTiles);
-    result.tokenTile = arith::RemUIOp::create(b, loc, index, tokenTiles);
+    result.tokenTile = arith::RemUIOp::create(builder, loc, index, tokenTiles);
     result.leads = equal(result.tokenTile, 0);
   } else {
-    int64_t perGroup = s.getGroup() * product.tiles;
-    Value first = mul(div(index, perGroup), s.getGroup());
+    int64_t perGroup = schedule.getGroup() * product.tiles;
+    Value first = mul(div(index, perGroup), schedule.getGroup());
     Value rest = rem(index, perGroup);
-    Value width = min(sub(tokenTiles, first), c(s.getGroup()));
+    Value width = min(sub(tokenTiles, first), constant(schedule.getGroup()));
     result.tile = divide(*this, rest, width);
-    Value inGroup = arith::RemUIOp::create(b, loc, rest, width);
+    Value inGroup = arith::RemUIOp::create(builder, loc, rest, width);
     result.tokenTile = add(first, inGroup);
     result.leads = equal(inGroup, 0);
   }
   result.index = index;
   if (rank) {
-    result.tokenTile = add(mul(result.tokenTile, s.getCluster()), rank);
-    result.index = add(mul(index, s.getCluster()), rank);
+    result.tokenTile = add(mul(result.tokenTile, schedule.getCluster()), rank);
+    result.index = add(mul(index, schedule.getCluster()), rank);
   }
   return result;
 }
@@ -250,19 +255,20 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
   if (unit.steps)
     return unit.steps;
   if (unit.unevenSplitK)
-    return dealRanges().getSteps(*unit.unevenSplitK);
-  if (product().steps % product().ranges == 0)
-    return c(product().stepsPerRange);
-  Value more = sub(c(product().steps + product().ranges - 1), unit.range);
-  return div(more, product().ranges);
+    return assignKSlices().getSteps(*unit.unevenSplitK);
+  if (product().steps % product().slices == 0)
+    return constant(product().stepsPerSlice);
+  Value more =
+      sub(constant(product().steps + product().slices - 1), unit.slice);
+  return div(more, product().slices);
 }
 
 Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
   if (unit.steps)
-    return getPieceStep(unit, index);
+    return getFragmentStep(unit, index);
   if (unit.unevenSplitK)
-    return dealRanges().getStep(*unit.unevenSplitK, index);
-  return unit.range ? add(mul(index, product().ranges), unit.range) : index;
+    return assignKSlices().getStep(*unit.unevenSplitK, index);
+  return unit.slice ? add(mul(index, product().slices), unit.slice) : index;
 }
 
 PrefillKernelBuilder::Values
@@ -285,34 +291,36 @@ Value PrefillKernelBuilder::getWeights(const Unit &unit, Value step) {
 /// The weights of a k-step; blocks of a cluster fetch equal parts for all.
 void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
                                        Value stage) {
-  int64_t part = product().rows * 128 / s.getCluster();
+  int64_t part = product().rows * 128 / schedule.getCluster();
   Value offset = getWeights(unit, step);
   // Few token tiles want a tile of weights at about the same time, and never
   // again: it need not drive anything else out of L2.
-  CachePolicy policy = product().getTokenTiles(s.getTokens()) < kSharers
+  CachePolicy policy = product().getTokenTiles(schedule.getTokens()) < kSharers
                            ? CachePolicy::EvictFirst
                            : CachePolicy::Normal;
   auto copy = [&](int64_t index, IntegerAttr multicast) {
     Value source = offset;
     if (index > 0)
       source = arith::AddIOp::create(
-          b, loc, offset,
-          arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(index * part)));
-    CopyOp::create(b, loc, phase->weights, source, stage, /*piece=*/{},
-                   b.getI64IntegerAttr(kTokenTile * 128 + index * part),
-                   b.getI64IntegerAttr(part), multicast, policy);
+          builder, loc, offset,
+          arith::ConstantOp::create(builder, loc,
+                                    builder.getI64IntegerAttr(index * part)));
+    CopyOp::create(builder, loc, phase->weights, source, stage, /*piece=*/{},
+                   builder.getI64IntegerAttr(kTokenTile * 128 + index * part),
+                   builder.getI64IntegerAttr(part), multicast, policy);
   };
   if (!rank)
     return copy(0, {});
-  IntegerAttr both = b.getI64IntegerAttr(3);
+  IntegerAttr both = builder.getI64IntegerAttr(3);
   either(equal(rank, 0), [&] { copy(0, both); }, [&] { copy(1, both); });
 }
 
 void PrefillKernelBuilder::copyTokens(const Unit &unit, Value step,
                                       Value stage) {
-  CopyTensorOp::create(
-      b, loc, phase->tokenMap, mul(getStep(unit, step), 128 / elementBytes),
-      mul(unit.tokenTile, kTokenTile), stage, CachePolicy::Normal);
+  CopyTensorOp::create(builder, loc, phase->tokenMap,
+                       mul(getStep(unit, step), 128 / elementBytes),
+                       mul(unit.tokenTile, kTokenTile), stage,
+                       CachePolicy::Normal);
 }
 
 /// Prefetches weights into L2 some k-steps before their copy. The depth of the
@@ -320,30 +328,31 @@ void PrefillKernelBuilder::copyTokens(const Unit &unit, Value step,
 /// weight tile, the one with the first token tile issues the prefetch.
 void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
                                  Value step) {
-  if (product().getTokenTiles(s.getTokens()) < kSharers)
+  if (product().getTokenTiles(schedule.getTokens()) < kSharers)
     return;
   Value leads = rank ? both(unit.leads, equal(rank, 0)) : unit.leads;
   when(both(leads, condition), [&] {
-    PrefetchOp::create(b, loc, phase->weights, getWeights(unit, step),
+    PrefetchOp::create(builder, loc, phase->weights, getWeights(unit, step),
                        product().rows * 128);
   });
 }
 
 void PrefillKernelBuilder::stream() {
-  enter(hasGemm1() ? first : last);
+  enter(hasGemm1() ? gemm1 : gemm2);
   streamAhead();
   // A block without units has used no stage.
   int64_t ahead = countEarly();
-  Value use = select(less(phase->firstUnit, phase->units), c(ahead), c(0));
-  use = streamUnits(use, c(ahead), /*waits=*/false);
+  Value use = select(less(phase->firstUnit, phase->units), constant(ahead),
+                     constant(0));
+  use = streamUnits(use, constant(ahead), /*waits=*/false);
   if (part != Part::Both)
     return;
-  enter(last);
-  streamUnits(use, c(0), /*waits=*/true);
+  enter(gemm2);
+  streamUnits(use, constant(0), /*waits=*/true);
 }
 
 int64_t PrefillKernelBuilder::countEarly() const {
-  return std::min({s.getStages(), product().getLeastSteps(), kEarly});
+  return std::min({schedule.getStages(), product().getLeastSteps(), kEarly});
 }
 
 /// The first stages. Their weights do not depend on the kernel before.
@@ -353,21 +362,21 @@ void PrefillKernelBuilder::streamAhead() {
     Unit unit = locate(phase->firstUnit);
     Values stages;
     for (int64_t step = 0; step < ahead; ++step) {
-      stages.push_back(
-          RingAcquireOp::create(b, loc, stageType(), ring, c(step)));
-      copyWeights(unit, c(step), stages.back());
+      stages.push_back(RingAcquireOp::create(builder, loc, stageType(), ring,
+                                             constant(step)));
+      copyWeights(unit, constant(step), stages.back());
     }
     depend();
     awaitPrepared(unit);
     // Tokens were written by ordinary stores.
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
+    FenceAsyncOp::create(builder, loc, /*shared=*/false);
     for (int64_t step = 0; step < ahead; ++step)
-      copyTokens(unit, c(step), stages[step]);
+      copyTokens(unit, constant(step), stages[step]);
     // What follows has time.
     for (int64_t step = ahead; step < std::min(ahead + kAhead, least); ++step)
-      fetch(unit, Value(), c(step));
+      fetch(unit, Value(), constant(step));
   });
-  // A block without units of GEMM1 may have one of the last.
+  // A block without units of GEMM1 may have one of GEMM2.
   if (part == Part::Both)
     depend();
 }
@@ -380,7 +389,8 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
     if (!waits)
       awaitPrepared(unit);
     Value after = add(index, getStride());
-    // An unequal range is its block's only one, and takes registers to locate.
+    // With uneven split-K, a CTA has only one K-slice, and locating it needs
+    // registers.
     bool isOnly = product().isUnevenSplitK;
     Unit next = isOnly ? unit : locate(after);
     Value steps = getSteps(unit), exists = less(after, phase->units);
@@ -388,7 +398,7 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
     auto copyStep = [&](Value step, ValueRange carried) -> Values {
       Value semaphore = carried[1];
       Value stage =
-          RingAcquireOp::create(b, loc, stageType(), ring, carried[0]);
+          RingAcquireOp::create(builder, loc, stageType(), ring, carried[0]);
       copyWeights(unit, step, stage);
       if (waits) {
         semaphore = div(getStep(unit, step), tiling.stepsPerSemaphore);
@@ -401,13 +411,13 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
         return {add(carried[0], 1), semaphore};
       // Only then there is a next step.
       later = sub(later, steps);
-      Value most = c(std::min(kAhead, product().getLeastSteps()));
+      Value most = constant(std::min(kAhead, product().getLeastSteps()));
       fetch(next, both(exists, less(later, most)), later);
       return {add(carried[0], 1), semaphore};
     };
-    Value none = c(-1);
+    Value none = constant(-1);
     Value use = loop(carried[1], steps, 1, {carried[0], none}, copyStep)[0];
-    return {use, c(0)};
+    return {use, constant(0)};
   };
   return visitUnits(phase->firstUnit, {use, done}, visit)[0];
 }
@@ -417,23 +427,24 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
 //===----------------------------------------------------------------------===//
 
 /// Number of tiles whose hidden units may be stored but not yet published.
-static constexpr int64_t kTurns = 2;
+static constexpr int64_t kUnpublishedTiles = 2;
 
 /// Tells other blocks of each tile of GEMM1 when all math warps
 /// have stored their hidden units.
 void PrefillKernelBuilder::announceAll() {
-  enter(first);
-  auto acquire = [&](Value turn) {
-    RingAcquireOp::create(b, loc, turnType(), turns, turn);
+  enter(gemm1);
+  auto acquire = [&](Value ordinal) {
+    RingAcquireOp::create(builder, loc, publishStageType(), publishRing,
+                          ordinal);
   };
-  for (int64_t turn = 0; turn < kTurns; ++turn)
-    acquire(c(turn));
-  visitUnits(phase->firstUnit, c(kTurns),
+  for (int64_t ordinal = 0; ordinal < kUnpublishedTiles; ++ordinal)
+    acquire(constant(ordinal));
+  visitUnits(phase->firstUnit, constant(kUnpublishedTiles),
              [&](Value index, ValueRange carried) -> Values {
                acquire(carried[0]);
                Unit unit = locate(index);
                Value semaphore = div(unit.tile, tiling.tilesPerSemaphore);
-               SemaphoreArriveOp::create(b, loc,
+               SemaphoreArriveOp::create(builder, loc,
                                          getReady(unit.tokenTile, semaphore));
                return {add(carried[0], 1)};
              });
@@ -442,70 +453,74 @@ void PrefillKernelBuilder::announceAll() {
 /// A semaphore counts the tiles of GEMM1 that it covers.
 Value PrefillKernelBuilder::getReady(Value tokenTile, Value semaphore) {
   Value index = add(mul(tokenTile, tiling.semaphoresPerTile), semaphore);
-  return SemaphoreOp::create(b, loc, SemaphoreType::get(b.getContext()), ready,
-                             index);
+  return SemaphoreOp::create(
+      builder, loc, SemaphoreType::get(builder.getContext()), ready, index);
 }
 
 /// The semaphore of a warp of this place of its block's CTA group.
 Value PrefillKernelBuilder::getSlotSemaphore(Value slot) {
   Value index = add(mul(slot, kMathWarps), warpIndex);
-  return SemaphoreOp::create(b, loc, SemaphoreType::get(b.getContext()), ready,
-                             add(index, countTileSemaphores(s, tiling)));
+  return SemaphoreOp::create(builder, loc,
+                             SemaphoreType::get(builder.getContext()), ready,
+                             add(index, countTileSemaphores(schedule, tiling)));
 }
 
 /// Waits for the hidden units of a k-step unless `known` covers them.
 void PrefillKernelBuilder::awaitReady(const Unit &unit, Value semaphore,
                                       Value known) {
-  Value isNew =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, semaphore, known);
+  Value isNew = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                      semaphore, known);
   when(isNew, [&] {
     // The last semaphore may cover fewer tiles.
-    Value tiles =
-        min(c(tiling.tilesPerSemaphore),
-            sub(c(tiling.tiles1), mul(semaphore, tiling.tilesPerSemaphore)));
-    SemaphoreWaitOp::create(b, loc, getReady(unit.tokenTile, semaphore), c(0),
-                            tiles);
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
+    Value tiles = min(
+        constant(tiling.tilesPerSemaphore),
+        sub(constant(tiling.tiles1), mul(semaphore, tiling.tilesPerSemaphore)));
+    SemaphoreWaitOp::create(builder, loc, getReady(unit.tokenTile, semaphore),
+                            constant(0), tiles);
+    FenceAsyncOp::create(builder, loc, /*shared=*/false);
   });
 }
 
 /// Tells that the warps of all blocks have prepared what the kernel of the norm
 /// has not.
 Value PrefillKernelBuilder::getPrepared() {
-  return SemaphoreOp::create(b, loc, SemaphoreType::get(b.getContext()), ready,
-                             c(countReady(s, tiling) - 1));
+  return SemaphoreOp::create(builder, loc,
+                             SemaphoreType::get(builder.getContext()), ready,
+                             constant(countReady(schedule, tiling) - 1));
 }
 
 /// Waits for the tokens of a unit of a later group.
 void PrefillKernelBuilder::awaitPrepared(const Unit &unit) {
   if (!preparesRest())
     return;
-  when(less(c(*tiling.preparedTiles - 1), unit.tokenTile), [&] {
+  when(less(constant(*tiling.preparedTiles - 1), unit.tokenTile), [&] {
     SemaphoreWaitOp::create(
-        b, loc, getPrepared(), c(0),
-        c(s.getBlocks() * (kIdleCtaGroup.last - kIdleCtaGroup.first)));
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
+        builder, loc, getPrepared(), constant(0),
+        constant(schedule.getBlocks() *
+                 (kIdleCtaGroup.last - kIdleCtaGroup.first)));
+    FenceAsyncOp::create(builder, loc, /*shared=*/false);
   });
 }
 
-/// Token tiles behind those of the first group, by warps that would be idle.
+/// Token tiles after those of the first group, by warps that would be idle.
 void PrefillKernelBuilder::prepareRest() {
   llvm::SaveAndRestore<CtaGroup> outside(ctaGroup, kIdleCtaGroup);
   llvm::SaveAndRestore<Value> math(
-      thread, sub(id(IdKind::Thread), c(kIdleCtaGroup.first * 32)));
+      thread, sub(id(IdKind::Thread), constant(kIdleCtaGroup.first * 32)));
   depend();
   Value from = add(id(IdKind::Block), *tiling.preparedTiles * kTokenTile);
-  loop(from, count, s.getBlocks(), {}, [&](Value row, ValueRange) -> Values {
-    normalizeRowInPasses(row);
-    // The next row's sums reuse the scratch of this one's.
-    if (p.norm)
-      barrier();
-    return {};
-  });
-  FenceAsyncOp::create(b, loc, /*shared=*/false);
-  WarpSyncOp::create(b, loc);
+  loop(from, count, schedule.getBlocks(), {},
+       [&](Value row, ValueRange) -> Values {
+         normalizeRowInPasses(row);
+         // The next row's sums reuse the scratch of this one's.
+         if (problem.norm)
+           barrier();
+         return {};
+       });
+  FenceAsyncOp::create(builder, loc, /*shared=*/false);
+  WarpSyncOp::create(builder, loc);
   when(equal(id(IdKind::Lane), 0),
-       [&] { SemaphoreArriveOp::create(b, loc, getPrepared()); });
+       [&] { SemaphoreArriveOp::create(builder, loc, getPrepared()); });
 }
 
 /// The kernel of the norm runs between two launches of the products, so that
@@ -513,10 +528,10 @@ void PrefillKernelBuilder::prepareRest() {
 void PrefillKernelBuilder::clearReady() {
   int64_t threads = tiling.normBlocks * tiling.normThreads;
   Value from = add(mul(block, tiling.normThreads), thread);
-  loop(from, c(countReady(s, tiling)), threads, {},
+  loop(from, constant(countReady(schedule, tiling)), threads, {},
        [&](Value index, ValueRange) -> Values {
-         // Behind the line of the ticket.
-         store(c(0), ready, mul(add(index, 1), 128 / 4));
+         // After the line of the ticket.
+         store(constant(0), ready, mul(add(index, 1), 128 / 4));
          return {};
        });
 }
@@ -526,51 +541,53 @@ void PrefillKernelBuilder::clearReady() {
 //===----------------------------------------------------------------------===//
 
 void PrefillKernelBuilder::buildProducts() {
-  phase = hasGemm1() ? &first : &last;
+  phase = hasGemm1() ? &gemm1 : &gemm2;
   ring = RingCreateOp::create(
-      b, loc,
-      RingType::get(b.getContext(), s.getStages(), product().getStageBytes()),
-      /*offset=*/0, /*consumers=*/2 * s.getCluster());
+      builder, loc,
+      RingType::get(builder.getContext(), schedule.getStages(),
+                    product().getStageBytes()),
+      /*offset=*/0, /*consumers=*/2 * schedule.getCluster());
   if (part == Part::Both)
-    turns =
-        RingCreateOp::create(b, loc, RingType::get(b.getContext(), kTurns, 0),
-                             /*offset=*/0, /*consumers=*/kMathWarps);
+    publishRing = RingCreateOp::create(
+        builder, loc, RingType::get(builder.getContext(), kUnpublishedTiles, 0),
+        /*offset=*/0, /*consumers=*/kMathWarps);
   if (hasGemm1() && activatesLater())
-    places = makeScratch(b.getI32Type(), countPlaceWords() * kMathWarps);
+    places = makeScratch(builder.getI32Type(), countPlaces() * kMathWarps);
   if (preparesRest()) {
     llvm::SaveAndRestore<CtaGroup> outside(ctaGroup, kIdleCtaGroup);
     makeNormScratch();
   }
-  if (hasLast() && last.product.isStreamK) {
-    phase = &last;
-    deal();
+  if (hasGemm2() && gemm2.product.isStreamK) {
+    phase = &gemm2;
+    assignKSteps();
   }
-  if (s.getCluster() > 1) {
-    ClusterBarrierOp::create(b, loc);
+  if (schedule.getCluster() > 1) {
+    ClusterBarrierOp::create(builder, loc);
     rank = id(IdKind::ClusterRank);
   } else {
-    BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
+    BarrierOp::create(builder, loc, builder.getI64IntegerAttr(0),
+                      IntegerAttr());
   }
-  if (s.getDependent())
-    GridDependencyOp::create(b, loc, Dependency::Launch);
+  if (schedule.getDependent())
+    GridDependencyOp::create(builder, loc, Dependency::Launch);
   SpecializeOp roles = makeRoles();
-  b.createBlock(&roles.getRoles()[0]);
+  builder.createBlock(&roles.getRoles()[0]);
   // Warps 0, 4 and 8 share one quarter of the SM. In a cluster of two CTAs, the
   // copying warp moves to another quarter. It then does not delay the first
   // warp of each warpgroup, which the products wait for.
-  int64_t copier = s.getCluster() > 1 ? 32 : 0;
+  int64_t copier = schedule.getCluster() > 1 ? 32 : 0;
   when(equal(id(IdKind::Thread), copier), [&] { stream(); });
   if (part == Part::Both)
     when(equal(id(IdKind::Thread), 32 - copier), [&] { announceAll(); });
   if (preparesRest())
-    when(less(c(kIdleCtaGroup.first - 1), id(IdKind::Warp)),
+    when(less(constant(kIdleCtaGroup.first - 1), id(IdKind::Warp)),
          [&] { prepareRest(); });
-  b.createBlock(&roles.getRoles()[1]);
+  builder.createBlock(&roles.getRoles()[1]);
   multiply();
-  b.setInsertionPointAfter(roles);
+  builder.setInsertionPointAfter(roles);
   // A block stays as long as the other one writes to its shared memory.
-  if (s.getCluster() > 1)
-    ClusterBarrierOp::create(b, loc);
+  if (schedule.getCluster() > 1)
+    ClusterBarrierOp::create(builder, loc);
 }
 
 /// Preferred shared memory, in percent of the maximum. An SM must be idle to
@@ -578,57 +595,58 @@ void PrefillKernelBuilder::buildProducts() {
 /// that overlap with it. A norm with many threads prefers the L1 cache.
 std::optional<int64_t> PrefillKernelBuilder::getCarveout() const {
   constexpr int64_t kFewThreads = 1024;
-  if (!isNorm() || !s.getDependent() ||
-      tiling.normBlocks * tiling.normThreads > kFewThreads * s.getBlocks())
+  if (!isNorm() || !schedule.getDependent() ||
+      tiling.normBlocks * tiling.normThreads >
+          kFewThreads * schedule.getBlocks())
     return std::nullopt;
   return 100;
 }
 
 PlannedKernel PrefillKernelBuilder::build(StringRef name) {
   addArguments();
-  int64_t blocks = isNorm() ? tiling.normBlocks : s.getBlocks();
+  int64_t blocks = isNorm() ? tiling.normBlocks : schedule.getBlocks();
   int64_t threads =
       isNorm() ? tiling.normThreads : (kCopyWarps + kMathWarps) * 32;
-  phase = hasGemm1() ? &first : &last;
+  phase = hasGemm1() ? &gemm1 : &gemm2;
   int64_t sharedBytes =
-      isNorm() ? 0 : s.getStages() * product().getStageBytes();
-  // Ranges of a tile wait for each other, and GEMM2 for the first.
+      isNorm() ? 0 : schedule.getStages() * product().getStageBytes();
+  // K-slices of a tile wait for each other, and GEMM2 waits for GEMM1.
   bool cooperative =
-      part == Part::Both || (part == Part::Last && last.product.ranges > 1);
+      part == Part::Both || (part == Part::Gemm2 && gemm2.product.slices > 1);
   tile::KernelOp kernel =
       begin(name, blocks, threads, sharedBytes, cooperative);
-  Workspace w = getWorkspace(p, s, tiling);
+  Workspace w = getWorkspace(problem, schedule, tiling);
   SmallVector<NamedAttribute> entries = {
       entry("blocks", blocks),
       entry("threads", threads),
       entry("shared_bytes", sharedBytes),
-      entry("cooperative", b.getBoolAttr(cooperative)),
-      entry("dependent", b.getBoolAttr(s.getDependent())),
-      entry("max_tokens", s.getTokens()),
+      entry("cooperative", builder.getBoolAttr(cooperative)),
+      entry("dependent", builder.getBoolAttr(schedule.getDependent())),
+      entry("max_tokens", schedule.getTokens()),
       entry("workspace_bytes", w.end),
       entry("zeroed_bytes", w.zeroed)};
   // Copies are of whole token tiles of a cluster.
   auto makeBuffer = [&](int64_t offset, int64_t columns) -> Attribute {
-    return b.getDictionaryAttr(
+    return builder.getDictionaryAttr(
         {entry("offset", offset), entry("row_bytes", columns * tiling.bytes),
-         entry("multiple", kTokenTile * s.getCluster())});
+         entry("multiple", kTokenTile * schedule.getCluster())});
   };
-  SmallVector<Attribute> buffers = {makeBuffer(w.input, p.width)};
-  if (p.hasGemm1())
-    buffers.push_back(makeBuffer(w.hidden, p.hidden));
-  entries.push_back(entry("token_buffers", b.getArrayAttr(buffers)));
+  SmallVector<Attribute> buffers = {makeBuffer(w.input, problem.width)};
+  if (problem.hasGemm1())
+    buffers.push_back(makeBuffer(w.hidden, problem.hidden));
+  entries.push_back(entry("token_buffers", builder.getArrayAttr(buffers)));
   if (!isNorm())
-    entries.push_back(entry("shares_workspace", b.getBoolAttr(true)));
-  if (!isNorm() && s.getCluster() > 1) {
-    kernel.setCluster(s.getCluster());
-    entries.push_back(entry("cluster", s.getCluster()));
+    entries.push_back(entry("shares_workspace", builder.getBoolAttr(true)));
+  if (!isNorm() && schedule.getCluster() > 1) {
+    kernel.setCluster(schedule.getCluster());
+    entries.push_back(entry("cluster", schedule.getCluster()));
   }
   if (std::optional<int64_t> carveout = getCarveout())
     entries.push_back(entry("carveout", *carveout));
   DictionaryAttr plan = getPlan(entries);
   if (isNorm()) {
-    if (s.getDependent())
-      GridDependencyOp::create(b, loc, Dependency::Launch);
+    if (schedule.getDependent())
+      GridDependencyOp::create(builder, loc, Dependency::Launch);
     thread = id(IdKind::Thread);
     block = id(IdKind::Block);
     depend();
@@ -637,12 +655,12 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
     makeNormScratch();
     Value rows = count;
     if (isJoint() && tiling.preparedTiles)
-      rows = min(count, c(*tiling.preparedTiles * kTokenTile));
+      rows = min(count, constant(*tiling.preparedTiles * kTokenTile));
     normalizeAll(block, rows, blocks);
   } else {
     buildProducts();
   }
-  tile::ReturnOp::create(b, loc);
+  tile::ReturnOp::create(builder, loc);
   return {kernel, plan};
 }
 
@@ -657,8 +675,8 @@ fuse::buildPrefillKernels(const MlpProblem &problem,
     parts.push_back(Part::Both);
   } else {
     if (problem.hasGemm1())
-      parts.push_back(Part::First);
-    parts.push_back(Part::Last);
+      parts.push_back(Part::Gemm1);
+    parts.push_back(Part::Gemm2);
   }
   SmallVector<PlannedKernel> kernels;
   for (Part part : parts) {

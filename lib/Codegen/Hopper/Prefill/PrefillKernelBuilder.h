@@ -13,11 +13,11 @@
 
 namespace fuse {
 
-/// Emits one of the kernels. PrefillKernel.cpp has the arguments, the frame
-/// and the warp that copies, Mainloop.cpp what the math warps do.
+/// Emits one of the kernels. PrefillKernel.cpp has the arguments, the frame and
+/// the producer warp, Mainloop.cpp and StreamK.cpp the consumer warpgroups.
 class PrefillKernelBuilder : public ProductBuilder {
 public:
-  enum class Part { Norm, First, Last, Both };
+  enum class Part { Norm, Gemm1, Gemm2, Both };
 
   PrefillKernelBuilder(const MlpProblem &problem,
                        tile::PrefillScheduleAttr schedule,
@@ -28,10 +28,10 @@ public:
 
 private:
   bool isNorm() const { return part == Part::Norm; }
-  bool hasGemm1() const { return part == Part::First || part == Part::Both; }
-  bool hasLast() const { return part == Part::Last || part == Part::Both; }
+  bool hasGemm1() const { return part == Part::Gemm1 || part == Part::Both; }
+  bool hasGemm2() const { return part == Part::Gemm2 || part == Part::Both; }
   /// Whether GEMM2 reads what other blocks of its launch write.
-  bool isJoint() const { return s.getLaunches() == 1; }
+  bool isJoint() const { return schedule.getLaunches() == 1; }
   std::optional<int64_t> getCarveout() const;
 
   /// One product in a kernel.
@@ -45,24 +45,25 @@ private:
   // Arguments.
   void addArguments();
 
-  // Units of a product: a token tile, a tile of weights and a range.
+  // Units of a product: a token tile, a tile of weights and a K-slice.
   struct Unit {
-    Value tokenTile, tile, range;
-    /// Number of the pair of tiles, over all ranges.
+    Value tokenTile, tile, slice;
+    /// Number of the pair of tiles, over all K-slices.
     Value index;
     /// Whether its token tile is the first of the group.
     Value leads;
-    /// Of an even product: the first place in the tile that the block has, the
-    /// one behind the last, how many that are, and the one it begins with.
-    Value from, to, steps, turn;
-    /// Of unequal ranges.
-    std::optional<RangeDeal<IndexBuilder>::Range> unevenSplitK;
+    /// Stream-K: the CTA's first k-step in the order of the tile, the one after
+    /// its last, their number, and the one with which it starts.
+    Value from, to, steps, startStep;
+    /// Uneven split-K.
+    std::optional<KSliceAssignment<IndexBuilder>::Slice> unevenSplitK;
   };
   Value countTokenTiles(int64_t unit = 1);
   void enter(Phase &next);
   /// From one unit of a block to its next.
   int64_t getStride() const {
-    return product().isStreamK ? 1 : s.getBlocks() / s.getCluster();
+    return product().isStreamK ? 1
+                               : schedule.getBlocks() / schedule.getCluster();
   }
   Unit locate(Value unit);
   Value getSteps(const Unit &unit);
@@ -72,35 +73,36 @@ private:
   Values visitUnits(Value from, mlir::ValueRange carried,
                     llvm::function_ref<Values(Value, mlir::ValueRange)> body);
 
-  /// Unequal ranges of GEMM2.
-  RangeDeal<IndexBuilder> dealRanges() {
-    return {*this, tiling, s.getBlocks(), phase->tokenTiles};
+  /// K-slices of GEMM2 with uneven split-K.
+  KSliceAssignment<IndexBuilder> assignKSlices() {
+    return {*this, tiling, schedule.getBlocks(), phase->tokenTiles};
   }
 
-  // An even GEMM2.
-  /// The k-interval of this block's CTA group, and what all are dealt from.
-  struct Deal {
-    /// CTA groups that a tile less of GEMM1 leaves more time, CTA groups
-    /// with a k-interval, the k-steps that those deal out, and how many of
-    /// these the others have in GEMM1.
-    Value early, ctaGroups, steps, more;
-    /// Blocks of a CTA group.
+  // Stream-K GEMM2.
+  /// The k-interval of this CTA's group, and the values that determine it.
+  struct Assignment {
+    /// Number of CTA groups without an extra GEMM1 tile, number of CTA groups
+    /// with a k-interval, total of the k-steps that these share, and the number
+    /// of GEMM1 k-steps of an extra tile.
+    Value groupsWithoutExtra, ctaGroups, steps, extraSteps;
+    /// CTAs of a CTA group.
     Value members;
-    /// Of this block.
-    Value ctaGroup, member, begin, end, pieces;
+    /// This CTA's group and its rank there, the bounds of its k-interval, and
+    /// the number of its fragments.
+    Value ctaGroup, member, begin, end, fragments;
   };
-  static Value Deal::*const kDealt[10];
-  Value dealAmong(Value members, Value tokenTiles);
-  void deal();
-  void recallDeal();
+  static Value Assignment::*const kAssignmentMembers[10];
+  Value assignToGroups(Value members, Value tokenTiles);
+  void assignKSteps();
+  void reloadAssignment();
   Value getBegin(Value ctaGroup);
-  Unit locatePiece(Value index);
-  Value getTurn(const Unit &piece, Value start);
-  Value getPieceStep(const Unit &unit, Value index);
+  Unit locateFragment(Value index);
+  Value getStartStep(const Unit &fragment, Value start);
+  Value getFragmentStep(const Unit &unit, Value index);
   Value getSlot(Value ctaGroup);
   Value getSlotSemaphore(Value slot);
   Values addPartials(Value index, llvm::ArrayRef<Value> sums);
-  void finishPiece(Value index, llvm::ArrayRef<Value> sums);
+  void finishFragment(Value index, llvm::ArrayRef<Value> sums);
 
   // Roles.
   void buildProducts();
@@ -125,7 +127,7 @@ private:
   void multiply();
 
   // Parts of the math role.
-  /// `meanwhile` builds what is done during one of the first steps.
+  /// `meanwhile` builds code that overlaps one of the first k-steps.
   Values mainLoop(Value &use, Value steps,
                   llvm::function_ref<void(int64_t)> meanwhile);
   void release(Value condition, Value use);
@@ -133,46 +135,44 @@ private:
   /// number among those of the block, -1 for none, the first token of the
   /// thread and the first hidden unit, and the pairs of its quarters.
   struct Waiting {
-    Value turn, token, column;
+    Value ordinal, token, column;
     Values pairs;
   };
   bool activatesLater() const;
-  int64_t getShadowOf(int64_t action) const;
+  int64_t getOverlapStep(int64_t action) const;
   int64_t getLead() const;
-  /// What a math warp remembers in shared memory, so that it takes no
-  /// registers: the unit that it is at, and its use of the ring.
+  /// Values that a math warp keeps in shared memory to save registers: the
+  /// current unit, and its use of the ring.
   enum class Place {
     TokenTile,
     Tile,
     Use,
-    Range,
-    // Of an unequal range, and whether the last tile before it waits for none
-    // of its k-steps.
-    RangeTokenTile,
-    RangeTile,
-    RangeSteps,
+    Slice,
+    // Uneven split-K, and whether the epilogue of the last GEMM1 tile overlaps
+    // none of the k-steps.
+    SliceTokenTile,
+    SliceTile,
+    SliceSteps,
     Flushes
   };
-  bool keepsRange() const { return places && last.product.isUnevenSplitK; }
-  int64_t countPlaceWords() const {
-    return last.product.isUnevenSplitK ? 8 : 4;
-  }
-  Value placeOf(Place semaphore);
+  bool keepsSlice() const { return places && gemm2.product.isUnevenSplitK; }
+  int64_t countPlaces() const { return gemm2.product.isUnevenSplitK ? 8 : 4; }
+  Value placeOf(Place place);
   void keep(std::initializer_list<std::pair<Place, Value>> values);
   void keepPlace(const Unit &unit);
   Unit getNone();
   Unit recallPlace();
-  void keepRange();
-  Unit recallRange();
+  void keepSlice();
+  Unit reloadSlice();
   void finishWaiting(int64_t action, const Waiting &waiting);
-  void announce(Value turn);
+  void announce(Value ordinal);
   /// Both begin with a use of the ring.
-  Waiting multiplyFirst(Value &use);
-  void multiplyLast(Value use, const Waiting &waiting);
-  void finishLast(const Unit &unit, llvm::ArrayRef<Value> sums);
+  Waiting multiplyGemm1(Value &use);
+  void multiplyGemm2(Value use, const Waiting &waiting);
+  void finishGemm2(const Unit &unit, llvm::ArrayRef<Value> sums);
   bool storesLater() const;
-  void visitPieces(Value from, Value use);
-  void keepPiece(Value index);
+  void visitFragments(Value from, Value use);
+  void keepFragment(Value index);
   Values roundOutputs(const Unit &unit, llvm::ArrayRef<Value> sums);
   void storeWaiting(int64_t quarter, mlir::ValueRange pairs);
   Value mustFlush();
@@ -208,12 +208,15 @@ private:
   Value firstToken(const Unit &unit);
 
   mlir::Type stageType() {
-    return tile::StageType::get(b.getContext(), product().getStageBytes());
+    return tile::StageType::get(builder.getContext(),
+                                product().getStageBytes());
   }
-  mlir::Type turnType() { return tile::StageType::get(b.getContext(), 0); }
+  mlir::Type publishStageType() {
+    return tile::StageType::get(builder.getContext(), 0);
+  }
   void depend() {
-    if (s.getDependent())
-      tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
+    if (schedule.getDependent())
+      tile::GridDependencyOp::create(builder, loc, tile::Dependency::Wait);
   }
   /// Blocks of 32 packed rows in a tile.
   int64_t numBlocks() const { return product().rows / 32; }
@@ -221,19 +224,19 @@ private:
   int64_t numChunks() const { return product().rows / 8; }
   const PrefillProduct &product() const { return phase->product; }
 
-  tile::PrefillScheduleAttr s;
+  tile::PrefillScheduleAttr schedule;
   const PrefillTiling &tiling;
   Part part;
   int64_t elementBytes;
-  Phase first, last;
-  Deal dealt;
-  Value dealtBuffer;
+  Phase gemm1, gemm2;
+  Assignment assignment;
+  Value assignmentBuffer;
   Value places;
-  /// The one that is being built.
+  /// The GEMM phase that is being emitted.
   Phase *phase;
 
   Value hidden, partials, semaphores, ready, count;
-  Value ring, turns, block, rank;
+  Value ring, publishRing, block, rank;
   /// Of the math role.
   Value group, warpIndex, warp, lane;
 };

@@ -11,9 +11,9 @@
 // covers the end of a tile, whole tiles and the beginning of another tile, or
 // only the middle of a tile. A CTA computes the beginning of a tile first, and
 // the end of another tile last. The CTA with the end of a tile adds the sums of
-// its beginning, which are therefore early. If such groups would leave many
-// CTAs idle, a group is one CTA or one cluster. K-intervals then run over the
-// tiles of all tokens and weights.
+// its beginning, which are therefore ready early. If such groups would leave
+// many CTAs idle, a group is one CTA or one cluster. K-intervals then run over
+// the tiles of all tokens and weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,154 +25,181 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// What a role may have to know of a deal.
-Value PrefillKernelBuilder::Deal::*const PrefillKernelBuilder::kDealt[] = {
-    &Deal::early,   &Deal::ctaGroups, &Deal::steps,  &Deal::more,
-    &Deal::members, &Deal::ctaGroup,  &Deal::member, &Deal::begin,
-    &Deal::end,     &Deal::pieces};
+/// The values of an assignment that a role may need.
+Value PrefillKernelBuilder::Assignment::*const
+    PrefillKernelBuilder::kAssignmentMembers[] = {
+        &Assignment::groupsWithoutExtra,
+        &Assignment::ctaGroups,
+        &Assignment::steps,
+        &Assignment::extraSteps,
+        &Assignment::members,
+        &Assignment::ctaGroup,
+        &Assignment::member,
+        &Assignment::begin,
+        &Assignment::end,
+        &Assignment::fragments};
 
-/// Assigns k-steps to CTA groups of `size` blocks. Returns how many the
-/// first CTA group has, with those that adding up sums of others would take.
-Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
+/// Assigns k-steps to CTA groups of `members` CTAs. Returns the number of
+/// k-steps of the first CTA group, including the time to add partial sums.
+Value PrefillKernelBuilder::assignToGroups(Value members, Value tokenTiles) {
   auto divide = [&](Value lhs, Value rhs) -> Value {
-    return arith::DivUIOp::create(b, loc, lhs, rhs);
+    return arith::DivUIOp::create(builder, loc, lhs, rhs);
   };
   auto multiply = [&](Value lhs, Value rhs) -> Value {
-    return arith::MulIOp::create(b, loc, lhs, rhs);
+    return arith::MulIOp::create(builder, loc, lhs, rhs);
   };
-  int64_t blocks = s.getBlocks(), more = tiling.steps1;
-  Value ctaGroups = divide(c(blocks), members);
+  int64_t blocks = schedule.getBlocks(), more = tiling.steps1;
+  Value ctaGroups = divide(constant(blocks), members);
   Value tiles = mul(divide(tokenTiles, members), product().tiles);
   Value all = mul(tiles, product().steps);
-  // The last blocks are those with a tile less of GEMM1, if there
-  // are any.
+  // The last CTAs are those without an extra GEMM1 tile, if there are any.
   Value over = rem(mul(tokenTiles, tiling.tiles1), blocks);
-  Value early = min(divide(sub(c(blocks), over), members), ctaGroups);
-  // Either all CTA groups have k-intervals, early ones longer ones, or only
-  // early ones.
-  Value some = select(equal(early, 0), ctaGroups, early);
-  Value least = add(mul(early, more), mul(ctaGroups, kLeastDealt));
+  Value without = min(divide(sub(constant(blocks), over), members), ctaGroups);
+  // Either all CTA groups have k-intervals, longer ones without an extra tile,
+  // or only CTA groups without an extra tile have one.
+  Value some = select(equal(without, 0), ctaGroups, without);
+  Value least = add(mul(without, more), mul(ctaGroups, kLeastAssigned));
   Value everybody = less(least, add(all, 1));
-  dealt.early = early;
-  dealt.more = select(everybody, c(more), c(0));
-  dealt.ctaGroups =
-      select(everybody, ctaGroups, min(some, div(all, kLeastDealt)));
-  dealt.steps = add(multiply(sub(ctaGroups, early), dealt.more), all);
-  dealt.members = members;
-  // Where no CTA group is earlier than others, k-intervals may be whole tiles.
-  Value rest = arith::RemUIOp::create(b, loc, tiles, dealt.ctaGroups);
-  Value same = arith::OrIOp::create(b, loc, equal(early, 0),
-                                    less(dealt.ctaGroups, add(early, 1)));
+  assignment.groupsWithoutExtra = without;
+  assignment.extraSteps = select(everybody, constant(more), constant(0));
+  assignment.ctaGroups =
+      select(everybody, ctaGroups, min(some, div(all, kLeastAssigned)));
+  assignment.steps =
+      add(multiply(sub(ctaGroups, without), assignment.extraSteps), all);
+  assignment.members = members;
+  // If all CTA groups have equally many GEMM1 tiles, k-intervals may be whole
+  // tiles.
+  Value rest =
+      arith::RemUIOp::create(builder, loc, tiles, assignment.ctaGroups);
+  Value same =
+      arith::OrIOp::create(builder, loc, equal(without, 0),
+                           less(assignment.ctaGroups, add(without, 1)));
   Value whole = both(equal(rest, 0), same);
-  Value sums = select(whole, c(0), c(kSumSteps));
-  return add(divide(dealt.steps, dealt.ctaGroups), sums);
+  Value sums = select(whole, constant(0), constant(kSumSteps));
+  return add(divide(assignment.steps, assignment.ctaGroups), sums);
 }
 
-/// Computes the deal once, in front of the barrier behind which roles begin.
-void PrefillKernelBuilder::deal() {
-  int64_t blocks = s.getBlocks();
+/// Computes the assignment once, before the barrier at which roles begin.
+void PrefillKernelBuilder::assignKSteps() {
+  int64_t blocks = schedule.getBlocks();
   // Without tokens, no CTA has work.
   Value tokenTiles = countTokenTiles();
   Value none = equal(tokenTiles, 0);
-  tokenTiles = select(none, c(s.getCluster()), tokenTiles);
-  Value small = dealAmong(c(s.getCluster()), tokenTiles);
-  Deal ofSmall = dealt;
-  Value large = dealAmong(tokenTiles, tokenTiles);
+  tokenTiles = select(none, constant(schedule.getCluster()), tokenTiles);
+  Value small = assignToGroups(constant(schedule.getCluster()), tokenTiles);
+  Assignment ofSmall = assignment;
+  Value large = assignToGroups(tokenTiles, tokenTiles);
   // With few token tiles, CTA groups share more than what single blocks save.
   Value least = sub(large, div(large, kScatterGain));
-  if (product().getTokenTiles(s.getTokens()) >= kLeastScattered)
-    least = select(less(tokenTiles, c(kLeastScattered)), least, large);
+  if (product().getTokenTiles(schedule.getTokens()) >= kLeastScattered)
+    least = select(less(tokenTiles, constant(kLeastScattered)), least, large);
   Value isSmall = less(small, least);
-  for (auto member : {&Deal::early, &Deal::ctaGroups, &Deal::steps, &Deal::more,
-                      &Deal::members})
-    dealt.*member = select(isSmall, ofSmall.*member, dealt.*member);
+  for (auto member :
+       {&Assignment::groupsWithoutExtra, &Assignment::ctaGroups,
+        &Assignment::steps, &Assignment::extraSteps, &Assignment::members})
+    assignment.*member = select(isSmall, ofSmall.*member, assignment.*member);
 
-  Value index = sub(c(blocks - 1), id(IdKind::Block));
-  dealt.ctaGroup = arith::DivUIOp::create(b, loc, index, dealt.members);
-  dealt.member = arith::RemUIOp::create(b, loc, index, dealt.members);
-  dealt.begin = getBegin(dealt.ctaGroup);
-  dealt.end = getBegin(add(dealt.ctaGroup, 1));
-  Value has =
-      both(less(dealt.ctaGroup, dealt.ctaGroups), less(dealt.begin, dealt.end));
-  Value pieces = add(sub(div(sub(dealt.end, c(1)), product().steps),
-                         div(dealt.begin, product().steps)),
-                     1);
-  dealt.pieces = select(none, c(0), select(has, pieces, c(0)));
+  Value index = sub(constant(blocks - 1), id(IdKind::Block));
+  assignment.ctaGroup =
+      arith::DivUIOp::create(builder, loc, index, assignment.members);
+  assignment.member =
+      arith::RemUIOp::create(builder, loc, index, assignment.members);
+  assignment.begin = getBegin(assignment.ctaGroup);
+  assignment.end = getBegin(add(assignment.ctaGroup, 1));
+  Value has = both(less(assignment.ctaGroup, assignment.ctaGroups),
+                   less(assignment.begin, assignment.end));
+  Value fragments =
+      add(sub(div(sub(assignment.end, constant(1)), product().steps),
+              div(assignment.begin, product().steps)),
+          1);
+  assignment.fragments =
+      select(none, constant(0), select(has, fragments, constant(0)));
 
-  dealtBuffer = makeScratch(b.getI32Type(), std::size(kDealt));
+  assignmentBuffer =
+      makeScratch(builder.getI32Type(), std::size(kAssignmentMembers));
   when(equal(id(IdKind::Thread), 0), [&] {
-    for (auto [index, member] : llvm::enumerate(kDealt))
-      store(dealt.*member, dealtBuffer, c(static_cast<int64_t>(index)));
+    for (auto [index, member] : llvm::enumerate(kAssignmentMembers))
+      store(assignment.*member, assignmentBuffer,
+            constant(static_cast<int64_t>(index)));
   });
 }
 
-/// Values of the deal would take registers that sums need.
-void PrefillKernelBuilder::recallDeal() {
-  for (auto [index, member] : llvm::enumerate(kDealt))
-    dealt.*member =
-        load(b.getI32Type(), dealtBuffer, c(static_cast<int64_t>(index)));
+/// Live values of the assignment would take registers that the sums need.
+void PrefillKernelBuilder::reloadAssignment() {
+  for (auto [index, member] : llvm::enumerate(kAssignmentMembers))
+    assignment.*member = load(builder.getI32Type(), assignmentBuffer,
+                              constant(static_cast<int64_t>(index)));
 }
 
-/// The first of all k-steps that a CTA group has. Pieces of tiles of less than
-/// kLeastStretch k-steps go to the neighbor.
+/// The first of all k-steps that a CTA group has. Fragments of tiles of less
+/// than kLeastInterval k-steps go to the neighbor.
 Value PrefillKernelBuilder::getBegin(Value ctaGroup) {
-  Value share = arith::MulIOp::create(b, loc, min(ctaGroup, dealt.ctaGroups),
-                                      dealt.steps);
-  Value at = arith::DivUIOp::create(b, loc, share, dealt.ctaGroups);
-  Value late =
-      select(less(dealt.early, ctaGroup), sub(ctaGroup, dealt.early), c(0));
-  at = sub(at, arith::MulIOp::create(b, loc, late, dealt.more));
+  Value share = arith::MulIOp::create(
+      builder, loc, min(ctaGroup, assignment.ctaGroups), assignment.steps);
+  Value at = arith::DivUIOp::create(builder, loc, share, assignment.ctaGroups);
+  Value withExtra =
+      select(less(assignment.groupsWithoutExtra, ctaGroup),
+             sub(ctaGroup, assignment.groupsWithoutExtra), constant(0));
+  at = sub(at, arith::MulIOp::create(builder, loc, withExtra,
+                                     assignment.extraSteps));
   int64_t steps = product().steps;
   Value inTile = rem(at, steps);
   Value start = sub(at, inTile);
-  at = select(less(inTile, c(kLeastInterval)), start, at);
-  return select(less(c(steps - kLeastInterval), inTile), add(start, steps), at);
+  at = select(less(inTile, constant(kLeastInterval)), start, at);
+  return select(less(constant(steps - kLeastInterval), inTile),
+                add(start, steps), at);
 }
 
-/// The k-step of a piece's tile, which begins at `start`, that comes first, if
-/// the piece has it.
-Value PrefillKernelBuilder::getTurn(const Unit &piece, Value start) {
+/// The k-step with which a fragment of the tile that begins at `start` should
+/// begin.
+Value PrefillKernelBuilder::getStartStep(const Unit &fragment, Value start) {
   int64_t steps = product().steps, length = steps / product().passes;
   // The beginning of a pass needs what GEMM1 has written first.
   if (product().passes > 1)
-    return mul(div(add(piece.from, length - 1), length), length);
-  // All CTA groups go through the k-steps together, so that what one of them
-  // has brought into L2 serves the others. Early ones have begun before.
+    return mul(div(add(fragment.from, length - 1), length), length);
+  // All CTA groups go through the k-steps together, so that weights that one of
+  // them has loaded into L2 serve the others. CTA groups without an extra tile
+  // have begun before.
   Value intervalEnd = add(start, steps);
-  Value done =
-      select(less(intervalEnd, dealt.end), sub(dealt.end, intervalEnd), c(0));
-  Value isLate =
-      both(less(c(0), dealt.early), less(dealt.early, add(dealt.ctaGroup, 1)));
-  Value turn = rem(add(done, select(isLate, dealt.more, c(0))), steps);
-  return select(less(turn, piece.from), piece.from, turn);
+  Value done = select(less(intervalEnd, assignment.end),
+                      sub(assignment.end, intervalEnd), constant(0));
+  Value hasExtra =
+      both(less(constant(0), assignment.groupsWithoutExtra),
+           less(assignment.groupsWithoutExtra, add(assignment.ctaGroup, 1)));
+  Value startStep = rem(
+      add(done, select(hasExtra, assignment.extraSteps, constant(0))), steps);
+  return select(less(startStep, fragment.from), fragment.from, startStep);
 }
 
-/// A k-interval's tiles in turn, the last one first.
-PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
+/// The tiles of a k-interval, the last one first.
+PrefillKernelBuilder::Unit PrefillKernelBuilder::locateFragment(Value index) {
   int64_t steps = product().steps;
   Unit result;
-  result.index = sub(div(sub(dealt.end, c(1)), steps), index);
-  Value perTile =
-      arith::DivUIOp::create(b, loc, phase->tokenTiles, dealt.members);
-  Value place = arith::RemUIOp::create(b, loc, result.index, perTile);
-  result.tile = arith::DivUIOp::create(b, loc, result.index, perTile);
+  result.index = sub(div(sub(assignment.end, constant(1)), steps), index);
+  Value perTile = arith::DivUIOp::create(builder, loc, phase->tokenTiles,
+                                         assignment.members);
+  Value place = arith::RemUIOp::create(builder, loc, result.index, perTile);
+  result.tile = arith::DivUIOp::create(builder, loc, result.index, perTile);
   result.tokenTile =
-      add(arith::MulIOp::create(b, loc, place, dealt.members), dealt.member);
+      add(arith::MulIOp::create(builder, loc, place, assignment.members),
+          assignment.member);
   // CTA groups at one weight tile have distinct slots.
-  result.leads = both(equal(dealt.member, 0), less(place, dealt.pieces));
+  result.leads =
+      both(equal(assignment.member, 0), less(place, assignment.fragments));
   Value start = mul(result.index, steps);
-  result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));
-  result.to = min(sub(dealt.end, start), c(steps));
+  result.from = select(less(start, assignment.begin),
+                       sub(assignment.begin, start), constant(0));
+  result.to = min(sub(assignment.end, start), constant(steps));
   result.steps = sub(result.to, result.from);
-  Value turn = getTurn(result, start);
-  result.turn = select(less(turn, result.to), turn, result.from);
+  Value startStep = getStartStep(result, start);
+  result.startStep = select(less(startStep, result.to), startStep, result.from);
   return result;
 }
 
-/// Places of a tile are passes over its k-steps, each of which takes k-steps in
-/// equal distances.
-Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
-  Value at = add(unit.turn, index);
+/// The order of a tile's k-steps consists of passes, each of which visits
+/// k-steps at equal distances.
+Value PrefillKernelBuilder::getFragmentStep(const Unit &unit, Value index) {
+  Value at = add(unit.startStep, index);
   at = select(less(at, unit.to), at, sub(at, unit.steps));
   if (product().passes == 1)
     return at;
@@ -180,45 +207,52 @@ Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
   return add(mul(rem(at, length), product().passes), div(at, length));
 }
 
-/// Where a block keeps sums that another one adds up.
+/// The slot of the partial sums that another CTA adds.
 Value PrefillKernelBuilder::getSlot(Value ctaGroup) {
-  return add(arith::MulIOp::create(b, loc, ctaGroup, dealt.members),
-             dealt.member);
+  return add(arith::MulIOp::create(builder, loc, ctaGroup, assignment.members),
+             assignment.member);
 }
 
-/// The block with the end of a tile adds up the sums of the others, in the
-/// order of their k-steps, and finishes it.
-void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
-  // Again, and for here only.
-  llvm::SaveAndRestore<Deal> outside(dealt);
-  recallDeal();
-  Unit unit = locatePiece(index);
+/// The CTA with the end of a tile adds the partial sums of the others, in the
+/// order of their k-steps, and finishes the tile.
+void PrefillKernelBuilder::finishFragment(Value index, ArrayRef<Value> sums) {
+  // Recompute the assignment locally: keeping it live costs registers.
+  llvm::SaveAndRestore<Assignment> outside(assignment);
+  reloadAssignment();
+  Unit unit = locateFragment(index);
   auto finish = [&] {
     Value start = mul(unit.index, product().steps);
-    // The CTA groups before that begin inside of the tile, and one more.
-    auto search = scf::WhileOp::create(b, loc, TypeRange{b.getI32Type()},
-                                       ValueRange{dealt.ctaGroup});
-    Block *before = b.createBlock(&search.getBefore(), {}, b.getI32Type(), loc);
+    // The preceding CTA groups that begin inside the tile, and one more.
+    auto search =
+        scf::WhileOp::create(builder, loc, TypeRange{builder.getI32Type()},
+                             ValueRange{assignment.ctaGroup});
+    Block *before =
+        builder.createBlock(&search.getBefore(), {}, builder.getI32Type(), loc);
     Value ctaGroup = before->getArgument(0);
-    scf::ConditionOp::create(b, loc, less(start, getBegin(ctaGroup)), ctaGroup);
-    Block *after = b.createBlock(&search.getAfter(), {}, b.getI32Type(), loc);
-    scf::YieldOp::create(b, loc, ValueRange{sub(after->getArgument(0), c(1))});
-    b.setInsertionPointAfter(search);
-    Values total = loop(
-        search.getResult(0), dealt.ctaGroup, 1, sums,
-        [&](Value other, ValueRange carried) -> Values {
-          Value slot = getSlot(other);
-          SemaphoreWaitOp::create(b, loc, getSlotSemaphore(slot), c(0), c(1));
-          return addPartials(slot, llvm::to_vector_of<Value>(carried));
-        });
+    scf::ConditionOp::create(builder, loc, less(start, getBegin(ctaGroup)),
+                             ctaGroup);
+    Block *after =
+        builder.createBlock(&search.getAfter(), {}, builder.getI32Type(), loc);
+    scf::YieldOp::create(builder, loc,
+                         ValueRange{sub(after->getArgument(0), constant(1))});
+    builder.setInsertionPointAfter(search);
+    Values total =
+        loop(search.getResult(0), assignment.ctaGroup, 1, sums,
+             [&](Value other, ValueRange carried) -> Values {
+               Value slot = getSlot(other);
+               SemaphoreWaitOp::create(builder, loc, getSlotSemaphore(slot),
+                                       constant(0), constant(1));
+               return addPartials(slot, llvm::to_vector_of<Value>(carried));
+             });
     storeTile(unit, total);
   };
   auto leave = [&] {
-    Value slot = getSlot(dealt.ctaGroup);
+    Value slot = getSlot(assignment.ctaGroup);
     storePartials(unit, slot, sums, /*keepsOwn=*/false);
-    WarpSyncOp::create(b, loc);
-    when(equal(lane, 0),
-         [&] { SemaphoreArriveOp::create(b, loc, getSlotSemaphore(slot)); });
+    WarpSyncOp::create(builder, loc);
+    when(equal(lane, 0), [&] {
+      SemaphoreArriveOp::create(builder, loc, getSlotSemaphore(slot));
+    });
   };
   either(equal(unit.to, product().steps), finish, leave);
 }
@@ -228,17 +262,18 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
 /// addends of the outputs would need more registers. Kernels without clusters
 /// would spill, because they serve a range of token counts.
 bool PrefillKernelBuilder::storesLater() const {
-  return product().isStreamK && s.getCluster() > 1 && places &&
-         p.outputs.size() == 1 && p.outputs[0].rows % product().rows == 0 &&
-         !p.addStream && !outputResidual;
+  return product().isStreamK && schedule.getCluster() > 1 && places &&
+         problem.outputs.size() == 1 &&
+         problem.outputs[0].rows % product().rows == 0 && !problem.addStream &&
+         !outputResidual;
 }
 
-/// Where the outputs of a piece go when it is a whole tile.
-void PrefillKernelBuilder::keepPiece(Value index) {
-  // Again, and for here only.
-  llvm::SaveAndRestore<Deal> outside(dealt);
-  recallDeal();
-  Unit unit = locatePiece(index);
+/// Keeps the position of a fragment's outputs if it is a whole tile.
+void PrefillKernelBuilder::keepFragment(Value index) {
+  // Recompute the assignment locally: keeping it live costs registers.
+  llvm::SaveAndRestore<Assignment> outside(assignment);
+  reloadAssignment();
+  Unit unit = locateFragment(index);
   Value isWhole = equal(unit.steps, product().steps);
   unit.tokenTile = select(isWhole, unit.tokenTile, getNone().tokenTile);
   keepPlace(unit);
@@ -256,7 +291,8 @@ void PrefillKernelBuilder::storeWaiting(int64_t quarter, ValueRange pairs) {
       Values values;
       for (Value pair : pairs.slice(4 * (half * numBlocks() + block), 4))
         llvm::append_range(values, unpack(pair));
-      Value at = add(mul(row, p.outputs[0].rows), add(column, block * 32));
+      Value at =
+          add(mul(row, problem.outputs[0].rows), add(column, block * 32));
       store(pack(bf16, values), outputs[0], at);
     }
   });
@@ -278,31 +314,31 @@ PrefillKernelBuilder::roundOutputs(const Unit &unit, ArrayRef<Value> sums) {
   return pairs;
 }
 
-/// All pieces of a k-interval but the first. Outputs of whole tiles wait; other
-/// sums go to another block at once, or are what nothing else comes behind.
-void PrefillKernelBuilder::visitPieces(Value from, Value use) {
+/// All fragments of a k-interval but the first. Outputs of whole tiles wait.
+/// Other sums go to another CTA at once, or belong to the last fragment.
+void PrefillKernelBuilder::visitFragments(Value from, Value use) {
   Value zero = arith::ConstantOp::create(
-      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+      builder, loc, builder.getZeroAttr(VectorType::get(2, bf16)));
   Values none(product().rows / 4, zero);
   SmallVector<Type> types(none.size(), zero.getType());
   auto visit = [&](Value index, ValueRange carried) -> Values {
     Value use = carried[0];
     Values sums = mainLoop(use, getSteps(locate(index)), [&](int64_t action) {
       if (action == kQuarters)
-        return keepPiece(index);
+        return keepFragment(index);
       storeWaiting(action, carried.drop_front());
     });
     // Either sums or pairs are alive.
     Unit unit = recallPlace();
     Value waits = less(unit.tokenTile, getNone().tokenTile);
     auto branch =
-        scf::IfOp::create(b, loc, types, waits, /*addElseBlock=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(b, loc, roundOutputs(unit, sums));
-    b.setInsertionPointToStart(branch.elseBlock());
-    finishPiece(index, sums);
-    scf::YieldOp::create(b, loc, none);
+        scf::IfOp::create(builder, loc, types, waits, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, roundOutputs(unit, sums));
+    builder.setInsertionPointToStart(branch.elseBlock());
+    finishFragment(index, sums);
+    scf::YieldOp::create(builder, loc, none);
     Values next = {use};
     llvm::append_range(next, branch.getResults());
     return next;

@@ -26,7 +26,7 @@ public:
   RowKernelBuilder(const RowProblem &problem, RowScheduleAttr schedule,
                    OpBuilder &builder)
       : NormBuilder(problem, {0, schedule.getThreads() / 32, 1}, builder),
-        rows(problem), s(schedule) {}
+        rows(problem), schedule(schedule) {}
 
   PlannedKernel build(StringRef name) {
     addNormOperands();
@@ -38,26 +38,29 @@ public:
     if (rows.productResult >= 0)
       addResult(product, rows.productResult);
     addTokens(count);
-    addQuantizer(inputScale, rows.isNorm() ? "input" : "hidden", p.scales);
-    tile::KernelOp kernel = begin(name, s.getBlocks(), s.getThreads(),
-                                  /*sharedBytes=*/0, /*cooperative=*/false);
+    addQuantizer(inputScale, rows.isNorm() ? "input" : "hidden",
+                 problem.scales);
+    tile::KernelOp kernel =
+        begin(name, schedule.getBlocks(), schedule.getThreads(),
+              /*sharedBytes=*/0, /*cooperative=*/false);
     // Indices of elements are i32.
-    int64_t maxTokens = std::numeric_limits<int32_t>::max() / p.width;
+    int64_t maxTokens = std::numeric_limits<int32_t>::max() / problem.width;
     DictionaryAttr plan = getPlan(
-        {entry("blocks", s.getBlocks()), entry("threads", s.getThreads()),
-         entry("shared_bytes", 0), entry("cooperative", b.getBoolAttr(false)),
-         entry("dependent", b.getBoolAttr(false)),
+        {entry("blocks", schedule.getBlocks()),
+         entry("threads", schedule.getThreads()), entry("shared_bytes", 0),
+         entry("cooperative", builder.getBoolAttr(false)),
+         entry("dependent", builder.getBoolAttr(false)),
          entry("max_tokens", maxTokens), entry("workspace_bytes", 0),
          entry("zeroed_bytes", 0)});
     thread = id(IdKind::Thread);
     block = id(IdKind::Block);
     if (rows.isNorm()) {
       makeNormScratch();
-      normalizeAll(block, count, s.getBlocks());
+      normalizeAll(block, count, schedule.getBlocks());
     } else {
       activateAll();
     }
-    tile::ReturnOp::create(b, loc);
+    tile::ReturnOp::create(builder, loc);
     return {kernel, plan};
   }
 
@@ -65,22 +68,22 @@ private:
   /// Rows do not matter here: elements are taken in order.
   void activateAll() {
     constexpr int64_t vectors = 4, size = 8;
-    int64_t share = s.getThreads() * vectors;
-    Value total = mul(count, p.width / size);
-    Value turns = div(add(total, share - 1), share);
+    int64_t share = schedule.getThreads() * vectors;
+    Value total = mul(count, problem.width / size);
+    Value rounds = div(add(total, share - 1), share);
     Type narrow = VectorType::get(size, bf16);
-    loop(block, turns, s.getBlocks(), {},
-         [&](Value turn, ValueRange) -> SmallVector<Value> {
+    loop(block, rounds, schedule.getBlocks(), {},
+         [&](Value round, ValueRange) -> SmallVector<Value> {
            struct Item {
              Value inside, at, x, factor;
            };
            SmallVector<Item> items;
            for (int64_t index = 0; index < vectors; ++index) {
-             Value at =
-                 add(add(mul(turn, share), index * s.getThreads()), thread);
+             Value at = add(
+                 add(mul(round, share), index * schedule.getThreads()), thread);
              Item item;
              item.inside = less(at, total);
-             item.at = mul(min(at, sub(total, c(1))), size);
+             item.at = mul(min(at, sub(total, constant(1))), size);
              item.x = load(narrow, x, item.at);
              if (factor)
                item.factor = load(narrow, factor, item.at);
@@ -95,7 +98,7 @@ private:
 
   void activateItem(Value at, Value x, Value factor) {
     Values values = round("act", each(unpack(x), [&](Value v) {
-                            return activate(p.activation, v);
+                            return activate(problem.activation, v);
                           }));
     if (act)
       store(pack(bf16, values), act, at);
@@ -107,7 +110,7 @@ private:
   }
 
   const RowProblem &rows;
-  RowScheduleAttr s;
+  RowScheduleAttr schedule;
   Value factor, act, product, count, block;
 };
 

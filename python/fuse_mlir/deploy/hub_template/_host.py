@@ -240,8 +240,8 @@ def _launch_all(tensors, out):
         if not plan["upto"] or symbols[0] <= plan["upto"]
     )
     plan = code.plan["plans"][number]
-    # Scheduled kernels, which are for one chip, read vectors; where they can
-    # not, the process loses its GPU.
+    # Scheduled kernels, which are for one chip, read vectors. A misaligned
+    # address would end the CUDA context of the process.
     if code.plan["chip"].endswith("a"):
         for argument, pointer in zip(_plan()["arguments"], pointers):
             if pointer % _VECTOR:
