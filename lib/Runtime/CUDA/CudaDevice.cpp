@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/CUDA/CudaDevice.h"
-#include "PackKernel.h"
+#include "fuse/Runtime/CUDA/PackKernel.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Packing.h"
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PackKernel.h"
 #include "fuse-c/Runtime.h"
 #include "fuse/Runtime/CUDA/CudaDevice.h"
+#include "fuse/Runtime/CUDA/PackKernel.h"
 #include "fuse/Runtime/Core/Concurrency.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Packing.h"

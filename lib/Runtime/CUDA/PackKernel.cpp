@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PackKernel.h"
+#include "fuse/Runtime/CUDA/PackKernel.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Packing.h"
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_LIB_RUNTIME_CUDA_PACKKERNEL_H
-#define FUSE_LIB_RUNTIME_CUDA_PACKKERNEL_H
+#ifndef FUSE_RUNTIME_CUDA_PACKKERNEL_H
+#define FUSE_RUNTIME_CUDA_PACKKERNEL_H
 
 #include "fuse/Runtime/CUDA/CudaDevice.h"
 
@@ -39,4 +39,4 @@ private:
 
 } // namespace fuse::runtime::cuda
 
-#endif // FUSE_LIB_RUNTIME_CUDA_PACKKERNEL_H
+#endif // FUSE_RUNTIME_CUDA_PACKKERNEL_H
