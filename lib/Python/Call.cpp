@@ -335,8 +335,9 @@ bool Call::readInput(size_t index, PyObject *tensor, Arguments &out) const {
       view.ndim < 1 || view.shape[view.ndim - 1] != input.features ||
       !isContiguous(view))
     return false;
+  // Wrappers of transforms have no data.
   auto address = reinterpret_cast<uintptr_t>(view.data) + view.byte_offset;
-  if (address % alignment != 0)
+  if (!view.data || address % alignment != 0)
     return false;
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i].input == static_cast<int>(index))
@@ -415,27 +416,29 @@ Ref Call::allocate(const Arguments &arguments) const {
       PyObject_Call(connection.empty.get(), args.get(), options.get()));
 }
 
-/// Another tensor of the same memory for the identities: what a model reads
-/// before the last of them is an intermediate, which does not exist.
+/// Makes the result one that only identities read, and which has the tensor
+/// that the last identity returns: what a model reads before is an
+/// intermediate, which does not exist.
 Ref Call::mark(Ref result, const Arguments &arguments) const {
   const Connection &connection = getConnection();
-  auto set = [](const Ref &object, const Ref &name, const Ref &value) {
-    if (PyObject_SetAttr(object.get(), name.get(), value.get()) != 0)
+  auto set = [&](const Ref &name, const Ref &value) {
+    if (PyObject_SetAttr(result.get(), name.get(), value.get()) != 0)
       throw ErrorSet();
   };
-  Ref marked = Ref::check(PyObject_CallFunctionObjArgs(
-      connection.makeSubclass.get(), pending.get(), result.get(), nullptr));
-  set(marked, connection.site, site);
-  set(marked, connection.result, result);
+  Ref whole = Ref::check(PyObject_CallFunctionObjArgs(connection.detach.get(),
+                                                      result.get(), nullptr));
+  set(connection.type, pending);
+  set(connection.site, site);
+  set(connection.result, whole);
   if (tellsInputs) {
     Ref ids = Ref::check(PyTuple_New(inputs.size()));
     for (size_t i = 0; i < inputs.size(); ++i)
       if (PyTuple_SetItem(ids.get(), i,
                           PyLong_FromVoidPtr(arguments.given[i])) != 0)
         throw ErrorSet();
-    set(marked, connection.inputs, ids);
+    set(connection.inputs, ids);
   }
-  return marked;
+  return result;
 }
 
 Ref Call::run(PyObject *args, PyObject *kwargs) {

@@ -11,9 +11,10 @@
 using namespace fuse::python;
 
 Launcher::Launcher(PyObject *args) {
-  PyObject *address, *keeper, *take;
+  PyObject *address, *keeper, *take, *capturing;
   int type, id;
-  if (!PyArg_ParseTuple(args, "OOiiO", &address, &keeper, &type, &id, &take))
+  if (!PyArg_ParseTuple(args, "OOiiOO", &address, &keeper, &type, &id, &take,
+                        &capturing))
     throw ErrorSet();
   instance = static_cast<fuse_instance *>(PyLong_AsVoidPtr(address));
   if (!instance) {
@@ -24,6 +25,8 @@ Launcher::Launcher(PyObject *args) {
   owner = Ref::borrow(keeper);
   device = {static_cast<DLDeviceType>(type), id};
   takeWorkspace = Ref::borrow(take);
+  if (capturing != Py_None)
+    isCapturing = Ref::borrow(capturing);
 }
 
 fuse_workspace *Launcher::getWorkspace(const LaunchTensors &tensors,
@@ -69,6 +72,12 @@ fuse_status Launcher::launch(const LaunchTensors &tensors) {
   if (connection.table->getStream(device.device_type, device.device_id,
                                   &args.stream) != 0)
     throw ErrorSet();
+  // A graph is never captured on the default stream.
+  if (args.stream && isCapturing) {
+    Ref captures = Ref::check(PyObject_CallNoArgs(isCapturing.get()));
+    if (captures.get() != Py_False)
+      return FUSE_ERROR_STATE;
+  }
   args.workspace = getWorkspace(tensors, args.stream);
   return connection.launch(instance, &args);
 }
@@ -80,6 +89,7 @@ void Launcher::visit(visitproc visit, void *data, int &result) const {
   };
   go(owner);
   go(takeWorkspace);
+  go(isCapturing);
   for (const Workspace &known : workspaces)
     go(known.owner);
 }

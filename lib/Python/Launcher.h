@@ -37,13 +37,15 @@ public:
   /// `args` are the address of the instance, an object that keeps it alive,
   /// the type and the number of the device, and a function that takes a number
   /// of bytes and a stream and returns the address of a workspace and an object
-  /// that keeps it alive.
+  /// that keeps it alive; and a function that tells whether a graph is captured
+  /// on the current stream, or None.
   explicit Launcher(PyObject *args);
 
   DLDevice getDevice() const { return device; }
 
   /// A launch, which keeps Python's lock on a GPU: kernels of two launches on
-  /// a stream must not mix. Launches on a CPU give it back meanwhile.
+  /// a stream must not mix. Launches on a CPU give it back meanwhile. Fails
+  /// while a graph is captured, whose launches need another workspace.
   fuse_status launch(const LaunchTensors &tensors);
 
   void visit(visitproc visit, void *data, int &result) const;
@@ -62,6 +64,7 @@ private:
   Ref owner;
   DLDevice device;
   Ref takeWorkspace;
+  Ref isCapturing;
   std::vector<Workspace> workspaces;
 };
 

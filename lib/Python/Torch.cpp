@@ -103,14 +103,18 @@ PyObject *fuse::python::connect(PyObject *, PyObject *args) {
         getAddress(getItem(addresses, 0).get()));
     made.getWorkspaceSize = reinterpret_cast<decltype(made.getWorkspaceSize)>(
         getAddress(getItem(addresses, 1).get()));
-    Ref *objects[] = {&made.tensor, &made.empty, &made.emptyLike,
-                      &made.makeSubclass, &made.isNegated};
+    Ref *objects[] = {&made.tensor, &made.empty, &made.emptyLike, &made.detach,
+                      &made.isNegated};
     for (size_t i = 0; i < std::size(objects); ++i)
       *objects[i] = getItem(torch, i + 1);
     std::pair<Ref *, const char *> names[] = {
-        {&made.version, "_version"},  {&made.requiresGrad, "requires_grad"},
-        {&made.modules, "_modules"},  {&made.forward, "forward"},
-        {&made.site, "_fuse_site"},   {&made.inputs, "_fuse_inputs"},
+        {&made.type, "__class__"},
+        {&made.version, "_version"},
+        {&made.requiresGrad, "requires_grad"},
+        {&made.modules, "_modules"},
+        {&made.forward, "forward"},
+        {&made.site, "_fuse_site"},
+        {&made.inputs, "_fuse_inputs"},
         {&made.result, "_fuse_whole"}};
     for (auto [ref, name] : names)
       *ref = Ref::check(PyUnicode_InternFromString(name));

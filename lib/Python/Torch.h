@@ -38,13 +38,14 @@ struct Connection {
                                   size_t *) = nullptr;
   /// `torch.Tensor`.
   Ref tensor;
-  /// `torch.empty`, `torch.empty_like`, `torch.Tensor._make_subclass`, and
+  /// `torch.empty`, `torch.empty_like`, `torch.Tensor.detach`, and
   /// `torch.Tensor.is_neg`.
   Ref empty;
   Ref emptyLike;
-  Ref makeSubclass;
+  Ref detach;
   Ref isNegated;
   /// Names of attributes.
+  Ref type;
   Ref version;
   Ref requiresGrad;
   Ref modules;

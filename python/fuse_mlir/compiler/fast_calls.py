@@ -88,7 +88,7 @@ def make_call(
     return extension.Call(
         watch.guard,
         launcher,
-        native.ambient(kernel.device.type),
+        native.ambient(),
         torch.is_grad_enabled,
         arguments.positional,
         arguments.named,

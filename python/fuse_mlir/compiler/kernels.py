@@ -416,25 +416,40 @@ class Kernel:
         result = out.view(-1, out.shape[-1])
         # The launch selects the kernels for its number of rows.
         most = instance.max_tokens or len(result)
-        if len(result) > self._limit:
-            self._load_all(instance, len(result))
+        if min(len(result), most) > self._limit:
+            self.load_up_to(min(len(result), most))
         for start in range(0, len(result), most):
             part = slice(start, start + most)
             instance.launch([t[part] for t in rows], [result[part]])
 
     def load(self, rows: int) -> None:
-        """Loads the kernels for `rows` rows before a graph is captured.
-
-        Nothing can be loaded during a capture.
-        """
+        """Loads the kernels for a call with `rows` rows. A captured graph
+        cannot load them."""
         if self._flat and rows > self._limit and self._instance is not None:
-            self._load_all(self._instance, rows)
+            self.load_up_to(rows)
 
-    def _load_all(self, instance: native.Instance, rows: int) -> None:
-        """Loads the kernels for many rows.
+    @property
+    def code_id(self) -> int:
+        """Equal for kernels that share loaded code."""
+        return id(self._code)
+
+    @property
+    def most_rows_to_load(self) -> int:
+        """Maximum number of rows of a launch; 0 if kernels are not loaded by
+        ranges of rows."""
+        instance = self._instance
+        return (
+            instance.max_tokens
+            if self._flat and self.device.type == "cuda" and instance
+            else 0
+        )
+
+    def load_up_to(self, rows: int) -> None:
+        """Loads the kernels for up to `rows` rows, rounded up to a power of
+        two, and waits for them.
 
         Raises:
-            KernelError: a graph is captured.
+            KernelError: a graph is captured on the current stream.
         """
         if (
             self.device.type == "cuda"
@@ -446,8 +461,13 @@ class Kernel:
                 "once with this input before"
             )
         with self._lock:
-            self._limit = sys.maxsize
-            instance.limit_tokens(self._limit)
+            if self._instance is None or rows <= self._limit:
+                return
+            limit = 1 << (rows - 1).bit_length()
+            if limit >= (self._instance.max_tokens or sys.maxsize):
+                limit = sys.maxsize
+            self._instance.limit_tokens(limit)
+            self._limit = limit
 
     def _check(self, weights: Sequence[torch.Tensor]) -> native.Instance:
         """Binds weights again that moved or changed, because kernels pack them.

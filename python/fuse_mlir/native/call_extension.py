@@ -107,7 +107,7 @@ def _load() -> tuple[Extension | None, str]:
                 torch.Tensor,
                 torch.empty,
                 torch.empty_like,
-                torch.Tensor._make_subclass,
+                torch.Tensor.detach,
                 torch.Tensor.is_neg,
             ),
         )
@@ -122,26 +122,22 @@ def extension() -> Extension | None:
 
 
 @functools.cache
-def ambient(device: str) -> Ambient | None:
-    """Whether nothing wants to see a call on `device`, which is cpu or cuda:
-    autocast, a transform, a mode, tracing, the profiler, a capture. None
-    where there is no extension."""
+def ambient() -> Ambient | None:
+    """Asks whether anything wants to see a call: autocast, forward-mode
+    gradients, a mode, tracing, the profiler. Transforms wrap tensors, which
+    then have no memory. None where there is no extension."""
     module = extension()
     if module is None:
         return None
     c: Any = torch._C
-    questions: list[tuple[Any, Any, Any]] = [
-        (torch.is_autocast_enabled, device, False),
-        (c._functorch.peek_interpreter_stack, None, None),
+    return module.Ambient(
+        (c._is_any_autocast_enabled, None, False),
         (vars(forward_ad), "_current_level", -1),
         (c._len_torch_dispatch_stack, None, 0),
         (c._len_torch_function_stack, None, 0),
         (c._get_tracing_state, None, None),
         (c._autograd._profiler_enabled, None, False),
-    ]
-    if device == "cuda":
-        questions.append((c._cuda_isCurrentStreamCapturing, None, False))
-    return module.Ambient(*questions)
+    )
 
 
 def extension_problem() -> str:

@@ -308,6 +308,9 @@ class Instance:
                 functools.partial(
                     _take_workspace, self._workspaces, self._handle
                 ),
+                torch.cuda.is_current_stream_capturing
+                if device.type == "cuda"
+                else None,
             )
         return self._launcher
 

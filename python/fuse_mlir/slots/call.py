@@ -21,11 +21,12 @@ SHAPES = 1024
 def run(program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Runs a program as an op of PyTorch, or without one where nothing would
     see it: no gradient, mode or transform."""
-    ambient = native.ambient(inputs[0].device.type)
+    ambient = native.ambient()
     if (
         ambient is not None
         and all(type(tensor) in (Tensor, nn.Parameter) for tensor in inputs)
         and ambient.holds()
+        and torch._C._functorch.peek_interpreter_stack() is None
         and not (
             torch.is_grad_enabled()
             and any(tensor.requires_grad for tensor in inputs)

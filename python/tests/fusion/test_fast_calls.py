@@ -551,9 +551,9 @@ class Refused(unittest.TestCase):
             (lambda: module.Guard([3], [], [], [], []), "expected a dict"),
             (lambda: module.Guard([]), "index out of range"),
             (lambda: module.Guard([], [], [], [3], []), "no attribute"),
-            (lambda: module.Launcher(0, None, 1, 0, None), "the address of"),
-            (lambda: module.Launcher("x", None, 1, 0, None), "an integer"),
-            (lambda: module.Launcher(1), "takes exactly 5"),
+            (lambda: module.Launcher(0, 0, 1, 0, 0, None), "the address of"),
+            (lambda: module.Launcher("x", 0, 1, 0, 0, 0), "an integer"),
+            (lambda: module.Launcher(1), "takes exactly 6"),
             (lambda: module.Identity(1, None, True), "must be str"),
             (lambda: module.Call(*[None] * 20), "integer"),
         ):

@@ -655,11 +655,11 @@ class Captures(unittest.TestCase):
             _flat=True,
             _limit=33,
             _instance="an instance",
-            _load_all=lambda instance, rows: loaded.append((instance, rows)),
+            load_up_to=loaded.append,
         )
         for rows in (1, 33, 34):
             Kernel.load(kernel, rows)
-        self.assertEqual(loaded, [("an instance", 34)])
+        self.assertEqual(loaded, [34])
 
 
 if __name__ == "__main__":
