@@ -129,7 +129,7 @@ typedef struct fuse_compile_options {
   /* Number of multiprocessors (SMs) for which scheduled kernels are made
    * (default 132). */
   int32_t multiprocessors;
-  /* 0: leave PTX to the driver (default). 1: assemble it if ptxas is in PATH.
+  /* 0: leave PTX to the driver (default). 1: assemble it if ptxas is found.
    * 2: fail if there is no ptxas. */
   int32_t assemble;
   /* File from fuse-tune; null or empty for none. Its schedules take precedence
@@ -139,6 +139,8 @@ typedef struct fuse_compile_options {
    * scheduled path supports only a part of a function. With 0 (default), such a
    * function uses only the portable path. */
   int32_t mixed;
+  /* Path of ptxas. Null or "" to search PATH (default). */
+  const char *ptxas;
 } fuse_compile_options;
 
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);

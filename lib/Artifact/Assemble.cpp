@@ -8,6 +8,7 @@
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Support/TemporaryDirectory.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 
@@ -55,13 +56,20 @@ static llvm::StringMap<Resources> parseLog(StringRef log) {
   return all;
 }
 
-bool fuse::canAssemble() { return bool(llvm::sys::findProgramByName("ptxas")); }
+llvm::Expected<std::string> fuse::findPtxas(const CompileOptions &options) {
+  if (!options.ptxas.empty()) {
+    if (llvm::sys::fs::can_execute(options.ptxas))
+      return options.ptxas;
+    return createStringError("'" + options.ptxas + "' is not a program");
+  }
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  return createStringError("there is no ptxas in PATH");
+}
 
 llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
+                           StringRef ptxas,
                            llvm::ArrayRef<json::Object *> launches) {
-  auto ptxas = llvm::sys::findProgramByName("ptxas");
-  if (!ptxas)
-    return createStringError("there is no ptxas in PATH");
   llvm::Expected<TemporaryDirectory> directory =
       TemporaryDirectory::create("fuse-ptxas");
   if (!directory)
@@ -75,11 +83,11 @@ llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
       }))
     return error;
   std::string arch = ("-arch=" + chip).str();
-  StringRef arguments[] = {*ptxas, arch, "-v", input, "-o", output};
+  StringRef arguments[] = {ptxas, arch, "-v", input, "-o", output};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),
                                           StringRef(logPath)};
   std::string error;
-  int result = llvm::sys::ExecuteAndWait(*ptxas, arguments, std::nullopt,
+  int result = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
                                          redirects, /*SecondsToWait=*/120,
                                          /*MemoryLimit=*/0, &error);
   auto log = llvm::MemoryBuffer::getFile(logPath);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Artifact/CompileCache.h"
+#include "fuse/Artifact/DeviceCode.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Container.h"
@@ -136,7 +137,9 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
       ingredients.host += ",tiles";
   }
   if (options.assemble != Assemble::Never && !options.chip.empty()) {
-    auto ptxas = llvm::sys::findProgramByName("ptxas");
+    llvm::Expected<std::string> ptxas = findPtxas(options);
+    if (!ptxas)
+      llvm::consumeError(ptxas.takeError());
     llvm::sys::fs::file_status status;
     if (ptxas && !llvm::sys::fs::status(*ptxas, status))
       ingredients.assembler =

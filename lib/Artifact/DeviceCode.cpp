@@ -584,8 +584,16 @@ llvm::Error fuse::runTasks(size_t count,
 llvm::Error fuse::compileModules(DeviceProgram &program,
                                  const DialectRegistry &dialects,
                                  const CompileOptions &options) {
-  bool assembles = options.assemble == Assemble::Always ||
-                   (options.assemble == Assemble::IfPossible && canAssemble());
+  std::string ptxas;
+  if (options.assemble != Assemble::Never && !options.chip.empty()) {
+    llvm::Expected<std::string> found = findPtxas(options);
+    if (found)
+      ptxas = *found;
+    else if (options.assemble == Assemble::Always)
+      return found.takeError();
+    else
+      llvm::consumeError(found.takeError());
+  }
   return runTasks(program.modules.size(), [&](size_t index) -> llvm::Error {
     DeviceModule &made = program.modules[index];
     if (made.ptx.empty() && !made.kernel.empty())
@@ -593,8 +601,8 @@ llvm::Error fuse::compileModules(DeviceProgram &program,
               compileKernel(made.kernel, dialects, options.observe)
                   .moveInto(made.ptx))
         return error;
-    if (assembles && !made.ptx.empty() && made.cubin.empty())
-      return assemble(made, options.chip, findLaunches(program, index));
+    if (!ptxas.empty() && !made.ptx.empty() && made.cubin.empty())
+      return assemble(made, options.chip, ptxas, findLaunches(program, index));
     return llvm::Error::success();
   });
 }

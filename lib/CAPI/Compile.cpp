@@ -95,6 +95,7 @@ static fuse_status readCompileOptions(const fuse_compile_options *options,
   chosen.multiprocessors = complete.multiprocessors;
   chosen.schedules = complete.schedules ? complete.schedules : "";
   chosen.assemble = static_cast<Assemble>(complete.assemble);
+  chosen.ptxas = complete.ptxas ? complete.ptxas : "";
   return FUSE_OK;
 }
 

@@ -8,5 +8,6 @@ import tempfile
 
 _FOLDER = tempfile.mkdtemp(prefix="fuse-tests-")
 atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
-os.environ["XDG_CACHE_HOME"] = _FOLDER
-os.environ["FUSE_CACHE_DIR"] = os.path.join(_FOLDER, "fuse")
+# Tests of other processes choose their own.
+os.environ.setdefault("XDG_CACHE_HOME", _FOLDER)
+os.environ.setdefault("FUSE_CACHE_DIR", os.path.join(_FOLDER, "fuse"))

@@ -56,6 +56,8 @@ struct CompileOptions {
   /// Table of fuse-tune whose schedules take precedence; empty for none.
   std::string schedules;
   Assemble assemble = Assemble::Never;
+  /// Path of ptxas; empty to search for it.
+  std::string ptxas;
   /// Directories that are searched for the linker before PATH.
   std::vector<std::string> toolDirectories;
   ContextObserver observe;

@@ -59,9 +59,10 @@ llvm::Error compileModules(DeviceProgram &program,
                            const mlir::DialectRegistry &dialects,
                            const CompileOptions &options);
 
-/// Assembles PTX with ptxas, which is searched for in PATH, and adds the
-/// resource usage that ptxas prints to the launches of the kernels.
+/// Assembles PTX with the program `ptxas`, and adds the resource usage that it
+/// prints to the launches of the kernels.
 llvm::Error assemble(DeviceModule &module, llvm::StringRef chip,
+                     llvm::StringRef ptxas,
                      llvm::ArrayRef<llvm::json::Object *> launches);
 
 /// Warns about each kernel for which ptxas reported spilled registers. Such a
@@ -69,8 +70,8 @@ llvm::Error assemble(DeviceModule &module, llvm::StringRef chip,
 /// schedules that are written in an op may.
 void reportSpills(mlir::ModuleOp module, DeviceProgram &program);
 
-/// Whether ptxas is available.
-bool canAssemble();
+/// The path of ptxas: that of the options, or else the one in PATH.
+llvm::Expected<std::string> findPtxas(const CompileOptions &options);
 
 /// Ten times the version that PTX text declares.
 llvm::Expected<int64_t> getPTXVersion(llvm::StringRef ptx);

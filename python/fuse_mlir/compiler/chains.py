@@ -8,9 +8,11 @@ one kind share it. `fuse_mlir.compiler.kernels` adds the weights.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import re
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -176,9 +178,7 @@ class Compiled:
         with self._lock:
             if chip not in self._artifacts:
                 try:
-                    self._artifacts[chip] = native.Module(self.formed).compile(
-                        chip=chip, portable=self.portable, cached=True
-                    )
+                    self._artifacts[chip] = self._compile(chip)
                 except errors.NativeError as error:
                     raise KernelError(
                         refusal(
@@ -188,6 +188,19 @@ class Compiled:
                         )
                     ) from error
             return self._artifacts[chip]
+
+    def _compile(self, chip: str) -> native.Artifact:
+        module = native.Module(self.formed)
+        try:
+            return module.compile(
+                chip=chip, portable=self.portable, cached=True, assemble=True
+            )
+        except errors.NativeError as error:
+            if "ptxas failed" not in str(error):
+                raise
+            _tell_ptxas(str(error))
+        # The driver's own assembler may be newer.
+        return module.compile(chip=chip, portable=self.portable, cached=True)
 
     def instance(self, device: torch.device) -> native.Instance:
         """A new instance of the code on a device."""
@@ -205,6 +218,18 @@ class Compiled:
                     chain, [replace(t, rank=2) for t in self.inputs]
                 )
             return self._rows
+
+
+@functools.cache
+def _tell_ptxas(reason: str) -> None:
+    """Warns, once for each reason, that the driver has to assemble kernels."""
+    warnings.warn(
+        f"'{native.find_ptxas()}' does not assemble kernels, so that the "
+        "driver compiles them, and the first calls with other numbers of rows "
+        f"take seconds: {reason}",
+        errors.FusionWarning,
+        stacklevel=2,
+    )
 
 
 _CACHE: OrderedDict[Any, Compiled] = OrderedDict()

@@ -428,22 +428,6 @@ class Kernel:
         if self._flat and rows > self._limit and self._instance is not None:
             self.load_up_to(rows)
 
-    @property
-    def code_id(self) -> int:
-        """Equal for kernels that share loaded code."""
-        return id(self._code)
-
-    @property
-    def most_rows_to_load(self) -> int:
-        """Maximum number of rows of a launch; 0 if kernels are not loaded by
-        ranges of rows."""
-        instance = self._instance
-        return (
-            instance.max_tokens
-            if self._flat and self.device.type == "cuda" and instance
-            else 0
-        )
-
     def load_up_to(self, rows: int) -> None:
         """Loads the kernels for up to `rows` rows, rounded up to a power of
         two, and waits for them.

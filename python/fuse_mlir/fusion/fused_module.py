@@ -475,11 +475,6 @@ class FusedModule(FusedPlace):
         return self._verdict
 
     @property
-    def kernel(self) -> Kernel | None:
-        """The kernel of the last call; None before there is one."""
-        return self._kernel
-
-    @property
     def families(self) -> tuple[str, ...]:
         """The families of the kernel; empty before the first call."""
         return self._kernel.compiled.families if self._kernel else ()

@@ -16,7 +16,6 @@ from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
-from fuse_mlir.compiler.prefetch import prefetch
 from fuse_mlir.errors import (
     FuseError,
     FusionWarning,
@@ -191,11 +190,6 @@ def fuse_modules(
             + itself
         )
     _put_all(model, planned)
-    prefetch(
-        module.kernel
-        for _, module in planned
-        if isinstance(module, FusedModule) and module.kernel is not None
-    )
     for result in results:
         if result.status == "could fuse":
             result.status = "fused"

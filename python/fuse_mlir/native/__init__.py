@@ -30,6 +30,7 @@ from fuse_mlir.native.compiler import (
     Module,
     cache_problem,
     compile_module,
+    find_ptxas,
 )
 from fuse_mlir.native.instance import (
     Instance,
@@ -67,6 +68,7 @@ __all__ = [
     "compile_module",
     "extension",
     "extension_problem",
+    "find_ptxas",
     "library",
     "num_threads",
     "set_exclusive",

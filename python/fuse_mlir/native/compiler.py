@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
+import shutil
 from ctypes import byref, c_size_t, c_void_p
 from pathlib import Path
 
@@ -27,6 +29,9 @@ from fuse_mlir.native.bindings import (
 )
 from fuse_mlir.native.instance import Program, device_handle
 from fuse_mlir.support.arguments import require, require_device
+
+#: Value of `assemble` in `fuse_compile_options` that requires ptxas.
+_REQUIRED = 2
 
 
 class Module:
@@ -107,6 +112,7 @@ class Module:
         portable: bool = False,
         cpu: str = "native",
         cached: bool = False,
+        assemble: bool = False,
     ) -> Artifact:
         """Code for the CPU of this machine, or for a GPU.
 
@@ -119,6 +125,8 @@ class Module:
             cpu: `native`, or a level such as `x86-64-v3` for other machines.
             cached: whether to look for the code in the cache on disk, and to
                 keep it there.
+            assemble: whether ptxas assembles the code of a GPU now, if it is
+                found. Otherwise the driver does when it loads a kernel.
 
         Raises:
             NativeError: this IR cannot be compiled for the target.
@@ -132,7 +140,29 @@ class Module:
             portable,
             cpu,
             cached,
+            assemble,
         )
+
+
+@functools.cache
+def find_ptxas() -> str | None:
+    """The assembler of CUDA, or None: the first one in PATH, of a CUDA
+    toolkit, and the one that comes with Triton, and so with PyTorch."""
+    folders = [os.environ.get("PATH", "")]
+    folders += [
+        os.path.join(os.environ[name], "bin")
+        for name in ("CUDA_HOME", "CUDA_PATH")
+        if os.environ.get(name)
+    ]
+    folders.append("/usr/local/cuda/bin")
+    triton = importlib.util.find_spec("triton")
+    if triton is not None and triton.origin:
+        folders.append(
+            os.path.join(
+                os.path.dirname(triton.origin), "backends", "nvidia", "bin"
+            )
+        )
+    return shutil.which("ptxas", path=os.pathsep.join(folders))
 
 
 @functools.cache
@@ -160,6 +190,7 @@ def compile_module(
     portable: bool = False,
     cpu: str = "native",
     cached: bool = False,
+    assemble: bool = False,
 ) -> Artifact:
     """`Module.compile` for a handle of the library, with the diagnostics of
     its context."""
@@ -174,6 +205,9 @@ def compile_module(
         options.cpu, options.chip = b"", chip.encode()
     if tokens:
         options.tokens = tokens
+    ptxas = find_ptxas() if assemble and chip else None
+    if ptxas is not None:
+        options.assemble, options.ptxas = _REQUIRED, ptxas.encode()
     artifact = c_void_p()
     cache = _open_cache()[0] if cached else None
     if cache is None:
