@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Memo.h"
 #include "fuse/Artifact/DeviceCode.h"
+#include "fuse/Runtime/Core/Sha256.h"
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Support/TemporaryDirectory.h"
 #include "llvm/ADT/StringMap.h"
@@ -23,6 +25,12 @@ namespace {
 struct Resources {
   int64_t registers = 0;
   int64_t spilledBytes = 0;
+};
+
+/// What ptxas made of a text.
+struct Assembled {
+  std::string cubin;
+  llvm::StringMap<Resources> resources;
 };
 
 } // namespace
@@ -67,9 +75,8 @@ llvm::Expected<std::string> fuse::findPtxas(const CompileOptions &options) {
   return createStringError("there is no ptxas in PATH");
 }
 
-llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
-                           StringRef ptxas,
-                           llvm::ArrayRef<json::Object *> launches) {
+static llvm::Expected<Assembled> runPtxas(StringRef ptx, StringRef chip,
+                                          StringRef ptxas) {
   llvm::Expected<TemporaryDirectory> directory =
       TemporaryDirectory::create("fuse-ptxas");
   if (!directory)
@@ -78,7 +85,7 @@ llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
   std::string output = directory->getFile("code.cubin");
   std::string logPath = directory->getFile("log");
   if (llvm::Error error = writeFile(input, [&](llvm::raw_ostream &os) {
-        os << module.ptx;
+        os << ptx;
         return llvm::Error::success();
       }))
     return error;
@@ -101,11 +108,27 @@ llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
   if (!cubin)
     return createStringError(cubin.getError(),
                              output + ": " + cubin.getError().message());
-  module.cubin = (*cubin)->getBuffer().str();
-  llvm::StringMap<Resources> resources = parseLog(text);
+  return Assembled{(*cubin)->getBuffer().str(), parseLog(text)};
+}
+
+llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
+                           StringRef ptxas,
+                           llvm::ArrayRef<json::Object *> launches) {
+  static Memo<Assembled> &memo = *new Memo<Assembled>();
+  std::string key = (chip + ";" + ptxas + ";").str() +
+                    runtime::toHex(runtime::getDigest(module.ptx));
+  std::optional<Assembled> made = memo.find(key);
+  if (!made) {
+    llvm::Expected<Assembled> now = runPtxas(module.ptx, chip, ptxas);
+    if (!now)
+      return now.takeError();
+    memo.add(key, *now);
+    made = std::move(*now);
+  }
+  module.cubin = std::move(made->cubin);
   for (json::Object *launch : launches) {
-    auto it = resources.find(*launch->getString("kernel"));
-    if (it == resources.end())
+    auto it = made->resources.find(*launch->getString("kernel"));
+    if (it == made->resources.end())
       continue;
     (*launch)["registers"] = it->second.registers;
     (*launch)["spilled_bytes"] = it->second.spilledBytes;

@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Artifact/KernelCode.h"
+#include "Memo.h"
 #include "fuse/Artifact/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Runtime/Core/Sha256.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -53,12 +55,21 @@ Expected<std::string> fuse::compileKernel(StringRef bytecode,
   auto fail = [&](const Twine &what) {
     return createStringError(errors.empty() ? what : what + ": " + errors);
   };
+  static Memo<std::string> &memo = *new Memo<std::string>();
+  std::string key;
   FailureOr<std::string> ptx = failure();
   llvm::Error error = llvm::Error::success();
   runPhase(&context, "kernel", [&] {
     auto module = parseSourceString<ModuleOp>(bytecode, &context);
     if (!module) {
       error = fail("a scheduled kernel cannot be read");
+      return;
+    }
+    // Locations do not count. Bytecode contains them, text does not.
+    llvm::raw_string_ostream(key) << *module;
+    key = runtime::toHex(runtime::getDigest(key));
+    if (std::optional<std::string> known = memo.find(key)) {
+      ptx = std::move(*known);
       return;
     }
     PassManager pm(&context);
@@ -70,6 +81,8 @@ Expected<std::string> fuse::compileKernel(StringRef bytecode,
     ptx = getPTX(*module);
     if (failed(ptx))
       error = fail("the scheduled path made no PTX");
+    else
+      memo.add(key, *ptx);
   });
   if (error)
     return std::move(error);

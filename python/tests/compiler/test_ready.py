@@ -32,6 +32,23 @@ printf cubin > "$1"
 """
 
 
+STATIC = """
+func.func @main(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
+    %g: tensor<128x64xf8E4M3FN>, %u: tensor<128x64xf8E4M3FN>,
+    %d: tensor<64x128xf8E4M3FN>) -> tensor<?x64xbf16> {
+  %y = fuse.gated_mlp %x norm(rms %n eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4)
+         rounding(exact)
+       : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<128x64xf8E4M3FN>,
+          tensor<128x64xf8E4M3FN>, tensor<64x128xf8E4M3FN>)
+         -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+"""
+
+
 def compile_mlp() -> chains.Compiled:
     chain = [nn.Sequential(Norm(64), MLP(64, 128)).bfloat16()]
     plan = Plan([0], [], [Step([Source("input", 0)], {})])
@@ -71,6 +88,16 @@ class Assembling(unittest.TestCase):
         self.compiled._artifacts.clear()
         self.artifact()
         self.assertEqual((self.folder / "log").read_text().split(), log)
+
+    def test_layers_with_other_scales_share_code(self) -> None:
+        """Scales are arguments of kernels, so that one assembling is enough."""
+        counts = []
+        for scale in ("2.1e-2", "3.7e-2", "1.53e-1"):
+            module = native.Module(STATIC.replace("2.1e-2", scale))
+            artifact = module.compile(chip="sm_90a", assemble=True)
+            self.assertIn(b"cubin", artifact.sections(6))
+            counts.append(len((self.folder / "log").read_text().split()))
+        self.assertEqual(counts, counts[:1] * 3)
 
     def test_the_driver_assembles_where_ptxas_fails(self) -> None:
         (self.folder / "FAIL").touch()
