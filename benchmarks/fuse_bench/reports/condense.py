@@ -559,6 +559,25 @@ def random_modules(raw: Data) -> Data:
     }
 
 
+def eager(raw: Data) -> Data:
+    """What a user of an eager model waits for."""
+    found: Data = {
+        "sizes": raw["sizes"],
+        "parts_us": {n: rounded(v) for n, v in raw["parts_us"].items()},
+        **columnar(
+            ("way", "process", "seconds"),
+            (
+                row | {"seconds": [rounded(s) for s in row["seconds"]]}
+                for row in raw["ready"]
+            ),
+        ),
+    }
+    for name in ("forward_ms", "tokens_per_s"):
+        if name in raw:
+            found[name] = {n: rounded(v) for n, v in raw[name].items()}
+    return found
+
+
 def faster_gpu(raw: Data) -> Data:
     """Models that are fused by default: both times, and the fused sites."""
     return {
@@ -853,6 +872,7 @@ CONDENSE: dict[str, Callable[[Data], Data]] = {
         tuning,
         random_modules,
         faster_gpu,
+        eager,
         emulator,
         host_cpu,
         models_cpu,

@@ -349,6 +349,69 @@ def sanitizers(section: Section) -> str:
     )
 
 
+#: Parts of a call in the order of the table, and what each does.
+_PARTS = {
+    "F.linear": "one linear of the same widths, for comparison",
+    "unfused": "norm and MLP by PyTorch",
+    "fused": "the same two modules, fused",
+    "first place": "of that, the module in place of the norm",
+    "call object": "of that, the extension",
+    "modes of PyTorch": "autocast, modes, tracing, the profiler",
+    "modules": "children, attributes, hooks and forwards of the members",
+    "result": "`torch.empty_like`",
+    "launch": "views of tensors, workspace, launches",
+}
+
+
+def call_parts(section: Section) -> str:
+    """Microseconds of the host for one call and its parts."""
+    parts = section["parts_us"]
+    return table(
+        ["part", "us", "content"],
+        [
+            [name, number(parts[name], 1), content]
+            for name, content in _PARTS.items()
+        ],
+    )
+
+
+def eager_models(section: Section) -> str:
+    """A forward and `generate` of three copies of a decoder."""
+    ways = (
+        ("forward_ms", "forward with one token, ms", 1),
+        ("tokens_per_s", "`generate`, tokens/s", 1),
+    )
+    rows = []
+    for key, name, digits in ways:
+        times = section[key]
+        rows.append(
+            [
+                name,
+                *(
+                    number(times[copy], digits)
+                    for copy in ("unfused", "fused", "nothing")
+                ),
+                number(times["fused"] / times["unfused"], 2),
+            ]
+        )
+    return table(["", "unfused", "fused", "no MLPs", "fused / unfused"], rows)
+
+
+def ready(section: Section) -> str:
+    """Seconds until fused models are ready, in two processes."""
+    return table(
+        ["function", "process", "function, s", "1 row, s", "33 rows", "512"],
+        [
+            [
+                f"`{row['way']}`",
+                row["process"],
+                *(significant(second) for second in row["seconds"]),
+            ]
+            for row in records(section)
+        ],
+    )
+
+
 def faster_gpu(section: Section) -> str:
     """Models that are fused by default: milliseconds unfused and fused."""
     rows = []

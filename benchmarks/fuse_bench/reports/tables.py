@@ -310,6 +310,25 @@ def h100(found: Sections) -> str:
                     gpu_tables.faster_gpu(faster),
                 ),
                 _part(
+                    "Eager calls",
+                    found["eager"],
+                    "Microseconds of the host for one call of a norm and a "
+                    "gated MLP with one row.",
+                    gpu_tables.call_parts(found["eager"]),
+                    f"A decoder of {found['eager']['sizes'][2]} layers of width "
+                    f"{found['eager']['sizes'][0]}, whose "
+                    "norms and MLPs are fused. The copy without MLPs is a "
+                    "bound for any fusion of them.",
+                    gpu_tables.eager_models(found["eager"]),
+                ),
+                _part(
+                    "Until a model is ready",
+                    found["eager"],
+                    "Seconds of `fuse_modules` or `calibrate`, and of the first "
+                    "calls after it. The first process has no cache on disk.",
+                    gpu_tables.ready(found["eager"]),
+                ),
+                _part(
                     "The emulator beside the GPU",
                     emulator,
                     gpu_tables.emulator_paths(emulator),
@@ -355,6 +374,20 @@ def cpu(found: Sections) -> str:
                     'that are measured as faster. "before" is the commit without '
                     "AMX. Times of the virtual machine vary by some 10 %.",
                     cpu_tables.models_cpu(found["models_cpu"]),
+                ),
+                _part(
+                    "Eager calls",
+                    found["eager"],
+                    "Microseconds of the host for one call of a norm and a "
+                    "gated MLP with one row.",
+                    gpu_tables.call_parts(found["eager"]),
+                ),
+                _part(
+                    "Until a model is ready",
+                    found["eager"],
+                    "Seconds of `fuse_modules` or `calibrate`, and of the first "
+                    "calls after it. The first process has no cache on disk.",
+                    gpu_tables.ready(found["eager"]),
                 ),
                 _part(
                     "Memory",
