@@ -22,6 +22,7 @@ from pathlib import Path
 import torch
 
 from fuse_mlir import native
+from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.timing import RowRanges, Table, Times, Verdict
 from fuse_mlir.support.cache_folder import cache_folder
 
@@ -105,6 +106,15 @@ def _table(found: dict[str, object]) -> Table:
     if not times or any(t.members <= 0 or t.kernel <= 0 for t in times):
         raise ValueError("a time is not positive")
     return Table(times, overhead, RowRanges(ranges), loss, gain)
+
+
+def forget() -> None:
+    """Drops all verdicts, also those of other processes, so that the next call
+    measures anew."""
+    timing.forget()
+    for path in folder().glob("*.json"):
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def store(key: str, verdict: Verdict) -> None:

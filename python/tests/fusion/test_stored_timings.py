@@ -82,6 +82,13 @@ class Files(Folder):
             path.write_text(damaged)
             self.assertIsNone(stored_timings.load("a"), damaged)
 
+    def test_all_are_forgotten(self):
+        stored_timings.store("a", verdict())
+        timing.remember("b", verdict())
+        stored_timings.forget()
+        self.assertIsNone(stored_timings.load("a"))
+        self.assertIsNone(timing.known("b"))
+
     def test_a_folder_that_cannot_be_written(self):
         self.folder.parent.joinpath("timings").write_text("a file")
         stored_timings.store("a", verdict())
