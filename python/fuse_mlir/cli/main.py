@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fuse_mlir.cli.doctor_command import add_doctor
 from fuse_mlir.cli.model_arguments import (
     DTYPES,
     add_model,
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_accuracy(commands)
     _add_inputs(commands)
     _add_model_commands(commands)
+    add_doctor(commands)
     return parser
 
 

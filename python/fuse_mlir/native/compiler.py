@@ -151,6 +151,20 @@ def cache_problem() -> str:
     return _open_cache()[1]
 
 
+def cache_folder() -> Path | None:
+    """The folder of the cache of artifacts, whether it exists or not; None if
+    no environment variable leads to one. lib/CAPI/Cache.cpp has the same rules.
+    """
+    chosen = os.environ.get("FUSE_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if base.startswith("/"):
+        return Path(base) / "fuse"
+    home = os.environ.get("HOME")
+    return Path(home) / ".cache" / "fuse" if home else None
+
+
 def compile_module(
     module: c_void_p,
     diagnostics: Diagnostics,
