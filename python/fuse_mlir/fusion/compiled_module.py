@@ -404,19 +404,29 @@ def export_all(
     return files
 
 
-def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
+def load(
+    path: str | Path,
+    device: str | torch.device = "cpu",
+    *,
+    sha256: str | None = None,
+) -> LoadedKernel:
     """Loads a kernel that `export` wrote.
+
+    An artifact is a program. `sha256` makes sure that it is the expected one:
+    the file is read once, and its digest is checked before anything else.
 
     Args:
         path: of the file.
         device: where the kernel runs, such as `cuda:0`.
+        sha256: digest of the file as 64 hexadecimal digits; None accepts any
+            file.
 
     Returns:
         The kernel without weights; `LoadedKernel.bind` binds them by name.
 
     Raises:
         NativeError: the file is damaged, of another version, or for another
-            machine.
+            machine, or `sha256` is malformed or that of another file.
 
     Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
@@ -428,8 +438,12 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
         >>> y = kernel.bind(layer.state_dict())(x)
         >>> torch.allclose(y, layer.mlp(layer.norm(x)), atol=1e-5)
         True
+        >>> import hashlib
+        >>> digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        >>> fuse_mlir.load(path, sha256=digest).parameters[0]
+        'norm.weight'
     """
-    return LoadedKernel(native.Artifact.load(path), device)
+    return LoadedKernel(native.Artifact.load(path, sha256), device)
 
 
 class LoadedKernel:

@@ -27,6 +27,7 @@ from fuse_mlir.native.bindings import (
 )
 from fuse_mlir.native.instance import Program, device_handle
 from fuse_mlir.support.arguments import require, require_device
+from fuse_mlir.support.digests import require_digest
 
 
 class Module:
@@ -216,10 +217,31 @@ class Artifact:
         self._handle = Handle("artifact", pointer)
 
     @classmethod
-    def load(cls, path: str | Path) -> Artifact:
-        """Reads and checks a file."""
+    def load(cls, path: str | Path, sha256: str | None = None) -> Artifact:
+        """Reads and checks a file.
+
+        Args:
+            path: of the file, which is read once.
+            sha256: digest of the content, which is checked before anything is
+                parsed; 64 hexadecimal digits, or None for any content.
+
+        Raises:
+            NativeError: the file is missing, damaged or of another version, or
+                the digest is malformed or another one.
+        """
         pointer = c_void_p()
-        check(library().fuse_artifact_load(os.fsencode(path), byref(pointer)))
+        if sha256 is None:
+            check(
+                library().fuse_artifact_load(os.fsencode(path), byref(pointer))
+            )
+            return cls(pointer)
+        check(
+            library().fuse_artifact_load_checked(
+                os.fsencode(path),
+                require_digest(path, sha256).encode(),
+                byref(pointer),
+            )
+        )
         return cls(pointer)
 
     def save(self, path: str | Path) -> None:
