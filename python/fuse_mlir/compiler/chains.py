@@ -175,19 +175,35 @@ class Compiled:
         chip = gpu_chip(device) if device.type == "cuda" else ""
         with self._lock:
             if chip not in self._artifacts:
-                try:
-                    self._artifacts[chip] = native.Module(self.formed).compile(
-                        chip=chip, portable=self.portable, cached=True
-                    )
-                except errors.NativeError as error:
-                    raise KernelError(
-                        refusal(
-                            "no-code",
-                            "the compiler makes no code for "
-                            f"{chip or 'the CPU'}: {error}",
-                        )
-                    ) from error
+                self._artifacts[chip] = self._compile_for(chip, cached=True)
             return self._artifacts[chip]
+
+    def _compile_for(self, chip: str, cached: bool) -> native.Artifact:
+        try:
+            return native.Module(self.formed).compile(
+                chip=chip, portable=self.portable, cached=cached
+            )
+        except errors.NativeError as error:
+            raise KernelError(
+                refusal(
+                    "no-code",
+                    "the compiler makes no code for "
+                    f"{chip or 'the CPU'}: {error}",
+                )
+            ) from error
+
+    def check_code(self, device: torch.device) -> None:
+        """Compiles for a device and keeps nothing.
+
+        Raises:
+            KernelError: there is no code for the device.
+            NativeError: the device cannot load it.
+        """
+        artifact = self.given
+        if artifact is None:
+            chip = gpu_chip(device) if device.type == "cuda" else ""
+            artifact = self._compile_for(chip, cached=False)
+        artifact.load_on(device)
 
     def instance(self, device: torch.device) -> native.Instance:
         """A new instance of the code on a device."""

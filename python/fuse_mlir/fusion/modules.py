@@ -153,6 +153,34 @@ def fuse_modules(
         results, planned = _plan_all(
             sites, gradients, static, rounding, rows, progress
         )
+    check_results(model, results, bool(planned), patterns, strict)
+    _put_all(model, planned)
+    for result in results:
+        if result.status == "could fuse":
+            result.status = "fused"
+    return results
+
+
+def check_results(
+    model: nn.Module,
+    results: FusionResult,
+    planned: bool,
+    patterns: Patterns,
+    strict: bool | None,
+) -> None:
+    """Refuses a whole call of `fuse_modules`.
+
+    Args:
+        model: to fuse.
+        results: the outcome for each selected site.
+        planned: whether any of them can be fused.
+        patterns: as for `fuse_modules`.
+        strict: as for `fuse_modules`.
+
+    Raises:
+        FuseError: a site was refused and `strict` is set, or there is no site
+            to fuse.
+    """
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
     if strict and results.refused:
@@ -189,11 +217,6 @@ def fuse_modules(
             )
             + itself
         )
-    _put_all(model, planned)
-    for result in results:
-        if result.status == "could fuse":
-            result.status = "fused"
-    return results
 
 
 #: The note on results of models on the meta device.
@@ -554,6 +577,7 @@ def plan_site(
     rounding: str = "exact",
     rows: Sequence[int] | None = None,
     slow: Callable[[str], None] | None = None,
+    bind: bool = True,
 ) -> tuple[SiteResult, FusedModule | None]:
     """The fused module of a site, which does not replace the members yet.
 
@@ -566,6 +590,8 @@ def plan_site(
         rows: numbers of rows to measure; the site is refused if the members
             are faster. None measures nothing.
         slow: as for `timing.measured`.
+        bind: whether to pack the weights for the kernel, too. Without it, the
+            kernel is compiled, and neither measured nor kept on disk.
     """
     result = SiteResult(
         site.id, site.parent, site.paths, "refused", refusal=site.refusal
@@ -595,7 +621,9 @@ def plan_site(
         result.families = compiled.families
         device = plan.examples[0].device
         result.note = copies.note
-        if device.type != "meta":
+        if device.type != "meta" and not bind:
+            compiled.check_code(device)
+        elif device.type != "meta":
             verdict = module.verdict_for(compiled, device)
             # Packing weights costs time and memory.
             if verdict is None or not verdict.slower:
