@@ -29,7 +29,8 @@ from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.quantized.value_range import Range, about, choose_scale
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
-from fuse_mlir.support.types import Inputs, Progress
+from fuse_mlir.support.progress import progress_of
+from fuse_mlir.support.types import Inputs, Progress, ProgressOption
 
 #: Refusals of the data flow, which other inputs can take another way.
 OF_INPUTS = (
@@ -55,7 +56,7 @@ def calibrate(
     per_channel: bool = False,
     strict: bool | None = None,
     rounding: str = "exact",
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> FusionResult:
     """Fuses the MLPs of `model` with static scales that are chosen from `data`.
 
@@ -81,8 +82,8 @@ def calibrate(
         per_channel: one scale per output channel of a weight, by amax.
         strict: as for `fuse_modules`.
         rounding: as for `fuse_modules`.
-        progress: called after each planned site, each of `data`, and each
-            fused site.
+        progress: as for `fuse_modules`, called after each planned site, each
+            of `data`, and each fused site.
 
     Returns:
         The sites, as `fuse_modules` returns them. Their `calibration` has the
@@ -100,6 +101,7 @@ def calibrate(
         >>> sorted(sites.calibration.scales)[0]
         'layers.0.mlp.down'
     """
+    report = progress_of(progress)
     require_module(model)
     if not isinstance(data, Iterable) or isinstance(
         data, (torch.Tensor, Mapping, str, bytes)
@@ -117,7 +119,7 @@ def calibrate(
     modules.check_option("rounding", rounding, ROUNDINGS)
     _check_options(storage, method, percentile)
     plan = _Plan(
-        model, patterns, storage, per_channel, strict, rounding, progress
+        model, patterns, storage, per_channel, strict, rounding, report
     )
     batches = list(plan.check(data))
     if not batches:
@@ -127,7 +129,7 @@ def calibrate(
         sites, _ = modules.select(model, patterns, batches[0])
     with modules.members_back(model), emulated(model):
         linears = _all_linears(model, sites)
-        ranges = _observe(model, linears, batches, progress)
+        ranges = _observe(model, linears, batches, report)
         parameters = {
             f"{path}.weight": _real_weight(module)
             for path, module in linears.items()
@@ -141,7 +143,7 @@ def calibrate(
         inputs=batches[0],
         strict=strict,
         rounding=rounding,
-        progress=progress,
+        progress=report,
         fusion_config=_config(scales),
     )
     result.calibration = scales

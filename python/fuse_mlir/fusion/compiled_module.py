@@ -38,6 +38,8 @@ from fuse_mlir.support.arguments import (
 )
 from fuse_mlir.support.dynamic_class import Derived, Kind
 from fuse_mlir.support.module_snapshot import is_tracing
+from fuse_mlir.support.progress import paced
+from fuse_mlir.support.types import Progress
 
 Target = TypeVar("Target", nn.Module, type)
 
@@ -379,7 +381,10 @@ def export(
 
 
 def export_all(
-    model: nn.Module, directory: str | Path, chip: str | None = None
+    model: nn.Module,
+    directory: str | Path,
+    chip: str | None = None,
+    progress: Progress | None = None,
 ) -> dict[Path, list[str]]:
     """Writes each kernel of a fused model once, as `kernel-<n>.fuse`.
 
@@ -387,6 +392,7 @@ def export_all(
         model: with fused sites.
         directory: that exists.
         chip: as for `export`.
+        progress: called after each file, at most once in a second.
 
     Returns:
         The files, and the sites that have that kernel.
@@ -398,9 +404,12 @@ def export_all(
                 join(parent, module.site)
             )
     files = {}
+    report = paced(progress)
     for number, sites in enumerate(kinds.values()):
         path = Path(directory) / f"kernel-{number}.fuse"
         files[export(model, path, sites[0], chip)] = sites
+        if report is not None:
+            report(number + 1, len(kinds), f"compiled {path.name}")
     return files
 
 

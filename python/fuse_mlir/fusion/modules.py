@@ -58,7 +58,13 @@ from fuse_mlir.matching.sites import (
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
-from fuse_mlir.support.types import FusionConfig, Inputs, Progress
+from fuse_mlir.support.progress import progress_of
+from fuse_mlir.support.types import (
+    FusionConfig,
+    Inputs,
+    Progress,
+    ProgressOption,
+)
 
 #: Elements that one vector load of the kernel for experts reads.
 _VECTOR = 8
@@ -82,7 +88,7 @@ def fuse_modules(
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
     only_faster: bool | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
@@ -115,7 +121,8 @@ def fuse_modules(
             True without given or declared patterns and without a
             `fusion_config`. Models on the meta device are not measured.
         progress: called after each site with the number of finished sites,
-            the number of all sites, and a line of text.
+            the number of all sites, and a line of text. True shows a bar
+            after a second, in terminals and notebooks.
 
     Returns:
         All selected sites.
@@ -132,6 +139,7 @@ def fuse_modules(
         fused gated_mlp
         >>> y = model(x)
     """
+    report = progress_of(progress)
     check_option("gradients", gradients, GRADIENTS)
     check_option("rounding", rounding, ROUNDINGS)
     if isinstance(patterns, KernelMapping) and patterns.layers:
@@ -151,7 +159,7 @@ def fuse_modules(
             prefers_faster(model, patterns, static, only_faster), inputs
         )
         results, planned = _plan_all(
-            sites, gradients, static, rounding, rows, progress
+            sites, gradients, static, rounding, rows, report
         )
     check_results(model, results, bool(planned), patterns, strict)
     _put_all(model, planned)
@@ -306,6 +314,29 @@ def check_option(what: str, value: object, known: Sequence[str]) -> None:
         )
 
 
+def report_slow(
+    progress: Progress | None, number: int, sites: Sequence[Site]
+) -> Callable[[str], None]:
+    """Reports steps of one site, which count as no finished site.
+
+    Args:
+        progress: receives the reports.
+        number: of the site, from 1.
+        sites: all of them.
+    """
+    site = sites[number - 1]
+
+    def slow(line: str) -> None:
+        if progress is not None:
+            progress(
+                number - 1,
+                len(sites),
+                f"{join(site.parent, site.id)}: {line}",
+            )
+
+    return slow
+
+
 def _plan_all(
     sites: Sequence[Site],
     gradients: str,
@@ -318,17 +349,13 @@ def _plan_all(
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
     for done, site in enumerate(sites, 1):
-
-        def slow(line: str) -> None:
-            if progress is not None:
-                progress(
-                    done - 1,
-                    len(sites),
-                    f"{join(site.parent, site.id)}: {line}",
-                )
-
         result, module = plan_site(
-            site, gradients, static, rounding, rows(site), slow
+            site,
+            gradients,
+            static,
+            rounding,
+            rows(site),
+            report_slow(progress, done, sites),
         )
         results.append(result)
         if module is not None:
@@ -888,7 +915,7 @@ def fused(
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
     only_faster: bool | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> Iterator[FusionResult]:
     """Fuses for the body of a `with`, and unfuses the same sites after it.
 
