@@ -280,7 +280,8 @@ class FusedModule(FusedPlace):
             self.names, copies.members, self.plan, compiled
         )
         artifact = artifact_of(self.kernel_name)
-        if artifact is not None:
+        # The IR of an artifact has scales that a plan does not know yet.
+        if artifact is not None and not (self.static and self.static.planned):
             # Kernels for other types are made later, when the file may be gone.
             if self._file is None:
                 self.__dict__["_file"] = native.Artifact.load(*artifact)

@@ -818,6 +818,23 @@ class PlanBeforeCalibration(unittest.TestCase):
         self.assertEqual(planned.count(False), 1)
         self.assertEqual(len(planned), 5)
 
+    def test_artifacts_with_scales(self):
+        model, x = net(1)
+        model.bfloat16()
+        data = [x.bfloat16()]
+        fuse_mlir.calibrate(model, data, CHAIN)
+        with tempfile.TemporaryDirectory() as folder:
+            path = fuse_mlir.export(model, Path(folder) / "chain.fuse")
+            fuse_mlir.unfuse_modules(model)
+            found = fuse_mlir.calibrate(model, data, {CHAIN: str(path)})
+            self.assertEqual(len(found.fused), 1)
+            fuse_mlir.unfuse_modules(model)
+            # Other data has other scales, which the artifact does not have.
+            with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "another function"
+            ):
+                fuse_mlir.calibrate(model, [data[0] ** 3], {CHAIN: str(path)})
+
     def test_a_plan_keeps_no_code(self):
         folder = native.cache_folder()
 
