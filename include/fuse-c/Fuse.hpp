@@ -72,6 +72,12 @@ public:
       return fuse_artifact_load(path.c_str(), made);
     }));
   }
+  /// Loads a file whose SHA-256 is `sha256`, in hexadecimal digits.
+  static Artifact load(const std::string &path, const std::string &sha256) {
+    return Artifact(create([&](fuse_artifact **made) {
+      return fuse_artifact_load_checked(path.c_str(), sha256.c_str(), made);
+    }));
+  }
   void save(const std::string &path) const {
     check(fuse_artifact_save(get(), path.c_str()));
   }

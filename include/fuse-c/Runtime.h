@@ -47,7 +47,15 @@ typedef struct fuse_shared_weights fuse_shared_weights;
 FUSE_C_EXPORT fuse_status fuse_artifact_load(const char *path,
                                              fuse_artifact **artifact);
 
-/* Does the same for bytes in memory, which are copied. */
+/* Does the same for a file whose SHA-256 is known, and checks the digest before
+ * it looks at the content. `sha256` is 64 hexadecimal digits of either case,
+ * else FUSE_ERROR_INVALID_ARGUMENT. Another digest is FUSE_ERROR_FORMAT. The
+ * file is read once, so the checked bytes are those that later run. */
+FUSE_C_EXPORT fuse_status fuse_artifact_load_checked(const char *path,
+                                                     const char *sha256,
+                                                     fuse_artifact **artifact);
+
+/* Loads an artifact from bytes in memory, which are copied. */
 FUSE_C_EXPORT fuse_status fuse_artifact_from_bytes(const void *bytes,
                                                    size_t size,
                                                    fuse_artifact **artifact);

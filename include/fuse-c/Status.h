@@ -23,7 +23,7 @@ extern "C" {
 /* Version of this interface. Functions are only added within a major version.
  */
 #define FUSE_C_VERSION_MAJOR 0
-#define FUSE_C_VERSION_MINOR 4
+#define FUSE_C_VERSION_MINOR 5
 
 /* The version that the library was built with: major << 16 | minor. */
 FUSE_C_EXPORT uint32_t fuse_c_version(void);

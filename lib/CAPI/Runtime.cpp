@@ -9,6 +9,7 @@
 #include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
+#include "fuse/Runtime/Core/Sha256.h"
 #include "fuse/Runtime/Core/ThreadPool.h"
 #include "fuse/Support/FloatEnvironment.h"
 
@@ -134,17 +135,41 @@ static void requireAll(const char *names, Pointers... pointers) {
 // Artifacts
 //===----------------------------------------------------------------------===//
 
+/// Reads a file once and checks its content, first for the digest if there is
+/// one.
+static fuse_artifact *loadArtifact(const char *path, const Digest *expected) {
+  std::string bytes = readFile(path);
+  try {
+    if (expected) {
+      Digest digest = getDigest(bytes);
+      if (digest != *expected)
+        throw Failure(FUSE_ERROR_FORMAT, "its SHA-256 is " + toHex(digest) +
+                                             ", expected " + toHex(*expected));
+    }
+    return new fuse_artifact{std::make_shared<Artifact>(std::move(bytes))};
+  } catch (const Failure &failure) {
+    throw Failure(failure.getStatus(),
+                  std::string(path) + ": " + failure.getMessage());
+  }
+}
+
 fuse_status fuse_artifact_load(const char *path, fuse_artifact **artifact) {
   return guard([&] {
     requireAll("path, artifact", path, artifact);
-    try {
-      *artifact = new fuse_artifact{std::make_shared<Artifact>(readFile(path))};
-    } catch (const Failure &failure) {
-      if (failure.getStatus() == FUSE_ERROR_IO)
-        throw;
-      throw Failure(failure.getStatus(),
-                    std::string(path) + ": " + failure.getMessage());
-    }
+    *artifact = loadArtifact(path, /*expected=*/nullptr);
+  });
+}
+
+fuse_status fuse_artifact_load_checked(const char *path, const char *sha256,
+                                       fuse_artifact **artifact) {
+  return guard([&] {
+    requireAll("path, sha256, artifact", path, sha256, artifact);
+    std::optional<Digest> expected = parseDigest(sha256);
+    if (!expected)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    std::string(path) + ": '" + sha256 +
+                        "' is not a SHA-256, expected 64 hexadecimal digits");
+    *artifact = loadArtifact(path, &*expected);
   });
 }
 

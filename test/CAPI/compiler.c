@@ -64,7 +64,7 @@ int main(void) {
   fuse_module *module = NULL, *copy = NULL;
   int diagnostics = 0, remarks = 0;
 
-  // CHECK: version 0.4
+  // CHECK: version 0.5
   printf("version %u.%u\n", fuse_c_version() >> 16, fuse_c_version() & 0xffff);
 
   // CHECK: null: FUSE_ERROR_INVALID_ARGUMENT: 'context' is null

@@ -151,6 +151,28 @@ int main(int argc, char **argv) {
   run(artifact);
   fuse_artifact_destroy(artifact);
 
+  // The same again, only if the file has the expected SHA-256.
+  // CHECK: wrong digest: FUSE_ERROR_FORMAT: {{.*}}.fuse: its SHA-256 is
+  // CHECK-SAME: {{[0-9a-f]+}}, expected 00000000{{0+$}}
+  char digest[65];
+  memset(digest, '0', 64);
+  digest[64] = '\0';
+  report("wrong digest",
+         fuse_artifact_load_checked(argv[1], digest, &artifact));
+  const char *is = strstr(fuse_last_error(), "SHA-256 is ");
+  memcpy(digest, is + strlen("SHA-256 is "), 64);
+  // CHECK: right digest: FUSE_OK
+  if (report("right digest",
+             fuse_artifact_load_checked(argv[1], digest, &artifact)))
+    return 1;
+  fuse_artifact_destroy(artifact);
+  digest[63] = 'x';
+  // CHECK: no digest: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}.fuse: '{{.*}}x' is
+  // CHECK-SAME: not a SHA-256, expected 64 hexadecimal digits
+  report("no digest", fuse_artifact_load_checked(argv[1], digest, &artifact));
+  // CHECK: null digest: FUSE_ERROR_INVALID_ARGUMENT: one of these is null
+  report("null digest", fuse_artifact_load_checked(argv[1], NULL, &artifact));
+
   // CHECK: no file: FUSE_ERROR_IO: nowhere.fuse: No such file or directory
   report("no file", fuse_artifact_load("nowhere.fuse", &artifact));
   return 0;

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
   // CHECK: func.func @f
   std::printf("%s", module.clone().print().c_str());
   // CHECK: compiled 0, then 1: @f
-  if (argc < 2)
+  if (argc < 3)
     return 2;
   Cache cache(argv[1]);
   (void)module.compile();
@@ -64,5 +64,12 @@ int main(int argc, char **argv) {
   Program program(artifact, Device::cpu());
   std::printf("compiled %d, then %d: @%s\n", int(first), int(second),
               program.getSignature(0).name);
+  // CHECK-NEXT: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}'0123' is not a SHA-256
+  artifact.save(argv[2]);
+  try {
+    Artifact::load(argv[2], "0123");
+  } catch (const Error &error) {
+    std::printf("%s: %s\n", fuse_status_name(error.getStatus()), error.what());
+  }
   return 0;
 }

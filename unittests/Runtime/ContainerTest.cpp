@@ -11,6 +11,7 @@
 #include "fuse/Runtime/Core/Instance.h"
 #include "gtest/gtest.h"
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 
@@ -33,6 +34,20 @@ TEST(Sha256Test, HasTheDigestsOfTheStandard) {
     sha.update(std::string(1000, 'a'));
   EXPECT_EQ(toHex(sha.finish()),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256Test, ParsesHexadecimalDigits) {
+  std::string text =
+      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  EXPECT_EQ(parseDigest(text), getDigest("abc"));
+  std::string upper = text;
+  for (char &c : upper)
+    c = static_cast<char>(std::toupper(c));
+  EXPECT_EQ(parseDigest(upper), getDigest("abc"));
+  for (const std::string &bad :
+       {std::string(), text.substr(1), text + "0", " " + text.substr(1),
+        text.substr(1) + "g", std::string(64, '\0')})
+    EXPECT_EQ(parseDigest(bad), std::nullopt) << bad;
 }
 
 TEST(ContainerTest, GivesBackWhatWasWritten) {

@@ -125,3 +125,20 @@ std::string fuse::runtime::toHex(const Digest &digest) {
   }
   return text;
 }
+
+std::optional<Digest> fuse::runtime::parseDigest(std::string_view hex) {
+  Digest digest = {};
+  if (hex.size() != 2 * digest.size())
+    return std::nullopt;
+  for (size_t i = 0; i < hex.size(); ++i) {
+    char c = hex[i];
+    int value = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
+    if (value < 0)
+      return std::nullopt;
+    digest[i / 2] = static_cast<uint8_t>(digest[i / 2] << 4 | value);
+  }
+  return digest;
+}

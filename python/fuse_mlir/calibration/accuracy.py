@@ -32,6 +32,8 @@ from fuse_mlir.errors import CalibrationError
 from fuse_mlir.quantized.value_range import Range
 from fuse_mlir.support.about import About
 from fuse_mlir.support.html import histogram, page, preformatted
+from fuse_mlir.support.progress import Paced
+from fuse_mlir.support.types import Progress
 
 #: How fuse-quantize-linears quantizes inputs, by variant.
 VARIANTS = {
@@ -144,23 +146,36 @@ class Runner:
     """Quantizes a function in several ways and runs it."""
 
     def __init__(
-        self, tools: Tools, source: Path, weights: Path, directory: Path
+        self,
+        tools: Tools,
+        source: Path,
+        weights: Path,
+        directory: Path,
+        progress: Progress,
     ) -> None:
         self._tools = tools
         self._source = source
         self._weights = weights
         self._directory = directory
+        self._progress = Paced(progress)
 
     def run(
-        self, source: Path, weights: Path, data: Sequence[Path]
+        self, name: str, source: Path, weights: Path, data: Sequence[Path]
     ) -> np.ndarray:
-        """The first result for each file, concatenated."""
+        """The first result for each file, concatenated.
+
+        Args:
+            name: of the variant.
+            source: the function.
+            weights: its parameters.
+            data: its inputs.
+        """
         output = self._directory / "result.npy"
         results = []
         files = rounded_files(
             data, input_type(self._source.read_text()), self._directory
         )
-        for path in files:
+        for done, path in enumerate(files, 1):
             self._tools.run(
                 "fuse-run",
                 source,
@@ -170,6 +185,8 @@ class Runner:
             )
             values = np.load(output)
             results.append(values.reshape(-1, values.shape[-1]))
+            if done < len(files):
+                self._progress(done, len(files), f"ran {name}")
         return np.concatenate(results)
 
     def original(self, data: Sequence[Path]) -> np.ndarray:
@@ -177,10 +194,11 @@ class Runner:
         self._tools.run(
             "fuse-opt", self._source, "--fuse-raise-layers", "-o", raised
         )
-        return self.run(raised, self._weights, data)
+        return self.run("the original", raised, self._weights, data)
 
     def quantized(
         self,
+        name: str,
         scales: Path,
         stored: Path,
         activations: str,
@@ -199,7 +217,7 @@ class Runner:
             "-o",
             path,
         )
-        return self.run(path, stored, data), _kernels(path.read_text())
+        return self.run(name, path, stored, data), _kernels(path.read_text())
 
 
 def measure(
@@ -232,7 +250,8 @@ def measure(
         per_channel: whether weights have one scale per output channel.
         order: how values are divided by a scale, `reciprocal` or `divide`.
         cache: directory with ranges of earlier runs.
-        progress: called with a line per step.
+        progress: called with a line per step, and at most once in a second
+            with a line about files within a step.
 
     Raises:
         CalibrationError: no data, or a tool failed.
@@ -253,7 +272,13 @@ def measure(
     kernels: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        runner = Runner(tools, source, weights, directory)
+        runner = Runner(
+            tools,
+            source,
+            weights,
+            directory,
+            lambda done, total, line: progress(f"{line}: {done} of {total}"),
+        )
         scales = directory / "scales.json"
         scales.write_text(scales_json(calibration))
         stored = directory / "stored.safetensors"
@@ -263,7 +288,7 @@ def measure(
         results = {}
         for variant, activations in VARIANTS.items():
             results[variant], formed = runner.quantized(
-                scales, stored, activations, storage, order, data
+                variant, scales, stored, activations, storage, order, data
             )
             rows.append(
                 compare(variant, results[variant], "original", original)

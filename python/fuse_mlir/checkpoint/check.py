@@ -14,6 +14,8 @@ import torch
 from torch import nn
 
 from fuse_mlir.checkpoint.loader import Checkpoint
+from fuse_mlir.support.progress import paced
+from fuse_mlir.support.types import Progress
 
 
 @dataclass
@@ -48,12 +50,18 @@ class Comparison:
         return text
 
 
-def compare_with_files(model: nn.Module, directory: str | Path) -> Comparison:
+def compare_with_files(
+    model: nn.Module,
+    directory: str | Path,
+    progress: Progress | None = None,
+) -> Comparison:
     """Compares parameters and scales with the tensors of the same names.
 
     Args:
         model: loaded from the directory; fused or not.
         directory: with safetensors files.
+        progress: called with the number of compared parameters, at most once in
+            a second.
 
     Returns:
         The outcome for each parameter. A tensor of 8-bit codes equals only a
@@ -70,7 +78,10 @@ def compare_with_files(model: nn.Module, directory: str | Path) -> Comparison:
         for name, buffer in model.named_buffers()
         if "scale" in name.rpartition(".")[2]
     }
-    for name, tensor in named.items():
+    report = paced(progress)
+    for done, (name, tensor) in enumerate(named.items(), 1):
+        if report is not None:
+            report(done, len(named), f"comparing with files: {name}")
         entry = checkpoint.find(name)
         if entry is None:
             result.unknown.append(name)

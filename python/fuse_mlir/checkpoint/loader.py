@@ -8,11 +8,12 @@ parameters of the wanted modules are read, in their own dtypes.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import safe_open
@@ -31,6 +32,8 @@ from fuse_mlir.quantized.stored import (
     make_linear,
 )
 from fuse_mlir.support.fusion_registry import known_to_transformers
+from fuse_mlir.support.progress import paced
+from fuse_mlir.support.types import Progress
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -42,12 +45,21 @@ _CODES = {"F8_E4M3", "F8_E5M2", "I8", "U8"}
 class Checkpoint:
     """The tensors of a directory of safetensors files, by name.
 
+    Args:
+        directory: of the files.
+        progress: called with the number of tensors that were read, at most
+            once in a second.
+
     Raises:
         BlockError: the directory has no safetensors files.
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(
+        self, directory: str | Path, progress: Progress | None = None
+    ) -> None:
         self.directory = Path(directory)
+        self._read: set[str] = set()
+        self._progress = paced(progress)
         index = self.directory / "model.safetensors.index.json"
         if index.is_file():
             self._files = json.loads(index.read_text())["weight_map"]
@@ -82,7 +94,17 @@ class Checkpoint:
     def read(self, entry: str) -> torch.Tensor:
         path = self.directory / self._files[entry]
         with safe_open(path, framework="pt") as file:
-            return file.get_tensor(entry)
+            tensor = file.get_tensor(entry)
+        if self._progress is not None and entry not in self._read:
+            self._read.add(entry)
+            self._progress(len(self._read), len(self._files), entry)
+        return tensor
+
+    def end(self) -> None:
+        """Reports the end. Models do not read all entries of some files."""
+        total = len(self._files)
+        if self._progress is not None and len(self._read) < total:
+            self._progress(total, total, "all weights of the model")
 
     def entries(self, path: str) -> dict[str, torch.Tensor]:
         """Tensors of the module at `path`, by the rest of their names."""
@@ -233,7 +255,11 @@ def _float_config(directory: str | Path) -> PretrainedConfig:
     return config
 
 
-def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
+def load_stored(
+    directory: str | Path,
+    dtype: torch.dtype,
+    progress: Progress | None = None,
+) -> nn.Module:
     """A whole model whose linears keep their stored weights and scales.
 
     Linears get the entries of the checkpoint by their names: `weight` in its
@@ -244,6 +270,7 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
         directory: with safetensors files of compressed-tensors, ModelOpt, or
             another format with separate scales.
         dtype: of all other parameters.
+        progress: as for `Checkpoint`.
 
     Raises:
         Refused: a stored weight has no scale.
@@ -253,7 +280,7 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     from transformers.initialization import no_init_weights
 
     check_format(directory)
-    checkpoint = Checkpoint(directory)
+    checkpoint = Checkpoint(directory, progress)
     with no_init_weights():
         model = build_from_config(_float_config(directory), dtype, "cpu")
     read = set()
@@ -278,13 +305,18 @@ def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
         for name, tensor in entries.items():
             module.register_buffer(name, tensor)
     _fill(model, checkpoint, dtype, lambda path, _: path not in read)
+    checkpoint.end()
     tie: Callable[[], None] = getattr(model, "tie_weights")
     tie()
     emulate(model)
     return model.eval()
 
 
-def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
+def load_fp8(
+    directory: str | Path,
+    dtype: torch.dtype,
+    progress: Progress | None = None,
+) -> nn.Module:
     """A model in the fine-grained fp8 layout of transformers, on the CPU.
 
     Without a GPU, transformers dequantizes the weights and loses the scales.
@@ -300,7 +332,9 @@ def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     config = transformers.AutoConfig.from_pretrained(directory)
     # The check of the environment requests dequantized weights.
     with mock.patch.object(FineGrainedFP8HfQuantizer, "validate_environment"):
-        model = from_pretrained(model_class(config), directory, dtype)
+        model = from_pretrained(
+            model_class(config), directory, dtype, progress=progress
+        )
     emulate(model)
     return model.eval()
 
@@ -310,6 +344,7 @@ def from_pretrained(
     directory: str | Path,
     dtype: torch.dtype,
     config: PretrainedConfig | None = None,
+    progress: Progress | None = None,
 ) -> nn.Module:
     """A model as transformers loads it, with all its weights.
 
@@ -318,6 +353,8 @@ def from_pretrained(
         directory: with config.json and weights.
         dtype: of parameters in floating point.
         config: instead of that of the directory.
+        progress: called with the number of loaded weights, at most once in a
+            second, instead of the bar of transformers.
 
     Raises:
         BlockError: transformers cannot load it, a package is missing, or
@@ -327,7 +364,7 @@ def from_pretrained(
     load = getattr(kind, "from_pretrained")
     more = {} if config is None else {"config": config}
     try:
-        with known_to_transformers():
+        with known_to_transformers(), _reports(progress):
             model, info = load(
                 directory,
                 dtype=dtype,
@@ -365,6 +402,60 @@ def from_pretrained(
     return model
 
 
+class _Bar:
+    """A bar of transformers that reports its steps.
+
+    Args:
+        steps: of the bar.
+        progress: receives the reports.
+    """
+
+    def __init__(self, steps: Collection[object], progress: Progress) -> None:
+        self._steps, self._progress = steps, progress
+
+    def __iter__(self) -> Iterator[object]:
+        for done, step in enumerate(self._steps, 1):
+            yield step
+            self._progress(done, len(self._steps), "loading weights")
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        # Everything else that a bar can do.
+        return lambda *_, **__: None
+
+
+@contextlib.contextmanager
+def _reports(progress: Progress | None) -> Iterator[None]:
+    """Passes the bars of transformers with known lengths on to `progress`."""
+    from transformers.utils import logging
+
+    install = getattr(logging, "set_tqdm_hook", None)
+    each = paced(progress)
+    if each is None or install is None:
+        yield
+        return
+
+    def make(
+        factory: Callable[..., object],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> object:
+        if args and isinstance(args[0], Collection):
+            return _Bar(args[0], each)
+        return factory(*args, **kwargs)
+
+    before = install(make)
+    try:
+        yield
+    finally:
+        install(before)
+
+
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().split("\n")
     return lines[0] or f"{type(error).__name__} without a message"
@@ -374,6 +465,7 @@ def load_model(
     path: str | Path,
     dtype: torch.dtype,
     config: PretrainedConfig | None = None,
+    progress: Progress | None = None,
 ) -> nn.Module:
     """A model with its weights from a local directory.
 
@@ -385,6 +477,8 @@ def load_model(
         path: directory with config.json and weights.
         dtype: of parameters in floating point.
         config: instead of that of the directory.
+        progress: called with the number of loaded weights, at most once in a
+            second.
 
     Raises:
         BlockError: the directory, its format, a package or a weight is
@@ -396,8 +490,8 @@ def load_model(
         raise BlockError(f"no directory '{path}'")
     method = (quantization_of(path) or {}).get("quant_method")
     if method == "fp8" and not torch.cuda.is_available():
-        return load_fp8(path, dtype)
+        return load_fp8(path, dtype, progress)
     if method != "fp8" and is_stored_checkpoint(path):
-        return load_stored(path, dtype)
+        return load_stored(path, dtype, progress)
     config = config or transformers.AutoConfig.from_pretrained(path)
-    return from_pretrained(model_class(config), path, dtype, config)
+    return from_pretrained(model_class(config), path, dtype, config, progress)

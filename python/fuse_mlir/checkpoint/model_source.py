@@ -26,6 +26,8 @@ from fuse_mlir.checkpoint.loader import (
 )
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend import extract
+from fuse_mlir.support.progress import progress_of
+from fuse_mlir.support.types import Progress, ProgressOption
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -76,13 +78,18 @@ class ModelSource:
         return blocks.build_from_config(self.config, self.dtype).eval()
 
     def build(
-        self, device: str = "cpu", say: Callable[[str], None] | None = None
+        self,
+        device: str = "cpu",
+        say: Callable[[str], None] | None = None,
+        progress: Progress | None = None,
     ) -> nn.Module:
         """The model with its weights, or with drawn ones.
 
         Args:
             device: cpu or cuda.
             say: called with a line about the size before memory is allocated.
+            progress: called with the number of loaded or drawn weights, at most
+                once in a second.
 
         Raises:
             BlockError: the model does not fit into memory, a weight is
@@ -101,9 +108,12 @@ class ModelSource:
         self._check_size(device, say)
         if self.directory is None:
             model = blocks.build_from_config(self.config, self.dtype, device)
-            return blocks.seed_weights(model.eval(), seed=0)
+            return blocks.seed_weights(model.eval(), 0, progress)
         model = loader.load_model(
-            self.directory, self.dtype, self.config if self.changed else None
+            self.directory,
+            self.dtype,
+            self.config if self.changed else None,
+            progress,
         )
         return model.to(device).eval()
 
@@ -200,7 +210,11 @@ def open_source(
 
 
 def load_model(
-    path: str | Path, dtype: torch.dtype | None = None, device: str = "cpu"
+    path: str | Path,
+    dtype: torch.dtype | None = None,
+    device: str = "cpu",
+    *,
+    progress: ProgressOption = None,
 ) -> nn.Module:
     """A model of transformers from a directory, with its weights as stored.
 
@@ -214,6 +228,10 @@ def load_model(
         dtype: of parameters in floating point. None uses the dtype of the
             config or of the weights.
         device: cpu or cuda.
+        progress: called with the number of loaded weights, the number of all
+            and a line, at most once in a second; True shows a bar after a
+            second. With None, transformers shows its bar for weights in
+            floating point.
 
     Returns:
         The model in eval mode, of the class that the config's
@@ -228,6 +246,7 @@ def load_model(
         >>> type(model).__name__
         'Qwen3ForCausalLM'
     """
+    report = progress_of(progress)
     names = {kind: name for name, kind in DTYPES.items()}
     if dtype is not None and dtype not in names:
         raise BlockError(
@@ -237,7 +256,7 @@ def load_model(
         raise BlockError(f"no directory '{path}'")
     return open_source(
         str(path), {}, None if dtype is None else names[dtype]
-    ).build(device)
+    ).build(device, progress=report)
 
 
 def _has_weights(directory: Path) -> bool:

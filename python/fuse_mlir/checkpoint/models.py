@@ -13,6 +13,8 @@ from torch import nn
 
 from fuse_mlir.errors import BlockError
 from fuse_mlir.frontend.extract import reason_of
+from fuse_mlir.support.progress import paced
+from fuse_mlir.support.types import Progress
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -169,12 +171,23 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def seed_weights(module: Seeded, seed: int) -> Seeded:
+def seed_weights(
+    module: Seeded, seed: int, progress: Progress | None = None
+) -> Seeded:
     """Gives all parameters storage and drawn values.
 
     Matrices have the scale that keeps activations near one. Vectors have noise
     around the values of the module's own initialization. A norm weight of ones
     or zeros would hide a missing or an extra factor.
+
+    Args:
+        module: with parameters, which may be on the meta device.
+        seed: of the values.
+        progress: called with the number of drawn parameters, at most once in a
+            second.
+
+    Raises:
+        BlockError: a buffer is on the meta device.
     """
     buffers = [n for n, b in module.named_buffers() if b.is_meta]
     if buffers:
@@ -184,6 +197,7 @@ def seed_weights(module: Seeded, seed: int) -> Seeded:
     generator = torch.Generator().manual_seed(seed)
     centers = _vector_centers(module)
     drawn: dict[int, nn.Parameter] = {}
+    report, total = paced(progress), len(list(module.parameters()))
     for owner in module.modules():
         for name, old in owner.named_parameters(recurse=False):
             if id(old) not in drawn:
@@ -199,6 +213,8 @@ def seed_weights(module: Seeded, seed: int) -> Seeded:
                 drawn[id(old)] = nn.Parameter(
                     noise.to(old.dtype), requires_grad=False
                 )
+                if report is not None:
+                    report(len(drawn), total, "drawing weights")
             setattr(owner, name, drawn[id(old)])
     return module
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fuse_mlir.cli.doctor_command import add_doctor
 from fuse_mlir.cli.model_arguments import (
     DTYPES,
     add_model,
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_accuracy(commands)
     _add_inputs(commands)
     _add_model_commands(commands)
+    add_doctor(commands)
     return parser
 
 
@@ -701,7 +703,9 @@ def _run_inputs(options: argparse.Namespace) -> int:
             f"'{options.model}' has no tokenizer that "
             f"transformers reads: {extract.reason_of(error)}"
         ) from error
-    model = source.build(options.device, None if options.quiet else _say)
+    model = source.build(
+        options.device, None if options.quiet else _say, _progress(options)
+    )
     files = input_files.collect_inputs(
         model,
         tokenizer,
@@ -857,7 +861,9 @@ def _model(options: argparse.Namespace, weights: bool = True) -> nn.Module:
     source = open_source(options.model, settings(options.set), options.dtype)
     if not weights and not source.is_stored:
         return source.skeleton()
-    return source.build(options.device, None if options.quiet else _say)
+    return source.build(
+        options.device, None if options.quiet else _say, _progress(options)
+    )
 
 
 def _about(options: argparse.Namespace) -> About:
@@ -867,24 +873,9 @@ def _about(options: argparse.Namespace) -> About:
 
 
 def _progress(options: argparse.Namespace) -> Progress | None:
-    if options.quiet:
-        return None
-    bar = sys.stderr.isatty()
+    from fuse_mlir.support.progress import Display
 
-    def show(done: int, total: int, line: str) -> None:
-        if not bar:
-            print(f"[{done}/{total}] {line}", file=sys.stderr)
-            return
-        filled = 30 * done // max(1, total)
-        print(
-            f"\r{'█' * filled}{'░' * (30 - filled)} {done}/{total} "
-            f"{line[:60]:60}",
-            end="\n" if done == total else "",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    return show
+    return None if options.quiet else Display()
 
 
 def _write(options: argparse.Namespace, text: str) -> None:
@@ -935,7 +926,9 @@ def _run_fuse(options: argparse.Namespace) -> int:
         rounding=options.rounding,
         only_faster=False,
     )
-    files = compiled_module.export_all(model, options.output, options.chip)
+    files = compiled_module.export_all(
+        model, options.output, options.chip, _progress(options)
+    )
     (options.output / "sites.json").write_text(
         report.sites_json(results, _about(options))
     )
@@ -964,7 +957,7 @@ def _run_verify(options: argparse.Namespace) -> int:
         only_faster=False,
     )
     checks = report.verify(model, progress=_progress(options))
-    files = _check_files(model, Path(options.model))
+    files = _check_files(model, Path(options.model), _progress(options))
     checks.checks += files
     if files:
         checks.unchecked.pop()
@@ -973,7 +966,9 @@ def _run_verify(options: argparse.Namespace) -> int:
     return 0 if checks else 1
 
 
-def _check_files(model: nn.Module, path: Path) -> list[Check]:
+def _check_files(
+    model: nn.Module, path: Path, progress: Progress | None
+) -> list[Check]:
     """Compares the weights with the safetensors files of the model's directory,
     if there are any."""
     from fuse_mlir.checkpoint.check import compare_with_files
@@ -981,7 +976,7 @@ def _check_files(model: nn.Module, path: Path) -> list[Check]:
 
     if not path.is_dir() or next(path.glob("*.safetensors"), None) is None:
         return []
-    found = compare_with_files(model, path)
+    found = compare_with_files(model, path, progress)
     return [Check("model", "files", bool(found), str(found))]
 
 
@@ -997,7 +992,9 @@ def _run_bench(options: argparse.Namespace) -> int:
         rounding=options.rounding,
         only_faster=False,
     )
-    timing = report.bench(model, repeats=options.repeats)
+    timing = report.bench(
+        model, repeats=options.repeats, progress=_progress(options)
+    )
     timing.about = _about(options)
     _write(options, _printed(timing, options.format))
     return 0

@@ -188,11 +188,15 @@ def _pretrained_chain(
     from fuse_mlir.checkpoint.loader import check_format, load_chain, policy_of
     from fuse_mlir.frontend import extract
     from fuse_mlir.quantized.stored import Policy
+    from fuse_mlir.support.progress import Display
 
     check_format(options.pretrained)
     if not source.is_stored:
         return extract.take_chain(
-            source.build(say=_say), options.parent, members, options.residual
+            source.build(say=_say, progress=Display()),
+            options.parent,
+            members,
+            options.residual,
         )
     if not hasattr(options, "activations"):
         raise ValueError(

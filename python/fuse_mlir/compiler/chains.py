@@ -177,30 +177,47 @@ class Compiled:
         chip = gpu_chip(device) if device.type == "cuda" else ""
         with self._lock:
             if chip not in self._artifacts:
-                try:
-                    self._artifacts[chip] = self._compile(chip)
-                except errors.NativeError as error:
-                    raise KernelError(
-                        refusal(
-                            "no-code",
-                            "the compiler makes no code for "
-                            f"{chip or 'the CPU'}: {error}",
-                        )
-                    ) from error
+                self._artifacts[chip] = self._compile_for(
+                    chip, cached=True, assemble=True
+                )
             return self._artifacts[chip]
 
-    def _compile(self, chip: str) -> native.Artifact:
+    def _compile_for(
+        self, chip: str, cached: bool = False, assemble: bool = False
+    ) -> native.Artifact:
         module = native.Module(self.formed)
         try:
             return module.compile(
-                chip=chip, portable=self.portable, cached=True, assemble=True
+                chip=chip,
+                portable=self.portable,
+                cached=cached,
+                assemble=assemble,
             )
         except errors.NativeError as error:
-            if "ptxas failed" not in str(error):
-                raise
+            if not assemble or "ptxas failed" not in str(error):
+                raise KernelError(
+                    refusal(
+                        "no-code",
+                        "the compiler makes no code for "
+                        f"{chip or 'the CPU'}: {error}",
+                    )
+                ) from error
             _tell_ptxas(str(error))
         # The driver's own assembler may be newer.
-        return module.compile(chip=chip, portable=self.portable, cached=True)
+        return self._compile_for(chip, cached)
+
+    def check_code(self, device: torch.device) -> None:
+        """Compiles for a device and keeps nothing.
+
+        Raises:
+            KernelError: there is no code for the device.
+            NativeError: the device cannot load it.
+        """
+        artifact = self.given
+        if artifact is None:
+            chip = gpu_chip(device) if device.type == "cuda" else ""
+            artifact = self._compile_for(chip)
+        artifact.load_on(device)
 
     def instance(self, device: torch.device) -> native.Instance:
         """A new instance of the code on a device."""

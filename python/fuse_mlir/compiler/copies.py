@@ -141,7 +141,9 @@ def _stored_linear(
         copies.watched.append((module, "weight", True))
         policy = Policy()
         shown = module.weight.dtype
-        entries = _quantized(module, path, chosen, static.storage)
+        entries = _quantized(
+            module, path, chosen, static.storage, not static.planned
+        )
     else:
         # This raises an error that names the missing entry.
         read_linear(path, entries, Policy())
@@ -158,9 +160,21 @@ def _stored_linear(
 
 
 def _quantized(
-    module: nn.Linear, path: str, chosen: Mapping[str, Any], storage: str
+    module: nn.Linear,
+    path: str,
+    chosen: Mapping[str, Any],
+    storage: str,
+    values: bool,
 ) -> dict[str, torch.Tensor]:
-    """Entries of a quantized checkpoint for a linear in floating point."""
+    """Entries of a quantized checkpoint for a linear in floating point.
+
+    Args:
+        module: the linear.
+        path: of it, for messages.
+        chosen: its scales.
+        storage: type of the weight.
+        values: whether the entries need values, or only types and shapes.
+    """
     missing = [
         name for name in ("input_scale", "weight_scale") if name not in chosen
     ]
@@ -170,7 +184,7 @@ def _quantized(
         )
     weight = module.weight.detach()
     scale = chosen["weight_scale"]
-    if weight.is_meta:
+    if weight.is_meta or not values:
         stored = {
             "f8E4M3FN": torch.float8_e4m3fn,
             "i8": torch.int8,
@@ -180,7 +194,9 @@ def _quantized(
             weight.shape[0] if scale == "per_channel" else 1, device="cpu"
         )
         return {
-            "weight": weight.to(stored),
+            "weight": torch.zeros(
+                weight.shape, dtype=stored, device=weight.device
+            ),
             "weight_scale": number,
             "input_scale": as_scale(1.0),
             "bias": module.bias,

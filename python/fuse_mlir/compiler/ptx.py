@@ -30,7 +30,8 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
 
     Raises:
         PtxError: the function lacks a name, or the chip is too old.
-        NativeError: the file is missing, or lacks the kernel.
+        NativeError: the file is missing, lacks the kernel, or has another
+            digest.
     """
     found = _NUMBER.fullmatch(chip)
     if found is None or int(found[1]) < kernel.capability:
@@ -48,9 +49,14 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
     given = ", ".join(f"%arg{i}" for i in range(len(arguments)))
     type_ = f"({takes}) -> ({head[2]})"
     context = Context()
-    context.register_kernels(
-        _registration(kernel, names), Path(kernel.path).resolve().parent
-    )
+    path = Path(kernel.path).resolve()
+    registration = _registration(kernel, names, path)
+    if kernel.sha256 is None:
+        context.register_kernels(registration, path.parent)
+    else:
+        context.register_kernels(
+            registration, path.parent, sha256={path.name: kernel.sha256}
+        )
     module = context.parse(
         f'fuse.slot @chain op "chain" variant "of_members" : {type_} {{}}\n'
         f"func.func @main({head[1]}) -> {head[2]} {{\n"
@@ -74,8 +80,10 @@ def _tensor_names(parameters: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
-    """The IR that registers the kernel."""
+def _registration(
+    kernel: PtxKernel, names: Mapping[str, str], path: Path
+) -> str:
+    """The IR that registers the kernel, relative to the folder of its file."""
     places = []
     for name, (tensor, dim) in kernel.sizes.items():
         place = names.get(tensor, "")
@@ -112,7 +120,7 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
         f'fuse.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
         f"  fuse.implementation on <gpu from {kernel.capability}>\n"
         "    code #fuse.gpu_code<format = ptx, "
-        f"file = {quote(str(Path(kernel.path).resolve()))}, "
+        f"file = {quote(path.name)}, "
         f"entry = {quote(kernel.entry)}, "
         f"grid = affine_map<{symbols} -> ({grid})>, block = [{block}], "
         f"{shared}sizes = [{', '.join(places)}], "

@@ -33,7 +33,8 @@ def fuse_loaded(
     """Fuses the sites of a model that was just loaded.
 
     A `FusionWarning` reports refused sites, and a model without any site that
-    can be fused.
+    can be fused. After a second, a bar shows the progress if transformers shows
+    its bars.
 
     Raises:
         PatternError: the config is wrong: an unknown option, or a path that
@@ -42,7 +43,11 @@ def fuse_loaded(
     result = FusionResult()
     try:
         result = fuse_modules(
-            model, patterns, strict=False, fusion_config=fusion_config
+            model,
+            patterns,
+            strict=False,
+            fusion_config=fusion_config,
+            progress=shows_progress(),
         )
     except (FuseError, FlowError) as error:
         result.note = str(error)
@@ -68,6 +73,16 @@ def fuse_loaded(
             stacklevel=2,
         )
     return result
+
+
+def shows_progress() -> bool:
+    """Whether transformers shows its progress bars, as loading has no argument
+    for others."""
+    try:
+        from transformers.utils.logging import is_progress_bar_enabled
+    except ImportError:
+        return False
+    return bool(is_progress_bar_enabled())
 
 
 def fusion_result(model: nn.Module) -> FusionResult | None:

@@ -3,27 +3,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
 from fuse_mlir.calibration.scales import calibrate as choose_scales
-from fuse_mlir.errors import CalibrationError
-from fuse_mlir.fusion.results import FusionResult
+from fuse_mlir.compiler.chains import structure
+from fuse_mlir.errors import CalibrationError, FlowError, FuseError
+from fuse_mlir.fusion import modules
+from fuse_mlir.fusion.results import FusionResult, SiteResult
+from fuse_mlir.matching import static_mlp
+from fuse_mlir.matching.activations import ROUNDINGS
 from fuse_mlir.matching.patterns import ANY_FAMILY, Patterns
-from fuse_mlir.matching.sites import Site
+from fuse_mlir.matching.sites import Site, join
 from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
     is_fp8_linear,
 )
 from fuse_mlir.quantized.stored import Policy
-from fuse_mlir.quantized.value_range import Range, about
+from fuse_mlir.quantized.value_range import Range, about, choose_scale
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
-from fuse_mlir.support.types import Inputs, Progress
+from fuse_mlir.support.progress import progress_of
+from fuse_mlir.support.types import Inputs, Progress, ProgressOption
+
+#: Refusals of the data flow, which other inputs can take another way.
+OF_INPUTS = (
+    "changes-itself",
+    "intermediate-has-other-users",
+    "member-not-called",
+    "no-result",
+    "not-a-chain",
+    "not-traceable",
+    "side-input-made-later",
+    "unsupported-argument",
+)
 
 
 def calibrate(
@@ -37,14 +56,19 @@ def calibrate(
     per_channel: bool = False,
     strict: bool | None = None,
     rounding: str = "exact",
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> FusionResult:
     """Fuses the MLPs of `model` with static scales that are chosen from `data`.
 
-    The model runs unfused on all of `data`, and the inputs of all linears of
-    sites are measured. Then the sites are fused with quantized copies of their
-    weights. The modules themselves do not change; `unfuse_modules` puts them
-    back.
+    First the kernels are compiled with scales of one, so that a model that
+    cannot be fused is refused before it runs on any data. Example inputs are
+    the first of a list, or made from the config of a model of transformers;
+    other models need the first of `data`.
+
+    Then the model runs unfused on all of `data`, and the inputs of all linears
+    of sites are measured. At last the sites are fused with quantized copies of
+    their weights. The modules themselves do not change; `unfuse_modules` puts
+    them back.
 
     Args:
         model: in eval mode, on the CPU or CUDA. Sites that are fused already
@@ -58,7 +82,8 @@ def calibrate(
         per_channel: one scale per output channel of a weight, by amax.
         strict: as for `fuse_modules`.
         rounding: as for `fuse_modules`.
-        progress: called after each of `data` and each site.
+        progress: as for `fuse_modules`, called after each planned site, each
+            of `data`, and each fused site.
 
     Returns:
         The sites, as `fuse_modules` returns them. Their `calibration` has the
@@ -76,8 +101,7 @@ def calibrate(
         >>> sorted(sites.calibration.scales)[0]
         'layers.0.mlp.down'
     """
-    from fuse_mlir.fusion import modules
-
+    report = progress_of(progress)
     require_module(model)
     if not isinstance(data, Iterable) or isinstance(
         data, (torch.Tensor, Mapping, str, bytes)
@@ -86,29 +110,26 @@ def calibrate(
             f"data is a {type(data).__name__}; expected a list with the "
             "inputs of one call each"
         )
-    batches = list(data)
-    if not batches:
-        raise CalibrationError("calibration needs at least one input")
     if model.training:
         raise CalibrationError(
             f"{type(model).__name__} is in training mode; "
             "call eval(), because scales are those of "
             "inference"
         )
-    sites, _ = modules.select(model, patterns, batches[0])
+    modules.check_option("rounding", rounding, ROUNDINGS)
+    _check_options(storage, method, percentile)
+    plan = _Plan(
+        model, patterns, storage, per_channel, strict, rounding, report
+    )
+    batches = list(plan.check(data))
+    if not batches:
+        raise CalibrationError(NO_DATA)
+    sites = plan.sites
+    if sites is None:
+        sites, _ = modules.select(model, patterns, batches[0])
     with modules.members_back(model), emulated(model):
-        linears = {
-            path: module
-            for site in sites
-            if site.refusal is None
-            for path, module in _linears(site)
-        }
-        if not linears:
-            reason = next((f": {s.refusal}" for s in sites if s.refusal), "")
-            raise CalibrationError(
-                f"{type(model).__name__} has no site with linears{reason}"
-            )
-        ranges = _observe(model, linears, batches, progress)
+        linears = _all_linears(model, sites)
+        ranges = _observe(model, linears, batches, report)
         parameters = {
             f"{path}.weight": _real_weight(module)
             for path, module in linears.items()
@@ -122,17 +143,190 @@ def calibrate(
         inputs=batches[0],
         strict=strict,
         rounding=rounding,
-        progress=progress,
-        fusion_config={
-            FUSION: {
-                "input_quant": ANY_FAMILY,
-                "any_mlp": ANY_FAMILY,
-                "scales": scales,
-            }
-        },
+        progress=report,
+        fusion_config=_config(scales),
     )
     result.calibration = scales
     return result
+
+
+#: The text of errors on data without inputs.
+NO_DATA = "calibration needs at least one input"
+
+
+def _check_options(storage: str, method: str, percentile: float) -> None:
+    """Chooses a scale for a value, because errors after a run are late.
+
+    Raises:
+        RangeError: an option is unknown or outside of its range.
+    """
+    value = Range()
+    value.add(torch.ones(1, device="cpu"))
+    choose_scale(value, storage, method, percentile)
+
+
+@dataclass
+class _Plan:
+    """Finds out before a calibration whether its model can be fused."""
+
+    model: nn.Module
+    patterns: Patterns
+    storage: str
+    per_channel: bool
+    strict: bool | None
+    rounding: str
+    progress: Progress | None
+    #: Sites on inputs of the data; None if no input was read yet.
+    sites: list[Site] | None = None
+
+    def check(self, data: Iterable[Inputs]) -> Iterable[Inputs]:
+        """Refuses what `fuse_modules` will refuse.
+
+        Args:
+            data: as for `calibrate`.
+
+        Returns:
+            All of the data. An input that had to be read comes first.
+
+        Raises:
+            CalibrationError: no data, or no site has a linear.
+            FuseError: as `fuse_modules`.
+        """
+        if isinstance(data, Sized) and not len(data):
+            raise CalibrationError(NO_DATA)
+        if isinstance(data, Sequence):
+            self._refuse_for(data[0])
+            return data
+        if self._holds_for_examples():
+            return data
+        iterator = iter(data)
+        for first in iterator:
+            self._refuse_for(first)
+            return itertools.chain([first], iterator)
+        raise CalibrationError(NO_DATA)
+
+    def _refuse_for(self, inputs: Inputs) -> None:
+        self.sites, _ = modules.select(self.model, self.patterns, inputs)
+        self._refuse(self.sites)
+
+    def _holds_for_examples(self) -> bool:
+        """Whether sites can be fused on inputs made from the config. False if
+        only the data can show it."""
+        try:
+            sites, _ = modules.select(self.model, self.patterns, None)
+        except FlowError:
+            return False
+        try:
+            self._refuse(sites)
+        except (CalibrationError, FuseError):
+            # The data may reach modules that examples do not reach.
+            if not sites or any(
+                site.refusal is not None and site.refusal.name in OF_INPUTS
+                for site in sites
+            ):
+                return False
+            raise
+        return True
+
+    def _refuse(self, sites: Sequence[Site]) -> None:
+        with modules.members_back(self.model), emulated(self.model):
+            linears = _all_linears(self.model, sites)
+        static = static_mlp.parse(
+            _config(
+                {
+                    path: {
+                        "input_scale": 1.0,
+                        "weight_scale": "per_channel"
+                        if self.per_channel
+                        else 1.0,
+                        "storage": self.storage,
+                    }
+                    for path in linears
+                }
+            )
+        )
+        assert static is not None
+        static = replace(static, planned=True)
+        results = FusionResult()
+        known: dict[object, SiteResult] = {}
+        # The keys name objects by their ids.
+        kept: list[object] = []
+        for done, site in enumerate(sites, 1):
+            key = _structure(site, kept)
+            found = known.get(key)
+            if found is None:
+                found = modules.plan_site(
+                    site, static=static, rounding=self.rounding, bind=False
+                )[0]
+                known[key] = found
+            results.append(
+                replace(
+                    found, id=site.id, parent=site.parent, members=site.paths
+                )
+            )
+            if self.progress is not None:
+                self.progress(
+                    done,
+                    len(sites),
+                    f"{join(site.parent, site.id)}: plan",
+                )
+        modules.check_results(
+            self.model,
+            results,
+            any(r.refusal is None for r in results),
+            self.patterns,
+            self.strict,
+        )
+
+
+def _structure(site: Site, kept: list[object]) -> object:
+    """The same for sites with the same kernel before scales are known."""
+    plan = site.plan
+    if site.refusal is not None or plan is None:
+        return id(site)
+    # Scales of a checkpoint can be refused for their values.
+    if any(is_fp8_linear(module) for _, module in _linears(site)):
+        return id(site)
+    return (
+        tuple(site.names),
+        str(site.pattern.kernel),
+        plan.structure(),
+        tuple((t.dtype, t.dim(), t.shape[-1]) for t in plan.examples),
+        tuple(structure(member, kept) for member in site.members),
+    )
+
+
+def _config(scales: object) -> dict[str, object]:
+    """A `fusion_config` for all kinds of MLPs."""
+    return {
+        FUSION: {
+            "input_quant": ANY_FAMILY,
+            "any_mlp": ANY_FAMILY,
+            "scales": scales,
+        }
+    }
+
+
+def _all_linears(
+    model: nn.Module, sites: Iterable[Site]
+) -> dict[str, nn.Linear]:
+    """Linears of sites that are not refused, by their paths.
+
+    Raises:
+        CalibrationError: there is none.
+    """
+    linears = {
+        path: module
+        for site in sites
+        if site.refusal is None
+        for path, module in _linears(site)
+    }
+    if not linears:
+        reason = next((f": {s.refusal}" for s in sites if s.refusal), "")
+        raise CalibrationError(
+            f"{type(model).__name__} has no site with linears{reason}"
+        )
+    return linears
 
 
 def _linears(site: Site) -> Iterable[tuple[str, nn.Linear]]:

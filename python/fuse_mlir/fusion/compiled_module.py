@@ -38,6 +38,8 @@ from fuse_mlir.support.arguments import (
 )
 from fuse_mlir.support.dynamic_class import Derived, Kind
 from fuse_mlir.support.module_snapshot import is_tracing
+from fuse_mlir.support.progress import paced
+from fuse_mlir.support.types import Progress
 
 Target = TypeVar("Target", nn.Module, type)
 
@@ -379,7 +381,10 @@ def export(
 
 
 def export_all(
-    model: nn.Module, directory: str | Path, chip: str | None = None
+    model: nn.Module,
+    directory: str | Path,
+    chip: str | None = None,
+    progress: Progress | None = None,
 ) -> dict[Path, list[str]]:
     """Writes each kernel of a fused model once, as `kernel-<n>.fuse`.
 
@@ -387,6 +392,7 @@ def export_all(
         model: with fused sites.
         directory: that exists.
         chip: as for `export`.
+        progress: called after each file, at most once in a second.
 
     Returns:
         The files, and the sites that have that kernel.
@@ -398,25 +404,38 @@ def export_all(
                 join(parent, module.site)
             )
     files = {}
+    report = paced(progress)
     for number, sites in enumerate(kinds.values()):
         path = Path(directory) / f"kernel-{number}.fuse"
         files[export(model, path, sites[0], chip)] = sites
+        if report is not None:
+            report(number + 1, len(kinds), f"compiled {path.name}")
     return files
 
 
-def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
+def load(
+    path: str | Path,
+    device: str | torch.device = "cpu",
+    *,
+    sha256: str | None = None,
+) -> LoadedKernel:
     """Loads a kernel that `export` wrote.
+
+    An artifact is a program. `sha256` makes sure that it is the expected one:
+    the file is read once, and its digest is checked before anything else.
 
     Args:
         path: of the file.
         device: where the kernel runs, such as `cuda:0`.
+        sha256: digest of the file as 64 hexadecimal digits; None accepts any
+            file.
 
     Returns:
         The kernel without weights; `LoadedKernel.bind` binds them by name.
 
     Raises:
         NativeError: the file is damaged, of another version, or for another
-            machine.
+            machine, or `sha256` is malformed or that of another file.
 
     Examples:
         >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
@@ -428,8 +447,12 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> LoadedKernel:
         >>> y = kernel.bind(layer.state_dict())(x)
         >>> torch.allclose(y, layer.mlp(layer.norm(x)), atol=1e-5)
         True
+        >>> import hashlib
+        >>> digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        >>> fuse_mlir.load(path, sha256=digest).parameters[0]
+        'norm.weight'
     """
-    return LoadedKernel(native.Artifact.load(path), device)
+    return LoadedKernel(native.Artifact.load(path, sha256), device)
 
 
 class LoadedKernel:

@@ -41,7 +41,7 @@ from fuse_mlir.fusion.proxies import (
     named,
 )
 from fuse_mlir.fusion.timing import RowRanges, Verdict
-from fuse_mlir.matching.patterns import ARTIFACT, FAMILIES
+from fuse_mlir.matching.patterns import FAMILIES, artifact_of
 from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.matching.sites import Plan, distributed, hook_on, hook_on_all
@@ -279,13 +279,15 @@ class FusedModule(FusedPlace):
         self.__dict__["lost"] = lost(
             self.names, copies.members, self.plan, compiled
         )
-        if self.kernel_name.endswith(ARTIFACT):
+        artifact = artifact_of(self.kernel_name)
+        # The IR of an artifact has scales that a plan does not know yet.
+        if artifact is not None and not (self.static and self.static.planned):
             # Kernels for other types are made later, when the file may be gone.
             if self._file is None:
-                self.__dict__["_file"] = native.Artifact.load(self.kernel_name)
+                self.__dict__["_file"] = native.Artifact.load(*artifact)
             assert self._file is not None
             compiled = chains.from_artifact(
-                compiled, chain, self.kernel_name, self._file
+                compiled, chain, artifact[0], self._file
             )
         return copies, compiled
 

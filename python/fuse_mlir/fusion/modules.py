@@ -58,7 +58,13 @@ from fuse_mlir.matching.sites import (
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
-from fuse_mlir.support.types import FusionConfig, Inputs, Progress
+from fuse_mlir.support.progress import progress_of
+from fuse_mlir.support.types import (
+    FusionConfig,
+    Inputs,
+    Progress,
+    ProgressOption,
+)
 
 #: Elements that one vector load of the kernel for experts reads.
 _VECTOR = 8
@@ -82,7 +88,7 @@ def fuse_modules(
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
     only_faster: bool | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
@@ -115,7 +121,8 @@ def fuse_modules(
             True without given or declared patterns and without a
             `fusion_config`. Models on the meta device are not measured.
         progress: called after each site with the number of finished sites,
-            the number of all sites, and a line of text.
+            the number of all sites, and a line of text. True shows a bar
+            after a second, in terminals and notebooks.
 
     Returns:
         All selected sites.
@@ -132,6 +139,7 @@ def fuse_modules(
         fused gated_mlp
         >>> y = model(x)
     """
+    report = progress_of(progress)
     check_option("gradients", gradients, GRADIENTS)
     check_option("rounding", rounding, ROUNDINGS)
     if isinstance(patterns, KernelMapping) and patterns.layers:
@@ -151,8 +159,36 @@ def fuse_modules(
             prefers_faster(model, patterns, static, only_faster), inputs
         )
         results, planned = _plan_all(
-            sites, gradients, static, rounding, rows, progress
+            sites, gradients, static, rounding, rows, report
         )
+    check_results(model, results, bool(planned), patterns, strict)
+    _put_all(model, planned)
+    for result in results:
+        if result.status == "could fuse":
+            result.status = "fused"
+    return results
+
+
+def check_results(
+    model: nn.Module,
+    results: FusionResult,
+    planned: bool,
+    patterns: Patterns,
+    strict: bool | None,
+) -> None:
+    """Refuses a whole call of `fuse_modules`.
+
+    Args:
+        model: to fuse.
+        results: the outcome for each selected site.
+        planned: whether any of them can be fused.
+        patterns: as for `fuse_modules`.
+        strict: as for `fuse_modules`.
+
+    Raises:
+        FuseError: a site was refused and `strict` is set, or there is no site
+            to fuse.
+    """
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
     if strict and results.refused:
@@ -189,11 +225,6 @@ def fuse_modules(
             )
             + itself
         )
-    _put_all(model, planned)
-    for result in results:
-        if result.status == "could fuse":
-            result.status = "fused"
-    return results
 
 
 #: The note on results of models on the meta device.
@@ -283,6 +314,29 @@ def check_option(what: str, value: object, known: Sequence[str]) -> None:
         )
 
 
+def report_slow(
+    progress: Progress | None, number: int, sites: Sequence[Site]
+) -> Callable[[str], None]:
+    """Reports steps of one site, which count as no finished site.
+
+    Args:
+        progress: receives the reports.
+        number: of the site, from 1.
+        sites: all of them.
+    """
+    site = sites[number - 1]
+
+    def slow(line: str) -> None:
+        if progress is not None:
+            progress(
+                number - 1,
+                len(sites),
+                f"{join(site.parent, site.id)}: {line}",
+            )
+
+    return slow
+
+
 def _plan_all(
     sites: Sequence[Site],
     gradients: str,
@@ -295,17 +349,13 @@ def _plan_all(
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
     for done, site in enumerate(sites, 1):
-
-        def slow(line: str) -> None:
-            if progress is not None:
-                progress(
-                    done - 1,
-                    len(sites),
-                    f"{join(site.parent, site.id)}: {line}",
-                )
-
         result, module = plan_site(
-            site, gradients, static, rounding, rows(site), slow
+            site,
+            gradients,
+            static,
+            rounding,
+            rows(site),
+            report_slow(progress, done, sites),
         )
         results.append(result)
         if module is not None:
@@ -554,6 +604,7 @@ def plan_site(
     rounding: str = "exact",
     rows: Sequence[int] | None = None,
     slow: Callable[[str], None] | None = None,
+    bind: bool = True,
 ) -> tuple[SiteResult, FusedModule | None]:
     """The fused module of a site, which does not replace the members yet.
 
@@ -566,6 +617,8 @@ def plan_site(
         rows: numbers of rows to measure; the site is refused if the members
             are faster. None measures nothing.
         slow: as for `timing.measured`.
+        bind: whether to pack the weights for the kernel, too. Without it, the
+            kernel is compiled, and neither measured nor kept on disk.
     """
     result = SiteResult(
         site.id, site.parent, site.paths, "refused", refusal=site.refusal
@@ -595,7 +648,9 @@ def plan_site(
         result.families = compiled.families
         device = plan.examples[0].device
         result.note = copies.note
-        if device.type != "meta":
+        if device.type != "meta" and not bind:
+            compiled.check_code(device)
+        elif device.type != "meta":
             verdict = module.verdict_for(compiled, device)
             # Packing weights costs time and memory.
             if verdict is None or not verdict.slower:
@@ -860,7 +915,7 @@ def fused(
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
     only_faster: bool | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> Iterator[FusionResult]:
     """Fuses for the body of a `with`, and unfuses the same sites after it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any, TypeAlias
 
 from torch import nn
 
-from fuse_mlir.errors import PatternError
+from fuse_mlir.errors import NativeError, PatternError
 from fuse_mlir.matching.path_glob import PathGlob
 from fuse_mlir.matching.ptx_kernel import PtxKernel
+from fuse_mlir.support.digests import require_digest
 
 #: Families that fuse-form-kernels can form.
 FAMILIES = (
@@ -27,6 +29,8 @@ FAMILIES = (
 )
 #: Suffix of artifacts.
 ARTIFACT = ".fuse"
+#: The path of an artifact and the SHA-256 that its content must have.
+_CHECKED = re.compile(rf"(.*{re.escape(ARTIFACT)})#sha256=(.*)", re.DOTALL)
 #: The kernel that allows any family.
 ANY_FAMILY = "fuse"
 
@@ -362,15 +366,38 @@ def declaration(kernel: object) -> str | None:
     return name if name.isidentifier() and name not in FAMILIES else None
 
 
+def artifact_of(kernel: str) -> tuple[str, str | None] | None:
+    """Path and expected SHA-256 of a kernel that is an artifact.
+
+    Args:
+        kernel: `PATH.fuse`, `PATH.fuse#sha256=DIGITS`, or another kernel, for
+            which the result is None.
+    """
+    found = _CHECKED.fullmatch(kernel)
+    if found is not None:
+        return found[1], found[2]
+    return (kernel, None) if kernel.endswith(ARTIFACT) else None
+
+
+def _check_digest(path: str | Path, sha256: str | None) -> None:
+    try:
+        if sha256 is not None:
+            require_digest(path, sha256)
+    except NativeError as error:
+        raise PatternError(str(error)) from error
+
+
 def kernel_of(kernel: object) -> str | PtxKernel:
     """The kernel: `fuse`, a family, the path of an artifact, or PTX.
 
     Raises:
-        PatternError: the kernel is unknown, or its file is missing.
+        PatternError: the kernel is unknown, its file is missing, or its digest
+            is malformed.
     """
     if isinstance(kernel, PtxKernel):
         if not Path(kernel.path).is_file():
             raise PatternError(f"no PTX file '{kernel.path}'")
+        _check_digest(kernel.path, kernel.sha256)
         return kernel
     if not isinstance(kernel, str):
         raise PatternError(
@@ -380,9 +407,11 @@ def kernel_of(kernel: object) -> str | PtxKernel:
     name = kernel.removeprefix("fuse:")
     if name == ANY_FAMILY or name in FAMILIES:
         return name
-    if name.endswith(ARTIFACT):
-        if not Path(name).is_file():
-            raise PatternError(f"no artifact '{name}'")
+    artifact = artifact_of(name)
+    if artifact is not None:
+        if not Path(artifact[0]).is_file():
+            raise PatternError(f"no artifact '{artifact[0]}'")
+        _check_digest(*artifact)
         return name
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "

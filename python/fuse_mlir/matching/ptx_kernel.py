@@ -28,6 +28,8 @@ class PtxKernel:
         sizes: named sizes, each a tensor and one of its dimensions.
         shared: bytes of dynamic shared memory.
         capability: the oldest GPU that it runs on, 80 for sm_80.
+        sha256: digest of the file as 64 hexadecimal digits, which is checked
+            before the file is parsed; None accepts any file.
     """
 
     path: str | Path
@@ -38,6 +40,7 @@ class PtxKernel:
     sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     shared: int = 0
     capability: int = 80
+    sha256: str | None = None
 
     def __str__(self) -> str:
         return f"{self.path}:{self.entry}"

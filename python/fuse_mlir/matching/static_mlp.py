@@ -51,6 +51,8 @@ class StaticMlp:
             allows all.
         endpoints: kernels of the Hub by their names in the config, either
             all of them or none.
+        planned: whether the scales are still unknown. Those given stand for
+            others, and quantized copies of weights have no values.
     """
 
     families: tuple[str, ...]
@@ -58,6 +60,7 @@ class StaticMlp:
     scales: Scales = field(default_factory=dict)
     activations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    planned: bool = False
 
     def below(self, parent: str) -> StaticMlp:
         """The same request with paths relative to `parent`."""
@@ -71,6 +74,7 @@ class StaticMlp:
                 if path.startswith(prefix)
             },
             self.activations,
+            planned=self.planned,
         )
 
 

@@ -28,6 +28,7 @@ from fuse_mlir.native.call_extension import (
 from fuse_mlir.native.compiler import (
     Artifact,
     Module,
+    cache_folder,
     cache_problem,
     compile_module,
     find_ptxas,
@@ -63,6 +64,7 @@ __all__ = [
     "ambient",
     "available",
     "build_id",
+    "cache_folder",
     "cache_problem",
     "check",
     "compile_module",

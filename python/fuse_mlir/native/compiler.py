@@ -29,6 +29,7 @@ from fuse_mlir.native.bindings import (
 )
 from fuse_mlir.native.instance import Program, device_handle
 from fuse_mlir.support.arguments import require, require_device
+from fuse_mlir.support.digests import require_digest
 
 #: Value of `assemble` in `fuse_compile_options` that requires ptxas.
 _REQUIRED = 2
@@ -181,6 +182,20 @@ def cache_problem() -> str:
     return _open_cache()[1]
 
 
+def cache_folder() -> Path | None:
+    """The folder of the cache of artifacts, whether it exists or not; None if
+    no environment variable leads to one. lib/CAPI/Cache.cpp has the same rules.
+    """
+    chosen = os.environ.get("FUSE_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if base.startswith("/"):
+        return Path(base) / "fuse"
+    home = os.environ.get("HOME")
+    return Path(home) / ".cache" / "fuse" if home else None
+
+
 def compile_module(
     module: c_void_p,
     diagnostics: Diagnostics,
@@ -236,10 +251,31 @@ class Artifact:
         self._handle = Handle("artifact", pointer)
 
     @classmethod
-    def load(cls, path: str | Path) -> Artifact:
-        """Reads and checks a file."""
+    def load(cls, path: str | Path, sha256: str | None = None) -> Artifact:
+        """Reads and checks a file.
+
+        Args:
+            path: of the file, which is read once.
+            sha256: digest of the content, which is checked before anything is
+                parsed; 64 hexadecimal digits, or None for any content.
+
+        Raises:
+            NativeError: the file is missing, damaged or of another version, or
+                the digest is malformed or another one.
+        """
         pointer = c_void_p()
-        check(library().fuse_artifact_load(os.fsencode(path), byref(pointer)))
+        if sha256 is None:
+            check(
+                library().fuse_artifact_load(os.fsencode(path), byref(pointer))
+            )
+            return cls(pointer)
+        check(
+            library().fuse_artifact_load_checked(
+                os.fsencode(path),
+                require_digest(path, sha256).encode(),
+                byref(pointer),
+            )
+        )
         return cls(pointer)
 
     def save(self, path: str | Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import warnings
 from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
@@ -14,7 +15,9 @@ from typing import Any
 import torch
 
 from fuse_mlir import native
+from fuse_mlir.errors import NativeError
 from fuse_mlir.support.arguments import require
+from fuse_mlir.support.digests import CheckedFolder
 
 
 def _call(
@@ -38,6 +41,33 @@ def _take_text(name: str, *arguments: object, context: Context) -> str:
         native.library().fuse_string_free(text)
 
 
+#: First words of sources of code in files.
+_CODE = ("ptx", "cubin", "library")
+
+
+def _require_checked(checked: CheckedFolder, path: str) -> None:
+    """Refuses the path of a file without a digest."""
+    if checked.name_of(path) is None:
+        raise NativeError(
+            f"{path.removeprefix(f'{checked.path}/')}: its SHA-256 is not "
+            "given; expected one of "
+            f"{', '.join(sorted(checked.names)) or 'no file'}"
+        )
+
+
+def _check_sources(kernels: str, checked: CheckedFolder) -> None:
+    """Refuses kernels that name a file without a digest."""
+    # The list of another context has all paths, however the text writes them.
+    probe = Context()
+    probe._register(kernels, checked.path, force=True)
+    for entry in probe.list_kernels():
+        for kernel in entry["kernels"]:
+            for implementation in kernel["implementations"]:
+                kind, _, code = implementation["source"].partition(" ")
+                if kind in _CODE:
+                    _require_checked(checked, code.rpartition(":")[0])
+
+
 #: The expected type in errors about a context.
 A_CONTEXT = "a fuse_mlir.slots.Context"
 
@@ -50,18 +80,37 @@ class Context:
         _call("fuse_context_create", byref(pointer))
         self._handle = native.Handle("context", pointer)
         self._diagnostics = native.Diagnostics(pointer)
+        #: Copies of files that kernels name.
+        self._checked: list[CheckedFolder] = []
 
     def register_kernels(
         self,
         kernels: str | Path,
         directory: Path | None = None,
         force: bool = False,
+        *,
+        sha256: Mapping[str, str] | None = None,
     ) -> None:
         """Registers the `fuse.slot_kernel` ops of a file or of a text.
 
         Relative paths of code start at the directory of the file, or at
         `directory`. A second kernel with the same op, variant and name is an
         error, unless `force` is set.
+
+        With `sha256`, every file is read once, now, and its digest is checked
+        before it is parsed. Later bindings use what was read. Libraries that a
+        shared library loads itself are not checked.
+
+        Args:
+            kernels: path of the file, or the text.
+            directory: of the files that the kernels name.
+            force: whether kernels may replace registered ones.
+            sha256: digests of all files as 64 hexadecimal digits, by their
+                paths below `directory`; None accepts any files.
+
+        Raises:
+            NativeError: a kernel is malformed, or a file has no digest or
+                another one.
         """
         require(
             kernels,
@@ -69,9 +118,32 @@ class Context:
             "the registry",
             "a text of fuse.slot_kernel ops, or the path of a file with them",
         )
+        name = None
         if isinstance(kernels, Path):
-            directory = directory or kernels.resolve().parent
+            path = kernels.absolute() if directory else kernels.resolve()
+            directory = directory or path.parent
+            name = os.path.relpath(path, directory)
+        if sha256 is not None:
+            if directory is None:
+                raise NativeError("digests of files need their directory")
+            checked = CheckedFolder(directory, sha256)
+            if name is not None:
+                _require_checked(checked, str(checked.path / name))
+                kernels = checked.path / name
+            directory = checked.path
+        if isinstance(kernels, Path):
             kernels = kernels.read_text()
+        if sha256 is None:
+            self._register(kernels, directory, force)
+            return
+        _check_sources(kernels, checked)
+        self._register(kernels, directory, force)
+        # Bound kernels read the copies when they are compiled.
+        self._checked.append(checked)
+
+    def _register(
+        self, kernels: str, directory: Path | None, force: bool
+    ) -> None:
         text = kernels.encode()
         _call(
             "fuse_context_register_kernels",

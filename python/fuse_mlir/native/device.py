@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import torch
 
+from fuse_mlir.support.chips import chip_name
+
 
 def gpu_chip(device: torch.device) -> str:
     """Name of a GPU for the compiler; `sm_90a` on Hopper."""
-    major, minor = torch.cuda.get_device_capability(device)
-    return f"sm_{major}{minor}" + ("a" if major == 9 else "")
+    return chip_name(*torch.cuda.get_device_capability(device))

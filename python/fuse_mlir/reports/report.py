@@ -40,7 +40,8 @@ from fuse_mlir.quantized.fp8_reference import emulated
 from fuse_mlir.support.about import About
 from fuse_mlir.support.arguments import require
 from fuse_mlir.support.html import page, table
-from fuse_mlir.support.types import FusionConfig, Inputs, Progress
+from fuse_mlir.support.progress import paced, progress_of
+from fuse_mlir.support.types import FusionConfig, Inputs, ProgressOption
 
 UNFUSE = "builtin.module(func.func(fuse-unfuse))"
 #: Maximum ratio of a kernel's relative error to that of PyTorch, which depends
@@ -58,7 +59,7 @@ def explain(
     model: nn.Module,
     patterns: Patterns = None,
     inputs: Inputs = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
     *,
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
@@ -88,6 +89,7 @@ def explain(
         >>> [site.status for site in sites]
         ['could fuse']
     """
+    report = progress_of(progress)
     results = FusionResult(
         SiteResult(
             m.site,
@@ -116,11 +118,15 @@ def explain(
     for number, site in enumerate(sites, 1):
         results.append(
             modules.plan_site(
-                site, static=static, rounding=rounding, rows=rows(site)
+                site,
+                static=static,
+                rounding=rounding,
+                rows=rows(site),
+                slow=modules.report_slow(report, number, sites),
             )[0]
         )
-        if progress is not None:
-            progress(number, len(sites), join(site.parent, site.id))
+        if report is not None:
+            report(number, len(sites), join(site.parent, site.id))
     if any(
         rows(site)
         for site in sites
@@ -309,7 +315,7 @@ def verify(
     model: nn.Module,
     inputs: Inputs = None,
     patterns: Patterns = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
     *,
     rounding: str = "exact",
 ) -> Verification:
@@ -328,7 +334,8 @@ def verify(
             whether they are faster or not.
         inputs: example inputs with data; None makes them from the config.
         patterns: as for `fuse_modules`, if the model is not fused.
-        progress: as for `fuse_modules`, called after each site.
+        progress: as for `fuse_modules`, called after each checked site; before
+            that, after each fused site if the model is not fused.
         rounding: as for `fuse_modules`, if the model is not fused.
 
     Raises:
@@ -339,12 +346,18 @@ def verify(
         >>> bool(fuse_mlir.verify(model, x))
         True
     """
+    report = progress_of(progress)
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not modules.all_sites(model):
         with modules.fused(
-            model, patterns, inputs=inputs, rounding=rounding, only_faster=False
+            model,
+            patterns,
+            inputs=inputs,
+            rounding=rounding,
+            only_faster=False,
+            progress=report,
         ):
-            return verify(model, inputs, progress=progress)
+            return verify(model, inputs, progress=report)
     args, kwargs = call_arguments(model, inputs)
     seen: dict[str, list[torch.Tensor]] = {}
     of_hub: dict[str, tuple[Any, Any]] = {}
@@ -380,9 +393,9 @@ def verify(
                 raise FuseError(f"these inputs do not reach site '{name}'")
             checks = _check_site(name, module, seen[name])
             result.checks += checks
-            if progress is not None:
+            if report is not None:
                 failed = [c.rung for c in checks if not c.passed]
-                progress(
+                report(
                     done,
                     len(sites),
                     f"{name}: "
@@ -696,10 +709,11 @@ def bench(
     repeats: int = 20,
     *,
     rounding: str = "exact",
+    progress: ProgressOption = None,
 ) -> Timing:
     """Times alternating calls of the model, fused and unfused.
 
-    Arguments and errors are those of `verify`.
+    Arguments and errors are those of `verify`. Steps of `progress` are repeats.
 
     Raises:
         ValueError: `repeats` is less than 1.
@@ -712,12 +726,18 @@ def bench(
     require(repeats, int, "argument 'repeats'", "a number of calls")
     if repeats < 1:
         raise ValueError(f"expected 1 repeat or more, got {repeats}")
+    report = progress_of(progress)
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not modules.all_sites(model):
         with modules.fused(
-            model, patterns, inputs=inputs, rounding=rounding, only_faster=False
+            model,
+            patterns,
+            inputs=inputs,
+            rounding=rounding,
+            only_faster=False,
+            progress=report,
         ):
-            return bench(model, inputs, repeats=repeats)
+            return bench(model, inputs, repeats=repeats, progress=report)
     args, kwargs = call_arguments(model, inputs)
 
     def once() -> float:
@@ -730,6 +750,7 @@ def bench(
         return 1e3 * (time.perf_counter() - start)
 
     ours, theirs = [], []
+    each = paced(report)
     with torch.no_grad():
         for i in range(repeats + 2):
             fused_time = once()
@@ -738,4 +759,6 @@ def bench(
             if i >= 2:
                 ours.append(fused_time)
                 theirs.append(unfused_time)
+            if each is not None:
+                each(i + 1, repeats + 2, "timed calls")
     return Timing(statistics.median(ours), statistics.median(theirs))

@@ -16,5 +16,8 @@ Inputs: TypeAlias = (
 #: Called after each step with the number of finished steps, the number of all
 #: steps, and a line about the step.
 Progress: TypeAlias = Callable[[int, int, str], None]
+#: An argument `progress`: such a function, or True for a bar on the standard
+#: error that appears after a second, in terminals and notebooks.
+ProgressOption: TypeAlias = Progress | bool | None
 #: The value of `fusion_config`, as in a model's config.
 FusionConfig: TypeAlias = Mapping[str, object]

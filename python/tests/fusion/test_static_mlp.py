@@ -7,15 +7,18 @@ import json
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch import nn
 
 import fuse_mlir
+from fuse_mlir import native
 from fuse_mlir.calibration.scales import scales_json
 from fuse_mlir.checkpoint import loader
 from fuse_mlir.compiler import copies
 from fuse_mlir.errors import CalibrationError, RangeError
+from fuse_mlir.fusion import modules
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.quantized.fp8_reference import emulate, emulated
@@ -402,7 +405,12 @@ class Calibration(unittest.TestCase):
             model, self.data, progress=lambda *step: steps.append(step)
         )
         self.assertEqual(len(result.fused), 2)
-        self.assertEqual(steps[2], (3, 3, "calibration"))
+        self.assertEqual(
+            [(done, total) for done, total, _ in steps],
+            [(1, 2), (2, 2), (1, 3), (2, 3), (3, 3), (1, 2), (2, 2)],
+        )
+        self.assertRegex(steps[1][2], r"^model.layers.1.post.*: plan$")
+        self.assertEqual(steps[4], (3, 3, "calibration"))
         self.assertEqual(len(result.calibration.scales), 6)
         checks = fuse_mlir.verify(model)
         self.assertTrue(checks, str(checks))
@@ -601,6 +609,15 @@ class Calibration(unittest.TestCase):
                 },
             )
 
+    def test_an_iterator_is_read_once(self):
+        model = transformer("llama", **SMALL)
+        other = transformer("llama", **SMALL)
+        fuse_mlir.calibrate(model, iter(self.data))
+        fuse_mlir.calibrate(other, self.data)
+        self.assertEqual(
+            kernel(model).compiled.formed, kernel(other).compiled.formed
+        )
+
     def test_scales_that_are_none(self):
         model = transformer("llama", **SMALL)
         path = "model.layers.0.mlp.up_proj"
@@ -645,6 +662,190 @@ class Calibration(unittest.TestCase):
             file = Path(directory) / "scales.json"
             file.write_text("{")
             fails(file, "the scales '.*scales.json' are not JSON: ")
+
+
+class Untouched:
+    """Data that must not be read."""
+
+    def __iter__(self):
+        raise AssertionError("the data was read")
+
+
+class Counted:
+    """Data that counts the inputs that were read."""
+
+    def __init__(self, inputs):
+        self.inputs, self.read = inputs, 0
+
+    def __iter__(self):
+        for one in self.inputs:
+            self.read += 1
+            yield one
+
+
+class Shy(nn.Module):
+    """Has example inputs of six tokens, for which it does not run its MLP."""
+
+    main_input_name = "input_ids"
+
+    class Config:
+        vocab_size = 8
+
+    config = Config()
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(8, 8)
+        self.norm = nn.LayerNorm(8)
+        self.mlp = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        return x if input_ids.shape[-1] == 6 else self.mlp(self.norm(x))
+
+
+@needs_library
+class PlanBeforeCalibration(unittest.TestCase):
+    """Models that cannot be fused are refused before the data is read."""
+
+    def refused(self, model, message, data=None, **options):
+        """The inputs that were read before the refusal."""
+        steps = []
+        runs = []
+        model.register_forward_pre_hook(lambda *_: runs.append(1))
+        with self.assertRaisesRegex(fuse_mlir.FuseMlirError, message):
+            fuse_mlir.calibrate(
+                model,
+                Untouched() if data is None else data,
+                progress=lambda *step: steps.append(step),
+                **options,
+            )
+        self.assertNotIn("calibration", [line for _, _, line in steps])
+        self.assertEqual(runs, [])
+
+    def test_refused_by_the_data_flow(self):
+        model = transformer("llama", **SMALL)
+        for layer in model.model.layers:
+            layer.mlp.register_forward_hook(lambda *_: None)
+        self.refused(model, "no site with linears: FUSE-N208 has-hooks")
+
+    def test_refused_when_strict(self):
+        model = transformer("llama", **SMALL)
+        model.model.layers[1].mlp.register_forward_hook(lambda *_: None)
+        chain = (
+            ("LlamaRMSNorm", "**.post_attention_layernorm"),
+            ("LlamaMLP", "**.mlp"),
+        )
+        self.refused(
+            model,
+            "is refused: FUSE-N208 has-hooks.*pass strict=False",
+            patterns=chain,
+        )
+        found = fuse_mlir.calibrate(model, [IDS], patterns=chain, strict=False)
+        self.assertEqual(len(found.fused), 1)
+
+    def test_refused_by_the_compiler(self):
+        def fail(*_, **__):
+            raise fuse_mlir.NativeError("no such chip")
+
+        with mock.patch.object(native.Module, "compile", fail):
+            self.refused(
+                transformer("llama", **SMALL),
+                "no chain to fuse: FUSE-N229 no-code: the compiler makes no "
+                "code for the CPU: no such chip",
+            )
+
+    def test_refused_without_the_library(self):
+        error = fuse_mlir.NativeError("no libfuse.so")
+        with mock.patch.object(native, "library", side_effect=error):
+            self.refused(transformer("llama", **SMALL), "no libfuse.so")
+
+    def test_refused_for_its_options(self):
+        model = transformer("llama", **SMALL)
+        for options, message in (
+            ({"storage": "i4"}, "unknown storage type 'i4'"),
+            ({"method": "best"}, "unknown method 'best'"),
+            (
+                {"method": "percentile", "percentile": 0},
+                "percentile must be above 0",
+            ),
+            ({"rounding": "up"}, "unknown rounding 'up'"),
+        ):
+            self.refused(model, message, **options)
+
+    def test_refused_for_a_list(self):
+        # Only the types of its first input are looked at.
+        class Reads(MLP):
+            def forward(self, x):
+                return super().forward(x) * self.down.weight.sum()
+
+        model, x = net(2)
+        for layer in model.bfloat16().layers:
+            layer.mlp.__class__ = Reads
+        self.refused(
+            model, "'sum' reads a weight that is stored", [x.bfloat16()]
+        )
+
+    def test_models_without_example_inputs_need_one(self):
+        model, x = net(2)
+        for layer in model.layers:
+            layer.mlp.register_forward_hook(lambda *_: None)
+        data = Counted([x, x, x])
+        self.refused(model, "no site with linears", data)
+        self.assertEqual(data.read, 1)
+        self.refused(model, "needs at least one input", Counted([]))
+        model, x = net(2)
+        data = Counted([x, x, x])
+        self.assertEqual(len(fuse_mlir.calibrate(model, data).fused), 2)
+        self.assertEqual(data.read, 3)
+
+    def test_data_that_reaches_more_than_examples(self):
+        model = Shy().eval().requires_grad_(False)
+        self.refused(
+            model, "no site with linears|no chain", [torch.ones(2, 6).long()]
+        )
+        data = Counted([torch.ones(2, 4).long()] * 3)
+        self.assertEqual(len(fuse_mlir.calibrate(model, data).fused), 1)
+        self.assertEqual(data.read, 3)
+
+    def test_equal_layers_are_planned_once(self):
+        model = transformer("llama", **{**SMALL, "num_hidden_layers": 4})
+        with mock.patch.object(
+            modules, "plan_site", wraps=modules.plan_site
+        ) as plan:
+            fuse_mlir.calibrate(model, [IDS])
+        planned = [call.kwargs.get("bind") for call in plan.mock_calls]
+        self.assertEqual(planned.count(False), 1)
+        self.assertEqual(len(planned), 5)
+
+    def test_artifacts_with_scales(self):
+        model, x = net(1)
+        model.bfloat16()
+        data = [x.bfloat16()]
+        fuse_mlir.calibrate(model, data, CHAIN)
+        with tempfile.TemporaryDirectory() as folder:
+            path = fuse_mlir.export(model, Path(folder) / "chain.fuse")
+            fuse_mlir.unfuse_modules(model)
+            found = fuse_mlir.calibrate(model, data, {CHAIN: str(path)})
+            self.assertEqual(len(found.fused), 1)
+            fuse_mlir.unfuse_modules(model)
+            # Other data has other scales, which the artifact does not have.
+            with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "another function"
+            ):
+                fuse_mlir.calibrate(model, [data[0] ** 3], {CHAIN: str(path)})
+
+    def test_a_plan_keeps_no_code(self):
+        folder = native.cache_folder()
+
+        def count():
+            return len(list(folder.glob("*.fuse")))
+
+        model = transformer("llama", **{**SMALL, "intermediate_size": 80})
+        before = count()
+        fuse_mlir.calibrate(model, [IDS])
+        # Each layer has its own scales.
+        self.assertEqual(count() - before, 2)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,14 @@ class Sites(unittest.TestCase):
                 progress=lambda *line: lines.append(line),
             )
         )
-        self.assertEqual(lines, [(1, 1, "layers.0.norm+mlp#0: verified")])
+        # Checking a model fuses it first.
+        self.assertEqual(
+            lines,
+            [
+                (1, 1, "layers.0.norm+mlp#0: gated_mlp"),
+                (1, 1, "layers.0.norm+mlp#0: verified"),
+            ],
+        )
 
     def test_a_kernel_that_makes_nan(self):
         model, x = net(1)

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,8 @@ private:
 Digest getDigest(std::string_view bytes);
 /// The digest as 64 hexadecimal digits.
 std::string toHex(const Digest &digest);
+/// The digest that 64 hexadecimal digits of either case denote, or nothing.
+std::optional<Digest> parseDigest(std::string_view hex);
 
 } // namespace fuse::runtime
 
