@@ -26,7 +26,7 @@ from pathlib import Path
 # Maximum size of the wheel in bytes. PyPI refuses more than 100 MB.
 MAX_SIZE = 60_000_000
 
-# Libraries of glibc, which each Linux with its version has (PEP 600).
+# Libraries of glibc, which every Linux with its version has (PEP 600).
 GLIBC = re.compile(
     r"lib(c|dl|m|pthread|rt)\.so\.\d+|ld-linux-[a-z0-9_-]+\.so\.\d+"
 )
@@ -43,41 +43,61 @@ def read(option: str, file: Path) -> str:
     return done.stdout
 
 
-def check(name: str, file: Path, inside: set[str]) -> tuple[int, int]:
-    """The version of glibc that a library needs.
+class Library:
+    """A shared library of a wheel.
 
-    Raises:
-        ValueError: the library needs something else.
+    Args:
+        name: in the wheel.
+        file: an extracted copy.
     """
-    dynamic = read("--dynamic", file)
-    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-    for library in needed:
-        if library not in inside and not GLIBC.fullmatch(library):
-            raise ValueError(f"{name} needs {library}")
-    for paths in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
-        if paths != "$ORIGIN":
-            raise ValueError(f"{name} searches '{paths}', expected '$ORIGIN'")
-    if ".symtab" in read("--sections", file):
-        raise ValueError(f"{name} is not stripped")
-    sections = read("--version-info", file).split("Version needs section")
-    versions = {
-        version
-        for section in sections[1:]
-        for version in re.findall(r"Name: (\S+)", section)
-    }
-    glibc = []
-    for version in versions:
-        match = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", version)
-        if not match:
-            raise ValueError(f"{name} needs version {version} of a library")
-        glibc.append((int(match[1]), int(match[2])))
-    newest = max(glibc, default=(2, 17))
-    print(
-        f"{file.stat().st_size / 1e6:8.1f} MB  glibc {newest[0]}.{newest[1]}"
-        f"  {name}: {', '.join(needed)}",
-        file=sys.stderr,
-    )
-    return newest
+
+    def __init__(self, name: str, file: Path) -> None:
+        dynamic = read("--dynamic", file)
+        self.name = name
+        self.size = file.stat().st_size
+        self.needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+        self.paths = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic)
+        self.stripped = ".symtab" not in read("--sections", file)
+        needs = read("--version-info", file).partition("Version needs")[2]
+        self.versions = re.findall(r"Name: GLIBC_(\S+)", needs)
+
+    def glibc(self, inside: set[str]) -> tuple[int, int]:
+        """The version of glibc that the library needs.
+
+        Args:
+            inside: names of the libraries of the wheel.
+
+        Raises:
+            ValueError: the library needs something else.
+        """
+        for library in self.needed:
+            if library not in inside and not GLIBC.fullmatch(library):
+                raise ValueError(f"{self.name} needs {library}")
+        for path in self.paths:
+            if path != "$ORIGIN":
+                raise ValueError(
+                    f"{self.name} searches '{path}', expected '$ORIGIN'"
+                )
+        if not self.stripped:
+            raise ValueError(f"{self.name} is not stripped")
+        found = [(2, 17)]
+        for version in self.versions:
+            match = re.fullmatch(r"(\d+)\.(\d+)(\.\d+)?", version)
+            if not match:
+                raise ValueError(f"{self.name} needs GLIBC_{version}")
+            found.append((int(match[1]), int(match[2])))
+        return max(found)
+
+
+def read_libraries(wheel: Path) -> list[Library]:
+    """The libraries of a wheel, in the order of their names."""
+    with tempfile.TemporaryDirectory() as directory:
+        with zipfile.ZipFile(wheel) as files:
+            names = [n for n in files.namelist() if re.search(r"\.so\b", n)]
+            return [
+                Library(name, Path(files.extract(name, directory)))
+                for name in sorted(names)
+            ]
 
 
 def platform_tag(wheel: Path) -> str:
@@ -87,23 +107,21 @@ def platform_tag(wheel: Path) -> str:
         ValueError: the wheel does not work without other packages.
     """
     size = wheel.stat().st_size
-    print(f"{size / 1e6:8.1f} MB  {wheel.name}", file=sys.stderr)
     if size > MAX_SIZE:
         raise ValueError(f"{size} bytes, expected at most {MAX_SIZE}")
-    newest = []
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        zipfile.ZipFile(wheel) as files,
-    ):
-        libraries = [n for n in files.namelist() if re.search(r"\.so\b", n)]
-        inside = {Path(n).name for n in libraries}
-        for name in sorted(libraries):
-            newest.append(
-                check(name, Path(files.extract(name, directory)), inside)
-            )
-    if not newest:
+    libraries = read_libraries(wheel)
+    if not libraries:
         raise ValueError("has no libraries")
-    major, minor = max(newest)
+    inside = {Path(library.name).name for library in libraries}
+    versions = [library.glibc(inside) for library in libraries]
+    print(f"{size / 1e6:8.1f} MB  {wheel.name}", file=sys.stderr)
+    for library, (major, minor) in zip(libraries, versions):
+        print(
+            f"{library.size / 1e6:8.1f} MB  {library.name}: "
+            f"glibc {major}.{minor}, {' '.join(library.needed)}",
+            file=sys.stderr,
+        )
+    major, minor = max(versions)
     return f"manylinux_{major}_{minor}_{platform.machine()}"
 
 
@@ -113,8 +131,13 @@ def main() -> int:
         return 2
     try:
         print(platform_tag(Path(sys.argv[1])))
-    except (OSError, ValueError, subprocess.SubprocessError) as problem:
-        print(f"error: {sys.argv[1]}: {problem}", file=sys.stderr)
+    except (
+        OSError,
+        ValueError,
+        subprocess.SubprocessError,
+        zipfile.BadZipFile,
+    ) as problem:
+        print(f"error: '{sys.argv[1]}': {problem}", file=sys.stderr)
         return 1
     return 0
 

@@ -77,5 +77,5 @@ cd "$out"
 ${hide[@]+"${hide[@]}"} env -i HOME="$out/home" PATH="$out/venv/bin" \
   "$out/venv/bin/python" "$root/python/tests/package_check.py" --standalone
 
-printf '\nPassed: %s, %s MB, compiled in %d s\n' "$(basename "$wheel")" \
-  "$(du --apparent-size --block-size=MB "$wheel" | sed 's/MB.*//')" "$seconds"
+printf '\nPassed: %s, %.1f MB, compiled in %d s\n' "$(basename "$wheel")" \
+  "$(stat --format=%s "$wheel")e-6" "$seconds"
