@@ -36,7 +36,7 @@ if(NOT EXISTS "${LLVM_TOOLS_BINARY_DIR}/ld.lld")
 endif()
 
 # MLIR initializes all targets of LLVM for one pass on target triples. Empty
-# functions keep out those that fuse never compiles for, which are 66 MB.
+# functions keep out those that fuse never compiles for: 71 MB of 182 MB.
 set(other_targets "")
 foreach(target ${LLVM_TARGETS_TO_BUILD})
   if(NOT target STREQUAL LLVM_NATIVE_ARCH AND NOT target STREQUAL "NVPTX")
