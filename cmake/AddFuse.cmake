@@ -42,6 +42,22 @@ function(_fuse_target_options name)
   endif()
 endfunction()
 
+# Makes a library or program load where the C++ library is another one, or none.
+function(_fuse_link_standalone name)
+  if(FUSE_SANITIZERS)
+    return()
+  endif()
+  target_link_options(${name} PRIVATE
+    -static-libgcc
+    -static-libstdc++
+    # What is not used would add requirements on the C library.
+    -Wl,--gc-sections
+    -Wl,--exclude-libs,ALL)
+  if(FUSE_STATIC_LLVM)
+    target_link_options(${name} PRIVATE -Wl,--strip-all)
+  endif()
+endfunction()
+
 # Makes a target use the precompiled headers of MLIR. They must have been
 # compiled with the options of the target, so everything is compiled as
 # position-independent code.
@@ -62,8 +78,8 @@ endfunction()
 # add_fuse_library(NAME source... [NO_MLIR] [DEPENDS target...]
 #                  [LINK_LIBS target...])
 # Adds a static library. NO_MLIR removes the headers of MLIR from its include
-# path. add_fuse_tool links MLIR and LLVM once each, as shared libraries,
-# because static archives would put two copies of MLIR into one process.
+# path. MLIR and LLVM are linked once, by add_fuse_tool or fuse-c
+# (cmake/FuseLLVM.cmake).
 function(add_fuse_library name)
   cmake_parse_arguments(ARG "NO_MLIR" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
@@ -128,7 +144,7 @@ function(add_fuse_tool name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
   _fuse_use_precompiled_headers(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} MLIR LLVM)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} FuseLLVM)
   if(FUSE_JEMALLOC AND NOT FUSE_SANITIZERS)
     target_link_libraries(${name} PRIVATE ${FUSE_JEMALLOC})
   endif()

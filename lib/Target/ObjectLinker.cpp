@@ -26,6 +26,38 @@ LinkedObject::LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit,
 
 LinkedObject::~LinkedObject() = default;
 
+// Functions of libgcc that LLVM calls where the CPU has no such instructions.
+// Their types do not matter here.
+extern "C" {
+void __powidf2();
+void __powisf2();
+#ifdef __x86_64__
+void __extendhfsf2();
+void __truncdfhf2();
+void __truncsfhf2();
+#endif
+}
+
+/// Defines the functions of libgcc. It is linked statically, so no search of
+/// shared libraries finds them.
+static llvm::Error defineLibgcc(llvm::orc::LLJIT &jit) {
+  llvm::orc::SymbolMap symbols;
+  auto add = [&](StringRef name, void (*function)()) {
+    symbols[jit.mangleAndIntern(name)] = {
+        llvm::orc::ExecutorAddr::fromPtr(function),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  add("__powidf2", __powidf2);
+  add("__powisf2", __powisf2);
+#ifdef __x86_64__
+  add("__extendhfsf2", __extendhfsf2);
+  add("__truncdfhf2", __truncdfhf2);
+  add("__truncsfhf2", __truncsfhf2);
+#endif
+  return jit.getMainJITDylib().define(
+      llvm::orc::absoluteSymbols(std::move(symbols)));
+}
+
 /// A handle of the shared library with this function, or null in an executable.
 /// It finds the symbols of the library and of its dependencies. It is never
 /// closed, because the library stays loaded as long as its code runs.
@@ -58,6 +90,8 @@ LinkedObject::create(StringRef object) {
   (*jit)->getExecutionSession().setErrorReporter([problem](llvm::Error error) {
     *problem = llvm::toString(std::move(error));
   });
+  if (llvm::Error error = defineLibgcc(**jit))
+    return std::move(error);
   // Functions of libc and libm are resolved in this process. If fuse was loaded
   // by dlopen and the process does not link to them, they are resolved through
   // this library.

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fuses a model with the package that is installed, and no other."""
+"""Fuses a model with the package that is installed, and no other.
+
+With --standalone, LLVM must be inside of the package's library.
+"""
 
 import pathlib
+import re
+import sys
 
 import torch
 
@@ -39,3 +44,16 @@ with torch.no_grad():
     torch.testing.assert_close(block(x), expected)
     block(x)
 assert block.norm._fast.count > 0
+
+# Kernels for GPUs need no GPU to compile.
+formed = block.norm._kernel.compiled.formed
+code = native.Module(formed).compile(chip="sm_90a").bytes()
+assert b".target sm_90a" in code
+
+if "--standalone" in sys.argv[1:]:
+    maps = pathlib.Path("/proc/self/maps").read_text()
+    loaded = {line.split()[-1] for line in maps.splitlines() if "/" in line}
+    shared = {f for f in loaded if re.search(r"lib(LLVM|MLIR|clang|lld)", f)}
+    assert not shared, shared
+    ours = {pathlib.Path(f) for f in loaded if "fuse" in pathlib.Path(f).name}
+    assert ours and all(f.parent == package / "lib" for f in ours), ours

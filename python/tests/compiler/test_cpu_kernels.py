@@ -13,8 +13,8 @@ import torch
 
 from fuse_mlir import errors, native
 
-BF16, F32 = torch.bfloat16, torch.float32
-NAMES = {BF16: "bf16", F32: "f32"}
+BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
+NAMES = {BF16: "bf16", F16: "f16", F32: "f32"}
 TOKENS = (1, 2, 7, 16, 33, 128, 131)
 
 
@@ -349,6 +349,15 @@ class HostKernelsTest(unittest.TestCase):
                         raise
                 else:
                     self.check(site, (1, 33))
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "levels of x86-64")
+    def test_processor_without_f16(self) -> None:
+        # The code calls functions of libgcc.
+        site = gated(66, 70, F16, "x86-64")
+        x = site.input(3)
+        torch.testing.assert_close(
+            site.run(site.fast, x), site.run(site.portable, x)
+        )
 
     def test_threads_and_tokens_do_not_change_results(self) -> None:
         for dtype in (F32, BF16):
