@@ -64,6 +64,9 @@ class Pages(unittest.TestCase):
         """Names that the first page for PyTorch defines, for later pages."""
         return self.run_page("tutorials/fuse-your-first-model", 3)
 
+    def test_faster_tokens(self):
+        self.run_page("tutorials/faster-tokens", 5)
+
     def test_models(self):
         names = self.tutorial()
         names.update(self.run_page("how-to/select-modules", 5, **names))

@@ -18,8 +18,10 @@ from pathlib import Path
 from fuse_mlir import native
 from tests.models import needs_library
 from tests.support import ROOT
+from tests.test_docs import blocks
 
 CHECK = ROOT / "python/tests/package_check.py"
+TUTORIAL = "tutorials/faster-tokens"
 
 
 @unittest.skipUnless(
@@ -90,6 +92,13 @@ class Package(unittest.TestCase):
             Path(packages, "tests.pth").write_text("\n".join(ours))
             out = self.run_in(here, python, CHECK)
             self.assertIn("1 fused", out)
+            doctor = self.run_in(here, python, "-m", "fuse_mlir", "doctor")
+            self.assertIn("[ok] fuse_call", doctor)
+            script = here / "tutorial.py"
+            script.write_text("\n".join(blocks(TUTORIAL, "python")))
+            out = self.run_in(here, python, script)
+            self.assertRegex(out, r"unfused: \d+ tokens/s")
+            self.assertRegex(out, r"\nfused: \d+ tokens/s")
 
 
 if __name__ == "__main__":

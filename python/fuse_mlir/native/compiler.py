@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
 import os
-import shutil
 from ctypes import byref, c_size_t, c_void_p
 from pathlib import Path
 
@@ -30,6 +28,7 @@ from fuse_mlir.native.bindings import (
 from fuse_mlir.native.instance import Program, device_handle
 from fuse_mlir.support.arguments import require, require_device
 from fuse_mlir.support.digests import require_digest
+from fuse_mlir.support.ptxas import find_ptxas
 
 #: Value of `assemble` in `fuse_compile_options` that requires ptxas.
 _REQUIRED = 2
@@ -143,27 +142,6 @@ class Module:
             cached,
             assemble,
         )
-
-
-@functools.cache
-def find_ptxas() -> str | None:
-    """The assembler of CUDA, or None: the first one in PATH, of a CUDA
-    toolkit, and the one that comes with Triton, and so with PyTorch."""
-    folders = [os.environ.get("PATH", "")]
-    folders += [
-        os.path.join(os.environ[name], "bin")
-        for name in ("CUDA_HOME", "CUDA_PATH")
-        if os.environ.get(name)
-    ]
-    folders.append("/usr/local/cuda/bin")
-    triton = importlib.util.find_spec("triton")
-    if triton is not None and triton.origin:
-        folders.append(
-            os.path.join(
-                os.path.dirname(triton.origin), "backends", "nvidia", "bin"
-            )
-        )
-    return shutil.which("ptxas", path=os.pathsep.join(folders))
 
 
 @functools.cache

@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from fuse_mlir.support.chips import CAPABILITIES, SCHEDULED, chip_name
+from fuse_mlir.support.ptxas import find_ptxas
 
 #: ok: all of it is there. limited: fusing works without it, with the stated
 #: consequence. broken: nothing can be fused.
@@ -387,9 +387,11 @@ def _describe_folder(name: str, folder: Path, pattern: str) -> Finding:
 
 
 def _ptxas() -> Iterable[Finding]:
-    path = shutil.which("ptxas")
+    path = find_ptxas()
     if path is None:
-        raise RuntimeError("there is no ptxas in PATH")
+        raise RuntimeError(
+            "there is none in PATH, of a CUDA toolkit, or of Triton"
+        )
     done = subprocess.run(
         [path, "--version"],
         capture_output=True,
@@ -491,8 +493,8 @@ PROBES = (
     Probe(
         "ptxas",
         _ptxas,
-        "The CUDA driver assembles PTX when it loads a kernel; artifacts get "
-        "no cubins.",
+        "The CUDA driver assembles PTX: the first calls with other numbers of "
+        "rows take seconds, and artifacts get no cubins.",
     ),
     Probe(
         "transformers",

@@ -19,6 +19,7 @@ from fuse_mlir.compiler import chains
 from fuse_mlir.errors import FusionWarning, KernelError
 from fuse_mlir.matching.sites import Plan, Source, Step
 from fuse_mlir.native import compiler
+from fuse_mlir.support.ptxas import find_ptxas
 from tests.models import MLP, Norm, needs_library
 from tests.support import ROOT
 
@@ -128,7 +129,7 @@ class Finding(unittest.TestCase):
             path.write_text("")
             path.chmod(0o755)
             with mock.patch.dict(os.environ, {"PATH": "", "CUDA_HOME": home}):
-                found = compiler.find_ptxas.__wrapped__()
+                found = find_ptxas()
         self.assertEqual(found, str(path))
 
     def test_a_path_that_is_no_program(self) -> None:
