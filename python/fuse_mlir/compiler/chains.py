@@ -7,6 +7,7 @@ one kind share it. `fuse_mlir.compiler.kernels` adds the weights.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
@@ -14,7 +15,8 @@ import re
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +34,7 @@ from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.matching.sites import Plan, Source, Step
 from fuse_mlir.native.device import gpu_chip
 from fuse_mlir.native.refusals import refusal
-from fuse_mlir.quantized.stored import Policy
+from fuse_mlir.quantized.stored import Policy, StoredLinear
 from fuse_mlir.support.clone import clone
 from fuse_mlir.support.messages import first_line
 from fuse_mlir.support.module_snapshot import (
@@ -249,6 +251,10 @@ def _tell_ptxas(reason: str) -> None:
     )
 
 
+#: Attributes of stored linears that are numbers in the IR.
+SCALES = ("scale_of_weight", "scale_of_input")
+
+
 _CACHE: OrderedDict[Any, Compiled] = OrderedDict()
 _CACHE_LOCK = threading.Lock()
 
@@ -280,7 +286,11 @@ def compile_chain(
         if key in _CACHE:
             _CACHE.move_to_end(key)
             return _CACHE[key]
-    compiled = _compile(Chain(names, members, plan), inputs)
+    shared = key[:3] + (
+        tuple(structure(m, kept, scales=False) for m in members),
+        key[4],
+    )
+    compiled = _compile(Chain(names, members, plan), inputs, (shared, kept))
     compiled.kept = kept
     with _CACHE_LOCK:
         _CACHE[key] = compiled
@@ -376,7 +386,12 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     return _compile(chain, inputs)
 
 
-def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
+def structure(
+    module: nn.Module,
+    kept: list[Any],
+    types: bool = True,
+    scales: bool = True,
+) -> tuple:
     """Everything that an export can depend on, except values of tensors.
 
     Args:
@@ -384,6 +399,7 @@ def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
         kept: receives the objects that the result names by id, so that they
             stay alive.
         types: whether dtypes and shapes of tensors count.
+        scales: whether static scales of stored linears count.
     """
     tensors = types and tuple(
         (
@@ -403,6 +419,9 @@ def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
     for name, value in sorted(module.__dict__.items()):
         if name == "forward" and not has_own_forward(module):
             continue
+        if not scales and name in SCALES and isinstance(module, StoredLinear):
+            own.append((name, value is None))
+            continue
         comparable = plain(value) if name not in STANDARD else None
         if isinstance(value, Policy):
             own.append((name, "Policy", value))
@@ -413,7 +432,7 @@ def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
             kept.extend(found)
             own.append((name, "object", *map(id, found)))
     children = tuple(
-        (name, structure(child, kept, types))
+        (name, structure(child, kept, types, scales))
         for name, child in module._modules.items()
         if child is not None
     )
@@ -496,13 +515,19 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     )
 
 
-def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
+#: The structure of a chain without scales, and what it refers to by id.
+Shared = tuple[tuple[object, ...], list[object]]
+
+
+def _compile(
+    chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None = None
+) -> Compiled:
     if any(
         t.is_meta for t in itertools.chain(chain.parameters(), chain.buffers())
     ):
         # Tensors on the meta device have no storage to compare.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
-    program, clones = _export_apart(chain, inputs)
+    program, clones = _export_shared(chain, inputs, shared)
     try:
         function = import_program(program, "main")
     except ImportFailure as error:
@@ -602,6 +627,68 @@ def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
         return None
     held = attribute in owner._parameters or attribute in owner._buffers
     return owner if held else None
+
+
+#: Programs of the chains that are compiled in a scope of `shared_exports`.
+_EXPORTS: ContextVar[dict[Any, tuple[Any, bool, Any]] | None] = ContextVar(
+    "exports", default=None
+)
+
+
+@contextlib.contextmanager
+def shared_exports() -> Iterator[None]:
+    """Exports chains that differ only in static scales once.
+
+    Layers of a quantized model do. The programs, which hold the weights of the
+    first layer, end with the scope.
+    """
+    token = _EXPORTS.set({})
+    try:
+        yield
+    finally:
+        _EXPORTS.reset(token)
+
+
+def _export_shared(
+    chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None
+) -> tuple[Any, bool]:
+    """`_export_apart`, or the program of a chain that differs only in scales,
+    with the scales of this one. A chain without `shared` shares nothing."""
+    known = _EXPORTS.get()
+    if known is None or shared is None:
+        return _export_apart(chain, inputs)
+    key, kept = shared
+    if key in known and _set_scales(known[key][0], chain):
+        return known[key][:2]
+    program, clones = _export_apart(chain, inputs)
+    # Ids in the key are those of objects that exist.
+    known[key] = program, clones, kept
+    return program, clones
+
+
+def _set_scales(program: ExportedProgram, chain: nn.Module) -> bool:
+    """Gives the linears of a program the static scales of those in `chain`.
+
+    Returns:
+        False, and leaves the program as it is, if a linear is not found.
+    """
+    buffers = program.graph_signature.inputs_to_buffers
+    changes = []
+    for node in program.graph.nodes:
+        if node.target is not torch.ops.fuse_mlir.stored_linear.default:
+            continue
+        path = buffers.get(getattr(node.args[1], "name", ""))
+        if path is None or node.kwargs or len(node.args) < 6:
+            return False
+        linear = chain.get_submodule(path.rpartition(".")[0])
+        if not isinstance(linear, StoredLinear):
+            return False
+        args = list(node.args)
+        args[4:6] = linear.scale_of_input, linear.scale_of_weight
+        changes.append((node, tuple(args)))
+    for node, arguments in changes:
+        node.args = arguments
+    return True
 
 
 def _export_apart(

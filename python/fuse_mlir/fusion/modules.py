@@ -16,6 +16,7 @@ from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
+from fuse_mlir.compiler import chains
 from fuse_mlir.errors import (
     FuseError,
     FusionWarning,
@@ -348,25 +349,26 @@ def _plan_all(
     """The outcome for each site, and the modules of those that can fuse."""
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
-    for done, site in enumerate(sites, 1):
-        result, module = plan_site(
-            site,
-            gradients,
-            static,
-            rounding,
-            rows(site),
-            report_slow(progress, done, sites),
-        )
-        results.append(result)
-        if module is not None:
-            planned.append((site, module))
-        if progress is not None:
-            progress(
-                done,
-                len(sites),
-                f"{join(site.parent, site.id)}: "
-                + (result.reason or ", ".join(result.families)),
+    with chains.shared_exports():
+        for done, site in enumerate(sites, 1):
+            result, module = plan_site(
+                site,
+                gradients,
+                static,
+                rounding,
+                rows(site),
+                report_slow(progress, done, sites),
             )
+            results.append(result)
+            if module is not None:
+                planned.append((site, module))
+            if progress is not None:
+                progress(
+                    done,
+                    len(sites),
+                    f"{join(site.parent, site.id)}: "
+                    + (result.reason or ", ".join(result.families)),
+                )
     return results, planned
 
 
