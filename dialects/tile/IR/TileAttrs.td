@@ -72,9 +72,8 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       `gemm2_tile_m` is 128 too; smaller tiles occupy more blocks where the
       widths are small. With 192, a block has at most one tile, and a stage is
       16 KB as well: 128 rows of one k-step, the other 64 rows of two k-steps,
-      and 128 rows of the next one. 192 requires `smem_epilogue`, `tokens`
-      divisible by 16, and `launches` = 1. With `swap_ab`, any multiple of 32
-      up to 256 is allowed.
+      and 128 rows of the next one. 192 requires `smem_epilogue` and `tokens`
+      divisible by 16. With `swap_ab`, any multiple of 32 up to 256 is allowed.
     - `gemm2_tile_m`: weight rows of a GEMM2 tile: 256 or 128. A stage of 128
       rows holds two k-steps. Half the K-slices then keep the same number of
       blocks busy, which halves the partial sums and doubles the activations
@@ -95,8 +94,8 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     - `publish_throttle_stages`: GEMM2 stages, after the first `max_in_flight`,
       that are requested with a lower bound. During them a block publishes its
       hidden units, and a release waits for all loads in flight to its SM.
-      Requires `max_in_flight` > 1, `launches` = 1 and no `deferred_epilogue`,
-      where another warp publishes.
+      Requires `max_in_flight` > 1 and no `deferred_epilogue`, where another
+      warp publishes.
     - `publish_in_flight`: that lower bound; 0 means `max_in_flight` - 1.
     - `reducers`: of the `split_k` blocks that share an output tile, how many
       add up the partial sums; 0 means all. The other blocks end once their
@@ -121,11 +120,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       one. Each warpgroup has 64 tokens and all weight rows of the block, which
       reads less shared memory for each row. A stage is `gemm1_tile_m` x 128
       bytes, at least 16 KB, and `gemm2_tile_m` is 128 unless `gemm1_tile_m` is
-      256. For 72 to 128 tokens and `launches` = 1, without `smem_epilogue` and
+      256. For 72 to 128 tokens, without `smem_epilogue` and
       `deferred_epilogue`.
     - `hint`: cache policy of the weight stream;
-    - `launches`: 1, or 2 for one launch for each product; the second waits
-      for the first where it needs the hidden layer;
     - `dependent`: the weight stream may start under the tail of the previous
       kernel of the stream (programmatic dependent launch).
 
@@ -155,8 +152,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     DefaultValuedParameter<"bool", "false">:$deferredEpilogue,
     DefaultValuedParameter<"bool", "false">:$swapAB,
     EnumParameter<Tile_CachePolicyEnum>:$hint,
-    "bool":$dependent,
-    DefaultValuedParameter<"int64_t", "1">:$launches
+    "bool":$dependent
   );
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
