@@ -19,7 +19,7 @@ for line in sys.stdin:
     with open(asked["plan"], encoding="utf-8") as file:
         plan = json.load(file)
     name = os.path.basename(asked["plan"]).removesuffix(".json")
-    case, _, tile = name.removesuffix("-given").rpartition("-t")
+    case, _, tile = name.rpartition("-t")
     with open(os.environ["JOURNAL"], "a", encoding="utf-8") as journal:
         journal.write(json.dumps({"name": name, **asked}) + "\n")
     for m in asked["tokens"]:

@@ -422,7 +422,7 @@ class Runs(unittest.TestCase):
         names = {case.name() for case in memcheck_cases()}
         data = self.small(json.dumps([good, good]))
         self.assertEqual(data["names"], sorted({*names, "norm_linear-7"}))
-        self.assertIn("mlp-256x768-bf16-gelu-layer-t16-given", names)
+        self.assertIn("mlp-256x768-bf16-gelu-layer-t72", names)
         self.assertEqual(
             data["checks"],
             len(self.asked)
@@ -434,7 +434,7 @@ class Runs(unittest.TestCase):
         )
         self.small("no JSON", code=1)
         self.assertIn("BAD rows: measure: no JSON", self.printed)
-        data = self.small("no JSON", "--only", "^mlp-256x768-.*-t16-given")
+        data = self.small("no JSON", "--only", "^mlp-256x768-.*-t192")
         self.assertEqual(data["kernels"], 2)
 
     def test_processes_under_compute_sanitizer_are_renewed(self):

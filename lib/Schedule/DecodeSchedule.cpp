@@ -141,8 +141,7 @@ struct Draft {
         form.rows, weightStages, tokenStages, maxInFlight, stragglerInFlight,
         /*l2PrefetchStages=*/8, publishThrottleStages, publishInFlight,
         reducers, partials, taggedPartials, smemEpilogue, form.deferredEpilogue,
-        form.swapAB, tile::CachePolicy::EvictFirst, /*dependent=*/true,
-        /*launches=*/1);
+        form.swapAB, tile::CachePolicy::EvictFirst, /*dependent=*/true);
   }
 };
 

@@ -296,7 +296,7 @@ int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
 bool DecodeTiling::spreadsGemm2Only(tile::ScheduleAttr schedule) const {
   int64_t stages = schedule.getMaxInFlight() ? schedule.getMaxInFlight()
                                              : schedule.getWeightStages();
-  return schedule.getLaunches() == 1 && gemm1Blocks < schedule.getBlocks() &&
+  return gemm1Blocks < schedule.getBlocks() &&
          gemm1Blocks * stages * schedule.getGemm1Bytes() >= kSaturatingBytes;
 }
 
@@ -343,8 +343,6 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
   if (schedule.getPartials().isBF16() &&
       problem.rounding.getMode() == RoundingMode::Exact)
     return "partial sums in bf16 are not in the exact contract";
-  if (schedule.getLaunches() == 2 && !problem.hasGemm1())
-    return "launches = 2 requires GEMM1";
   // A tile of the hidden layer reuses the memory of the last token stages.
   int64_t stages = tiling.getHiddenStages();
   if (schedule.getSmemEpilogue() &&

@@ -48,9 +48,8 @@ static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
 }
 
 /// Whether stages can be held back while hidden units are published.
-static bool canThrottlePublish(int64_t maxInFlight, int64_t launches,
-                               bool deferredEpilogue) {
-  return maxInFlight > 1 && launches == 1 && !deferredEpilogue;
+static bool canThrottlePublish(int64_t maxInFlight, bool deferredEpilogue) {
+  return maxInFlight > 1 && !deferredEpilogue;
 }
 
 /// Whether the number of reducers differs. With another split, this number
@@ -74,10 +73,8 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (a.getMaxInFlight() != b.getMaxInFlight()) +
          (a.getL2PrefetchStages() != b.getL2PrefetchStages()) +
          (sameCut && a.getSmemEpilogue() != b.getSmemEpilogue()) +
-         (a.getLaunches() != b.getLaunches()) +
          (a.getPublishThrottleStages() != b.getPublishThrottleStages() &&
-          canThrottlePublish(a.getMaxInFlight(), a.getLaunches(),
-                             a.getDeferredEpilogue())) +
+          canThrottlePublish(a.getMaxInFlight(), a.getDeferredEpilogue())) +
          (a.getPublishThrottleStages() > 0 &&
           b.getPublishThrottleStages() > 0 &&
           a.getMaxInFlight() == b.getMaxInFlight() &&
@@ -107,18 +104,16 @@ public:
   }
 
 private:
-  tile::ScheduleAttr make(int64_t blocks, int64_t splitK, int64_t rows,
-                          int64_t weightStages, int64_t tokenStages,
-                          int64_t maxInFlight, int64_t l2PrefetchStages,
-                          int64_t publishThrottleStages,
-                          int64_t publishInFlight, int64_t reducers,
-                          bool smemEpilogue, bool deferredEpilogue,
-                          int64_t launches, bool taggedPartials) {
+  tile::ScheduleAttr
+  make(int64_t blocks, int64_t splitK, int64_t rows, int64_t weightStages,
+       int64_t tokenStages, int64_t maxInFlight, int64_t l2PrefetchStages,
+       int64_t publishThrottleStages, int64_t publishInFlight, int64_t reducers,
+       bool smemEpilogue, bool deferredEpilogue, bool taggedPartials) {
     MLIRContext *context = problem.op->getContext();
     // Candidates that do not fit are dropped without an error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
-    if (!canThrottlePublish(maxInFlight, launches, deferredEpilogue))
+    if (!canThrottlePublish(maxInFlight, deferredEpilogue))
       publishThrottleStages = 0;
     // One less than the stages in flight has no effect.
     if (publishThrottleStages == 0 || publishInFlight >= maxInFlight - 1)
@@ -137,8 +132,7 @@ private:
           maxInFlight, stragglerInFlight, l2PrefetchStages,
           publishThrottleStages, publishInFlight, reducers,
           choice.getPartials(), taggedPartials, smemEpilogue, deferredEpilogue,
-          choice.getSwapAB(), choice.getHint(), choice.getDependent(),
-          launches);
+          choice.getSwapAB(), choice.getHint(), choice.getDependent());
     };
     tile::ScheduleAttr schedule = build();
     if (schedule && stragglerInFlight && problem.hasGemm1() &&
@@ -157,7 +151,7 @@ private:
         std::max<int64_t>(choice.getTokenStages(), 3), choice.getMaxInFlight(),
         choice.getL2PrefetchStages(), /*publishThrottleStages=*/0,
         /*publishInFlight=*/0, /*reducers=*/0, choice.getSmemEpilogue(),
-        /*deferredEpilogue=*/false, /*launches=*/1, /*taggedPartials=*/false);
+        /*deferredEpilogue=*/false, /*taggedPartials=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
@@ -194,39 +188,34 @@ private:
                                   int64_t(6), int64_t(4), int64_t(3)})
         for (int64_t maxInFlight : {choice.getMaxInFlight(), int64_t(2),
                                     int64_t(3), int64_t(4), int64_t(0)})
-          for (int64_t l2PrefetchStages : {8, 0, 4, 16})
-            for (int64_t launches : {1, 2}) {
-              int changes = (weightStages != choice.getWeightStages() ||
-                             tokenStages != choice.getTokenStages()) +
-                            (maxInFlight != choice.getMaxInFlight()) +
-                            (l2PrefetchStages != choice.getL2PrefetchStages()) +
-                            (launches != choice.getLaunches());
-              if (changes > most)
-                continue;
-              for (int64_t publishThrottleStages :
-                   {choice.getPublishThrottleStages(), int64_t(0), int64_t(2)})
-                for (int64_t publishInFlight :
-                     {choice.getPublishInFlight(), otherPublishInFlight})
-                  for (int64_t reducers : reducerCounts)
-                    for (bool smemEpilogue : {false, true})
-                      for (bool taggedPartials : {false, true})
-                        if (changes +
-                                (publishThrottleStages !=
-                                 choice.getPublishThrottleStages()) +
-                                (publishInFlight !=
-                                 choice.getPublishInFlight()) +
-                                differInReducers(choice, rows, splitK,
-                                                 reducers) +
-                                (taggedPartials !=
-                                 choice.getTaggedPartials()) <=
-                            most)
-                          add(make(blocks, splitK, rows, weightStages,
-                                   tokenStages, maxInFlight, l2PrefetchStages,
-                                   publishThrottleStages, publishInFlight,
-                                   reducers, smemEpilogue,
-                                   smemEpilogue && choice.getDeferredEpilogue(),
-                                   launches, taggedPartials));
-            }
+          for (int64_t l2PrefetchStages : {8, 0, 4, 16}) {
+            int changes = (weightStages != choice.getWeightStages() ||
+                           tokenStages != choice.getTokenStages()) +
+                          (maxInFlight != choice.getMaxInFlight()) +
+                          (l2PrefetchStages != choice.getL2PrefetchStages());
+            if (changes > most)
+              continue;
+            for (int64_t publishThrottleStages :
+                 {choice.getPublishThrottleStages(), int64_t(0), int64_t(2)})
+              for (int64_t publishInFlight :
+                   {choice.getPublishInFlight(), otherPublishInFlight})
+                for (int64_t reducers : reducerCounts)
+                  for (bool smemEpilogue : {false, true})
+                    for (bool taggedPartials : {false, true})
+                      if (changes +
+                              (publishThrottleStages !=
+                               choice.getPublishThrottleStages()) +
+                              (publishInFlight != choice.getPublishInFlight()) +
+                              differInReducers(choice, rows, splitK, reducers) +
+                              (taggedPartials != choice.getTaggedPartials()) <=
+                          most)
+                        add(make(blocks, splitK, rows, weightStages,
+                                 tokenStages, maxInFlight, l2PrefetchStages,
+                                 publishThrottleStages, publishInFlight,
+                                 reducers, smemEpilogue,
+                                 smemEpilogue && choice.getDeferredEpilogue(),
+                                 taggedPartials));
+          }
   }
 
   void add(tile::ScheduleAttr schedule) {

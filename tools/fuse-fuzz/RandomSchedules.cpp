@@ -61,9 +61,7 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
   bool dependent = random.percent(50);
   auto hint =
       random.oneOf({tile::CachePolicy::Normal, tile::CachePolicy::EvictFirst});
-  int64_t launches =
-      deferredEpilogue || isQuarters || isSwapped ? 1 : from(random, 1, 2);
-  bool canThrottle = maxInFlight > 1 && !deferredEpilogue && launches == 1;
+  bool canThrottle = maxInFlight > 1 && !deferredEpilogue;
   int64_t publishThrottleStages =
       canThrottle ? random.oneOf<int64_t>({0, 2, 64}) : 0;
   int64_t publishInFlight =
@@ -75,7 +73,7 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
       gemm1TileM, rows, weightStages, tokenStages, maxInFlight,
       stragglerInFlight, l2PrefetchStages, publishThrottleStages,
       publishInFlight, reducers, partials, taggedPartials, smemEpilogue,
-      deferredEpilogue, isSwapped, hint, dependent, launches);
+      deferredEpilogue, isSwapped, hint, dependent);
 }
 
 /// A prefill schedule, which may not fit.

@@ -50,18 +50,12 @@ class Case:
 
     problem: Problem
     tokens: int
-    #: The schedule; empty for the choice of the compiler.
-    schedule: str = ""
 
     def name(self) -> str:
-        given = "-given" if self.schedule else ""
-        return f"{self.problem.label()}-t{self.tokens}{given}"
+        return f"{self.problem.label()}-t{self.tokens}"
 
     def to_mlir(self, scales: Mapping[str, float]) -> str:
-        attributes = (
-            f"{{tile.schedule = {self.schedule}}}" if self.schedule else ""
-        )
-        return self.problem.to_mlir(self.tokens, attributes, scales)
+        return self.problem.to_mlir(self.tokens, scales=scales)
 
 
 def tile(tokens: int) -> int:

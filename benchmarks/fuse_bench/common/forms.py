@@ -102,10 +102,7 @@ def list_forms(
                 ),
                 f"gemm1_tile_m = {first}",
             )
-        what += (
-            f"gemm2_tile_m = {number('gemm2_tile_m', 256)}",
-            f"launches = {number('launches', 1)}",
-        )
+        what += (f"gemm2_tile_m = {number('gemm2_tile_m', 256)}",)
         count = -(-rows // first)
         traits = _present(
             (

@@ -2,8 +2,7 @@
 """Which kernels run under compute-sanitizer: small ones of all forms.
 
 These cases cover all forms that the cost model chooses at any widths
-(`forms.py`); a test checks that. Other schedules cover the form that it never
-chooses, one launch for each product.
+(`forms.py`); a test checks that.
 """
 
 from __future__ import annotations
@@ -96,23 +95,6 @@ _FORMS = {
         (2048, 28672, 128),
     ),
 }
-#: The same sums as in one launch, in ranges of 256 and 128 hidden units.
-_TWO_LAUNCHES = (
-    "#tile.schedule<tokens = 16, blocks = 132, split_k = 3, weight_stages = 6, "
-    "token_stages = 4, max_in_flight = 2, l2_prefetch_stages = 4, "
-    "partials = f32, tagged_partials = true, smem_epilogue = true, "
-    "hint = evict_first, dependent = true, launches = 2>",
-    "#tile.schedule<tokens = 64, blocks = 132, split_k = 6, gemm1_tile_m = 128, "
-    "gemm2_tile_m = 128, weight_stages = 8, token_stages = 6, "
-    "max_in_flight = 2, l2_prefetch_stages = 4, partials = f32, "
-    "smem_epilogue = true, hint = evict_first, dependent = true, "
-    "launches = 2>",
-)
-
-
-def read_tokens(schedule: str) -> int:
-    """The number of tokens that a schedule is for."""
-    return int(schedule.partition("tokens = ")[2].partition(",")[0])
 
 
 def memcheck_cases() -> Iterator[Case]:
@@ -138,5 +120,3 @@ def memcheck_cases() -> Iterator[Case]:
         for variant in (last[0], *(last[2:] if base.fp8 else ())):
             for tokens in (16, 128):
                 yield Case(variant, tokens)
-        for schedule in _TWO_LAUNCHES:
-            yield Case(base, read_tokens(schedule), schedule)

@@ -65,7 +65,7 @@ LogicalResult ScheduleAttr::verify(
     int64_t stragglerInFlight, int64_t l2PrefetchStages,
     int64_t publishThrottleStages, int64_t publishInFlight, int64_t reducers,
     Type partials, bool taggedPartials, bool smemEpilogue,
-    bool deferredEpilogue, bool swapAB, CachePolicy, bool, int64_t launches) {
+    bool deferredEpilogue, bool swapAB, CachePolicy, bool) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
@@ -84,12 +84,9 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "swap_ab is for 72 to 128 tokens, 64 for each of two "
                           "warpgroups, not "
                        << tokens;
-  if (swapAB && (smemEpilogue || deferredEpilogue || launches != 1))
-    return emitError()
-           << "swap_ab requires launches = 1 and neither smem_epilogue nor "
-              "deferred_epilogue, not launches = "
-           << launches << (smemEpilogue ? ", smem_epilogue" : "")
-           << (deferredEpilogue ? ", deferred_epilogue" : "");
+  if (swapAB && (smemEpilogue || deferredEpilogue))
+    return emitError() << "swap_ab requires neither smem_epilogue nor "
+                          "deferred_epilogue";
   if (!swapAB && gemm1TileM != 128 && gemm1TileM != 192 && gemm1TileM != 256)
     return emitError() << "gemm1_tile_m = " << gemm1TileM
                        << " is not 128, 192 or 256";
@@ -102,11 +99,10 @@ LogicalResult ScheduleAttr::verify(
                        << " requires gemm1_tile_m = 128, not " << gemm1TileM;
   // Each warpgroup handles whole groups of eight in half of the tokens.
   bool isTile192 = gemm1TileM == 192 && !swapAB;
-  if (isTile192 && (!smemEpilogue || tokens % 16 != 0 || launches != 1))
-    return emitError()
-           << "gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 "
-              "tokens and launches = 1, not "
-           << tokens << " and " << launches;
+  if (isTile192 && (!smemEpilogue || tokens % 16 != 0))
+    return emitError() << "gemm1_tile_m = 192 requires smem_epilogue and a "
+                          "multiple of 16 tokens, not "
+                       << tokens;
   if (deferredEpilogue && (!smemEpilogue || gemm1TileM != 128))
     return emitError() << "deferred_epilogue requires smem_epilogue and "
                           "gemm1_tile_m = 128, not "
@@ -129,8 +125,6 @@ LogicalResult ScheduleAttr::verify(
   if (l2PrefetchStages < 0 || l2PrefetchStages > 64)
     return emitError() << "l2_prefetch_stages = " << l2PrefetchStages
                        << " is not from 0 to 64";
-  if (launches != 1 && launches != 2)
-    return emitError() << "launches = " << launches << " is not 1 or 2";
   if (publishThrottleStages < 0 || publishThrottleStages > 64)
     return emitError() << "publish_throttle_stages = " << publishThrottleStages
                        << " is not from 0 to 64";
@@ -138,9 +132,9 @@ LogicalResult ScheduleAttr::verify(
     return emitError()
            << "publish_throttle_stages requires max_in_flight = 2 or more, not "
            << maxInFlight;
-  if (publishThrottleStages > 0 && (deferredEpilogue || launches != 1))
-    return emitError() << "publish_throttle_stages is for one launch that is "
-                          "not deferred_epilogue";
+  if (publishThrottleStages > 0 && deferredEpilogue)
+    return emitError() << "publish_throttle_stages requires "
+                          "deferred_epilogue = false";
   if (publishInFlight < 0 ||
       publishInFlight > std::max<int64_t>(maxInFlight - 1, 0) ||
       (publishInFlight > 0 && publishThrottleStages == 0))
@@ -154,9 +148,6 @@ LogicalResult ScheduleAttr::verify(
   if (deferredEpilogue && tokens > kMaxDeferredTokens)
     return emitError() << "deferred_epilogue is for at most "
                        << kMaxDeferredTokens << " tokens, not " << tokens;
-  if (deferredEpilogue && launches != 1)
-    return emitError() << "deferred_epilogue requires launches = 1, not "
-                       << launches;
   // A stage of 128 rows uses two token stages, and one group of products
   // remains in flight.
   if (rows == 128 && gemm1TileM == 256 && tokenStages < 3)

@@ -147,7 +147,7 @@ private:
 struct DecodeFields {
   int64_t tokens, blocks, splitK, gemm1TileM, rows, weightStages, tokenStages;
   int64_t maxInFlight, stragglerInFlight, l2PrefetchStages,
-      publishThrottleStages, publishInFlight, reducers, launches;
+      publishThrottleStages, publishInFlight, reducers;
   Type partials;
   bool taggedPartials, smemEpilogue, deferredEpilogue, swapAB, dependent;
   CachePolicy hint;
@@ -174,7 +174,6 @@ struct DecodeFields {
     visit("swap_ab", swapAB, false);
     visit("hint", hint);
     visit("dependent", dependent);
-    visit("launches", launches, int64_t(1));
   }
 };
 
@@ -228,7 +227,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       f.rows, f.weightStages, f.tokenStages, f.maxInFlight, f.stragglerInFlight,
       f.l2PrefetchStages, f.publishThrottleStages, f.publishInFlight,
       f.reducers, f.partials, f.taggedPartials, f.smemEpilogue,
-      f.deferredEpilogue, f.swapAB, f.hint, f.dependent, f.launches);
+      f.deferredEpilogue, f.swapAB, f.hint, f.dependent);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -245,7 +244,6 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
                getPublishThrottleStages(),
                getPublishInFlight(),
                getReducers(),
-               getLaunches(),
                getPartials(),
                getTaggedPartials(),
                getSmemEpilogue(),

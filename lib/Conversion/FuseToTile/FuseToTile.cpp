@@ -144,8 +144,8 @@ struct ConvertFuseToTilePass
     if (!reason.empty())
       return op->emitOpError() << "does not fit its schedule: " << reason;
     if (decode)
-      return buildDecodeKernels(problem, decode, getModule(),
-                                [&] { return getKernelName(op, "decode"); });
+      return SmallVector<PlannedKernel>{buildDecodeKernel(
+          problem, decode, getModule(), getKernelName(op, "decode"))};
     return buildPrefillKernels(problem, cast<PrefillScheduleAttr>(schedule),
                                getModule(),
                                [&] { return getKernelName(op, "prefill"); });

@@ -128,20 +128,6 @@ func.func @odd_steps(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 
 // -----
 
-func.func @one_product(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
-                       %a: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: launches = 2 requires GEMM1}}
-  %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
-          weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
-          hint = normal, dependent = false, launches = 2>}
-    : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>)
-      -> tensor<?x64xbf16>
-  return %y : tensor<?x64xbf16>
-}
-
-// -----
-
 func.func @no_room(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                    %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer needs 4 token stages, but there are 1}}

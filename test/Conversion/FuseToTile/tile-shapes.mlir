@@ -124,27 +124,6 @@ func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
   return %y : tensor<?x128xbf16>
 }
 
-// Two launches share a workspace; the last has the result.
-
-// CHECK-LABEL: func @pair
-// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0(%arg0, %arg1, %arg2)
-// CHECK-NOT:     shares_workspace
-// CHECK-SAME:    -> ()
-// CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@mlp_decode_1(%arg0, %arg1, %arg2)
-// CHECK-SAME:      shares_workspace = true
-// CHECK-SAME:    -> tensor<?x64xbf16>
-// CHECK:         return %[[Y]]
-func.func @pair(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
-                %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
-  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
-          weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
-          hint = normal, dependent = false, launches = 2>}
-    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
-      -> tensor<?x64xbf16>
-  return %y : tensor<?x64xbf16>
-}
-
 // Projections are the last product alone, with one packed buffer for all.
 
 // CHECK-LABEL: func @projections
@@ -171,7 +150,7 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // 128 hidden units in bf16 take two stages; a thread's place is inside of one.
 
 // CHECK-LABEL: func @two_stages
-// CHECK:         tile.launch @fuse_kernels::@mlp_decode_2(
+// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0(
 func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
                  %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
@@ -339,28 +318,12 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK-NOT:     relaxed
 // CHECK:         role "multiply"
 
-// The first kernel of the pair ends with the hidden layer. The last one waits
-// for it, and not for a norm.
-
-// CHECK-LABEL: tile.kernel @mlp_decode_0(
-// CHECK:         tile.grid_dependency launch
-// CHECK-COUNT-2: tile.acc.values
-// CHECK-NOT:     tile.acc.values
-// CHECK-LABEL: tile.kernel @mlp_decode_1(
-// CHECK-NOT:     tile.semaphore.wait
-// CHECK:         tile.grid_dependency wait
-// CHECK:         tile.copy %{{.*}} normal
-// CHECK:         role "multiply"
-// CHECK-NOT:     tile.reduce
-// CHECK:         tile.grid_dependency wait
-// CHECK:         tile.semaphore.wait
-
 // CHECK-LABEL: tile.kernel @norm_linear_decode_0(
 // CHECK:         tile.reduce
 // CHECK-COUNT-2: tile.acc.values
 // CHECK-NOT:     tile.acc.values
 
-// CHECK-LABEL: tile.kernel @mlp_decode_2(
+// CHECK-LABEL: tile.kernel @mlp_decode_0(
 // CHECK:         tile.acc.values
 // CHECK:         %[[INSIDE:.*]] = arith.remui %{{.*}}, %c128_i32
 // CHECK:         arith.divui %[[INSIDE]], %c16_i32

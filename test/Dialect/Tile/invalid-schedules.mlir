@@ -41,15 +41,6 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{deferred_epilogue requires launches = 1, not 2}}
-func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
-    gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 2, token_stages = 4,
-    max_in_flight = 2, partials = f32, smem_epilogue = true, deferred_epilogue = true,
-    hint = evict_first, dependent = true, launches = 2>}
-
-// -----
-
 // expected-error@+2 {{split_k = 200 is not from 1 to blocks = 128}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 200,
@@ -166,19 +157,12 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{publish_throttle_stages is for one launch that is not deferred_epilogue}}
+// expected-error@+2 {{publish_throttle_stages requires deferred_epilogue = false}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
-    weight_stages = 6, token_stages = 4, max_in_flight = 2, publish_throttle_stages = 2,
-    partials = f32, hint = evict_first, dependent = true, launches = 2>}
-
-// -----
-
-// expected-error@+2 {{launches = 3 is not 1 or 2}}
-func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
-    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f32,
-    hint = evict_first, dependent = true, launches = 3>}
+    gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, publish_throttle_stages = 2, partials = f32, smem_epilogue = true,
+    deferred_epilogue = true, hint = evict_first, dependent = true>}
 
 // -----
 
@@ -287,7 +271,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{swap_ab requires launches = 1 and neither smem_epilogue nor deferred_epilogue, not launches = 1, smem_epilogue}}
+// expected-error@+2 {{swap_ab requires neither smem_epilogue nor deferred_epilogue}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split_k = 16,
     gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
@@ -349,7 +333,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 tokens and launches = 1, not 16 and 1}}
+// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue and a multiple of 16 tokens, not 16}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
     gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
@@ -357,21 +341,12 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 tokens and launches = 1, not 24 and 1}}
+// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue and a multiple of 16 tokens, not 24}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 24, blocks = 128, split_k = 16,
     gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
     max_in_flight = 2, partials = f32, smem_epilogue = true, hint = evict_first,
     dependent = true>}
-
-// -----
-
-// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 tokens and launches = 1, not 16 and 2}}
-func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
-    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
-    max_in_flight = 2, partials = f32, smem_epilogue = true, hint = evict_first,
-    dependent = true, launches = 2>}
 
 // -----
 
@@ -488,7 +463,7 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
-// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split_k, gemm1_tile_m, gemm2_tile_m, weight_stages, token_stages, max_in_flight, straggler_in_flight, l2_prefetch_stages, publish_throttle_stages, publish_in_flight, reducers, partials, tagged_partials, smem_epilogue, deferred_epilogue, swap_ab, hint, dependent, launches}}
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split_k, gemm1_tile_m, gemm2_tile_m, weight_stages, token_stages, max_in_flight, straggler_in_flight, l2_prefetch_stages, publish_throttle_stages, publish_in_flight, reducers, partials, tagged_partials, smem_epilogue, deferred_epilogue, swap_ab, hint, dependent}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
 
 // -----

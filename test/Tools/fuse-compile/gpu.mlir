@@ -64,23 +64,23 @@ func.func @add(%x: tensor<?x64xbf16>, %y: tensor<?x64xbf16>)
   return %0 : tensor<?x64xbf16>
 }
 
-// A schedule with two launches: each kernel reads its own weights, and both see
-// one workspace.
-// TILE: @two_launches
+// A schedule with a launch for the input and one for each product: all see one
+// workspace, and each product reads its own weights.
+// TILE: @three_launches
 // TILE-NOT: tokens 1
 // TILE: workspace {{[0-9]+}} bytes
-// TILE: launch mlp_decode_1 grid (2, 1, 1)
-// TILE-SAME: cooperative dependent
-// TILE: launch mlp_decode_2 grid (2, 1, 1)
-// TILE-SAME: cooperative dependent
+// TILE: launch mlp_prefill_0
+// TILE: launch mlp_prefill_1 grid (2, 1, 1)
+// TILE-SAME: dependent
+// TILE: launch mlp_prefill_2 grid (2, 1, 1)
+// TILE-SAME: dependent
 // TILE: packed rows_256 of arguments [1]
 // TILE: packed rows_256 of arguments [2]
-func.func @two_launches(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
+func.func @three_launches(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
     %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
-          weight_stages = 2, token_stages = 2, max_in_flight = 1, partials = f32,
-          hint = normal, dependent = true, launches = 2>}
+         {tile.schedule = #tile.prefill_schedule<tokens = 8, blocks = 2,
+          split_k = 1, stages = 2, group = 1, dependent = true>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
   return %0 : tensor<?x64xbf16>

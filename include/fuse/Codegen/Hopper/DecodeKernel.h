@@ -20,13 +20,12 @@ struct PlannedKernel {
 };
 
 /// Builds the decode kernel of `problem` under `schedule` at the end of
-/// `module`, or the kernels of a schedule with two launches, in order. A
-/// kernel depends on shapes and on which parts are present, not on the values
-/// of scales.
-llvm::SmallVector<PlannedKernel>
-buildDecodeKernels(const MlpProblem &problem, tile::ScheduleAttr schedule,
-                   mlir::gpu::GPUModuleOp module,
-                   llvm::function_ref<std::string()> getName);
+/// `module`. It depends on shapes and on which parts are present, not on the
+/// values of scales.
+PlannedKernel buildDecodeKernel(const MlpProblem &problem,
+                                tile::ScheduleAttr schedule,
+                                mlir::gpu::GPUModuleOp module,
+                                llvm::StringRef name);
 
 } // namespace fuse
 

@@ -25,12 +25,12 @@ using namespace fuse;
 using namespace tile;
 
 DecodeKernelBuilder::DecodeKernelBuilder(const MlpProblem &problem,
-                                         ScheduleAttr schedule, Part part,
+                                         ScheduleAttr schedule,
                                          OpBuilder &builder)
     : ProductBuilder(problem,
                      {kCopyWarps, kCopyWarps + kMathWarps, kMathBarrier},
                      builder),
-      schedule(schedule), tiling(problem, schedule), part(part),
+      schedule(schedule), tiling(problem, schedule),
       tokens(schedule.getTokens()), elementBytes(problem.getElementBytes()) {
   acc = AccType::get(builder.getContext(), 64, tokens, f32);
 }
@@ -41,10 +41,9 @@ DecodeKernelBuilder::DecodeKernelBuilder(const MlpProblem &problem,
 
 namespace {
 
-/// Both kernels of a pair see the same workspace, so its layout does not
-/// depend on the part.
+/// Offsets in bytes.
 struct Workspace {
-  int64_t semaphores1, semaphores2, zeroed, input, hidden, partials, end;
+  int64_t semaphores, zeroed, input, hidden, partials, end;
 };
 
 } // namespace
@@ -62,9 +61,7 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
                   tiling.tiles2 * kMathWarps +
                   tiling.delaysGemm2Only(schedule) +
                   (schedule.getStragglerInFlight() ? 2 : 0);
-  w.semaphores1 = layout.reserve(lines * 128);
-  w.semaphores2 =
-      schedule.getLaunches() == 1 ? w.semaphores1 : layout.reserve(lines * 128);
+  w.semaphores = layout.reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.slices * tiling.rows *
                  schedule.getTokens() *
                  schedule.getPartials().getIntOrFloatBitWidth() / 8;
@@ -90,8 +87,7 @@ void DecodeKernelBuilder::addWorkspaces() {
                  entry("rows", tokens), entry("columns", columns),
                  entry("element", TypeAttr::get(element))});
   };
-  addWorkspace(semaphores, builder.getI32Type(),
-               part == Part::Gemm2 ? w.semaphores2 : w.semaphores1);
+  addWorkspace(semaphores, builder.getI32Type(), w.semaphores);
   addPackedTokens(input, problem.width, w.input);
   if (problem.hasGemm1())
     addPackedTokens(hidden, problem.hidden, w.hidden);
@@ -99,10 +95,9 @@ void DecodeKernelBuilder::addWorkspaces() {
 }
 
 void DecodeKernelBuilder::addWeights() {
-  if (doesGemm1())
+  if (problem.hasGemm1())
     addGemm1Weights(weights1, tiling.packedTiles1, tiling.steps1);
-  if (doesGemm2())
-    addGemm2Weights(weights2, tiling.packedTiles2, tiling.steps2);
+  addGemm2Weights(weights2, tiling.packedTiles2, tiling.steps2);
 }
 
 void DecodeKernelBuilder::addArguments() {
@@ -139,7 +134,7 @@ Value DecodeKernelBuilder::getSliceSteps() {
 /// every group of eight.
 Value DecodeKernelBuilder::placeBlock(Value index) {
   int64_t blocks = schedule.getBlocks(), busy = tiling.gemm1Blocks;
-  if (part != Part::Both || !tiling.spreadsGemm2Only(schedule))
+  if (!tiling.spreadsGemm2Only(schedule))
     return index;
   int64_t whole = blocks / 8 * 8;
   Value eight = div(index, 8);
@@ -180,16 +175,13 @@ void DecodeKernelBuilder::multiply() {
   row8 = div(lane, 4);
   leads = equal(lane, 0);
   depend();
-  if (doesNorm())
-    normalizeRows();
+  normalizeRows();
   Uses uses{constant(0), constant(0)};
   std::optional<Deferred> deferred;
   if (schedule.getDeferredEpilogue())
     deferred = multiplyDeferred(uses);
-  else if (doesGemm1())
+  else if (problem.hasGemm1())
     multiplyGemm1(uses);
-  if (!doesGemm2())
-    return;
   auto multiplyGemm2 = [&] {
     int64_t steps = tiling.getStepsPerStage();
     Values accs =
@@ -224,8 +216,6 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       entry("max_tokens", tokens),
       entry("workspace_bytes", w.end),
       entry("zeroed_bytes", w.zeroed)};
-  if (part == Part::Gemm2)
-    entries.push_back(entry("shares_workspace", builder.getBoolAttr(true)));
   DictionaryAttr plan = getPlan(entries);
 
   auto makeRing = [&](int64_t stages, int64_t bytes, int64_t offset) -> Value {
@@ -243,18 +233,16 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   weightRing = makeRing(schedule.getWeightStages(), weightBytes, weightsAt);
   tokenRing = makeRing(schedule.getTokenStages(), tokens * 128, tokensAt);
   // Nothing is ever copied into it.
-  if (part == Part::Both && tiling.delaysGemm2Only(schedule))
+  if (tiling.delaysGemm2Only(schedule))
     gemm2OnlyRing =
         RingCreateOp::create(builder, loc, RingType::get(context, 1, 1024),
                              /*offset=*/0, /*consumers=*/1);
   epochBuffer = makeScratch(builder.getI32Type(), 1);
-  if (doesNorm())
-    makeNormScratch();
-  if (schedule.getDeferredEpilogue() && doesGemm1())
+  makeNormScratch();
+  if (schedule.getDeferredEpilogue() && problem.hasGemm1())
     staging = makeScratch(element, tokens * tiling.hiddenPerTile);
   BarrierOp::create(builder, loc, builder.getI64IntegerAttr(0), IntegerAttr());
-  if (part == Part::Gemm1 ||
-      (schedule.getDependent() && !launchesDependentLate()))
+  if (schedule.getDependent() && !launchesDependentLate())
     GridDependencyOp::create(builder, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
   // Units of GEMM2: an output tile and a K-slice.
@@ -266,8 +254,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       units == schedule.getBlocks() ? Value() : less(unit, constant(units));
   tile2 = rem(unit, tiling.tiles2);
   slice = div(unit, tiling.tiles2);
-  if (doesGemm2())
-    placeReducers();
+  placeReducers();
 
   SpecializeOp roles = makeRoles();
   builder.createBlock(&roles.getRoles()[0]);
@@ -292,20 +279,10 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   return {kernel, plan};
 }
 
-SmallVector<PlannedKernel>
-fuse::buildDecodeKernels(const MlpProblem &problem, ScheduleAttr schedule,
-                         gpu::GPUModuleOp module,
-                         function_ref<std::string()> getName) {
-  using Part = DecodeKernelBuilder::Part;
-  SmallVector<Part> parts = {Part::Both};
-  if (schedule.getLaunches() == 2 && problem.hasGemm1())
-    parts = {Part::Gemm1, Part::Gemm2};
-  SmallVector<PlannedKernel> kernels;
-  for (Part part : parts) {
-    OpBuilder builder(problem.op->getContext());
-    builder.setInsertionPointToEnd(module.getBody());
-    kernels.push_back(
-        DecodeKernelBuilder(problem, schedule, part, builder).build(getName()));
-  }
-  return kernels;
+PlannedKernel fuse::buildDecodeKernel(const MlpProblem &problem,
+                                      ScheduleAttr schedule,
+                                      gpu::GPUModuleOp module, StringRef name) {
+  OpBuilder builder(problem.op->getContext());
+  builder.setInsertionPointToEnd(module.getBody());
+  return DecodeKernelBuilder(problem, schedule, builder).build(name);
 }

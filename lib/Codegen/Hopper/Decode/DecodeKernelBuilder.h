@@ -18,17 +18,13 @@ constexpr int64_t kTileBarrier = 2;
 /// so that the tensor cores wait for none of their shares (H200).
 constexpr int64_t kShares = 8;
 
-/// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the
-/// arguments and the frame, ProducerWarps.cpp the producer warps, and the other
-/// files the consumer warpgroups.
+/// Emits the kernel of a problem, with or without GEMM1. DecodeKernel.cpp has
+/// the arguments and the frame, ProducerWarps.cpp the producer warps, and the
+/// other files the consumer warpgroups.
 class DecodeKernelBuilder : public ProductBuilder {
 public:
-  /// Which products the kernel does. `Both` is one launch, with a grid
-  /// barrier between the products.
-  enum class Part { Both, Gemm1, Gemm2 };
-
   DecodeKernelBuilder(const MlpProblem &problem, tile::ScheduleAttr schedule,
-                      Part part, mlir::OpBuilder &builder);
+                      mlir::OpBuilder &builder);
 
   PlannedKernel build(llvm::StringRef name);
 
@@ -37,10 +33,6 @@ private:
   struct Uses {
     Value weight, token;
   };
-
-  bool doesNorm() const { return part != Part::Gemm2 || !problem.hasGemm1(); }
-  bool doesGemm1() const { return problem.hasGemm1() && part != Part::Gemm2; }
-  bool doesGemm2() const { return part != Part::Gemm1; }
 
   /// A tile whose hidden units wait for their activation.
   struct Deferred {
@@ -184,7 +176,7 @@ private:
         semaphores, index);
   }
   void depend() {
-    if (schedule.getDependent() || part == Part::Gemm2)
+    if (schedule.getDependent())
       tile::GridDependencyOp::create(builder, loc, tile::Dependency::Wait);
   }
   /// The block's tiles of GEMM1 are this far apart.
@@ -203,7 +195,7 @@ private:
   /// requested. On SMs without a block it could begin with this launch, and its
   /// prefetched lines would leave L2 before their use.
   bool launchesDependentLate() const {
-    return schedule.getDependent() && part == Part::Both && problem.hasGemm1();
+    return schedule.getDependent() && problem.hasGemm1();
   }
   /// Whether the block has no GEMM1 tile.
   Value isGemm2Only() { return less(constant(tiling.gemm1Blocks - 1), block); }
@@ -240,7 +232,6 @@ private:
 
   tile::ScheduleAttr schedule;
   DecodeTiling tiling;
-  Part part;
   int64_t tokens, elementBytes;
   tile::AccType acc;
 

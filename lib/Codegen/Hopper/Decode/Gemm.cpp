@@ -207,8 +207,7 @@ void DecodeKernelBuilder::finishHidden(Value tileIndex, Uses uses) {
   FenceAsyncOp::create(builder, loc, /*shared=*/false);
   barrier();
   when(equal(thread, 0), [&] {
-    if (part == Part::Both)
-      SemaphoreArriveOp::create(builder, loc, hiddenSemaphore(tileIndex));
+    SemaphoreArriveOp::create(builder, loc, hiddenSemaphore(tileIndex));
     // For both warpgroups.
     for (int64_t index = 0; index < stages; ++index)
       for (int64_t consumer = 0; consumer < 2; ++consumer)

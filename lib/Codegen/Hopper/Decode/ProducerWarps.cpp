@@ -57,10 +57,8 @@ void DecodeKernelBuilder::visitGemm2(Value stage, PieceVisitor visit) {
 }
 
 void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
-  if (!doesGemm1())
+  if (!problem.hasGemm1())
     return visitGemm2(use, visit);
-  if (!doesGemm2())
-    return visitGemm1(use, visit);
   either(
       less(use, uses1), [&] { visitGemm1(use, visit); },
       [&] { visitGemm2(sub(use, uses1), visit); });
@@ -164,7 +162,7 @@ DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
   Value isStraggler = isBelowAverage(units, all2);
   Value index = constant(stageSemaphore() + 1), expected;
-  if (doesGemm1()) {
+  if (problem.hasGemm1()) {
     // The count read before the first stage of GEMM2 is that of GEMM1.
     isStraggler =
         select(less(uses1, use), isStraggler, isBelowAverage(blocks, all1));
@@ -181,8 +179,8 @@ DecodeKernelBuilder::countStage(Value use, Progress progress) {
 }
 
 void DecodeKernelBuilder::streamWeights() {
-  uses1 = doesGemm1() ? countGemm1Stages() : constant(0);
-  allUses = doesGemm2() ? add(uses1, countGemm2Stages()) : uses1;
+  uses1 = problem.hasGemm1() ? countGemm1Stages() : constant(0);
+  allUses = add(uses1, countGemm2Stages());
   // Not a release, which would wait for the weights in flight.
   auto signalGemm2Only = [&] {
     SemaphoreArriveOp::create(builder, loc,
@@ -211,7 +209,7 @@ void DecodeKernelBuilder::streamWeights() {
            // CTAs with an extra tile have twice the limit, so that they finish
            // it when the others finish their GEMM2 units.
            Value most;
-           if (doesGemm1() && tiling.longBlocks > 0) {
+           if (problem.hasGemm1() && tiling.longBlocks > 0) {
              Value isLong = both(less(block, constant(tiling.longBlocks)),
                                  less(use, uses1));
              most = select(
@@ -233,7 +231,7 @@ void DecodeKernelBuilder::streamWeights() {
            int64_t fewer = schedule.getPublishInFlight()
                                ? schedule.getPublishInFlight()
                                : limit - 1;
-           if (schedule.getPublishThrottleStages() > 0 && doesGemm1())
+           if (schedule.getPublishThrottleStages() > 0 && problem.hasGemm1())
              limitTo(less(sub(sub(use, uses1), constant(limit)),
                           constant(schedule.getPublishThrottleStages())),
                      fewer);
@@ -319,7 +317,7 @@ void DecodeKernelBuilder::streamTokens() {
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
   store(epoch, epochBuffer, constant(0));
-  if (schedule.getTaggedPartials() && !announcesSums() && doesGemm2())
+  if (schedule.getTaggedPartials() && !announcesSums())
     when(both(hasUnit, reduces), [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
@@ -327,12 +325,11 @@ void DecodeKernelBuilder::streamTokens() {
     CopyOp::create(builder, loc, buffer, scale(step, tokens * columns), stage,
                    IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
   };
-  if (doesNorm())
-    SemaphoreWaitOp::create(builder, loc, semaphore(constant(0)), epoch,
-                            constant(normBlocks()));
+  SemaphoreWaitOp::create(builder, loc, semaphore(constant(0)), epoch,
+                          constant(normBlocks()));
   FenceAsyncOp::create(builder, loc, /*shared=*/false);
   Value use = constant(0);
-  if (doesGemm1())
+  if (problem.hasGemm1())
     use = loop(firstTile(), constant(tiling.tiles1), tileStride(), use,
                [&](Value, ValueRange outer) {
                  return loop(
@@ -342,8 +339,6 @@ void DecodeKernelBuilder::streamTokens() {
                        return {add(inner[0], 1)};
                      });
                })[0];
-  if (!doesGemm2())
-    return;
   if (gemm2OnlyRing)
     when(isGemm2Only(), [&] {
       SemaphoreWaitOp::create(builder, loc,
@@ -354,7 +349,7 @@ void DecodeKernelBuilder::streamTokens() {
   when(hasUnit, [&] {
     int64_t own = tiling.stepsPerSlice / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {
-      if (doesGemm1()) {
+      if (problem.hasGemm1()) {
         Value tiles = countTiles();
         SemaphoreWaitOp::create(builder, loc,
                                 semaphore(add(slice, 1 + part * tiling.slices)),
