@@ -299,8 +299,9 @@ bool Call::hasRows(int64_t count) const {
 bool Call::hasPlaces() const {
   if (places.empty())
     return true;
-  Ref owner = Ref::borrow(PyWeakref_GetObject(parent.get()));
-  if (!owner || owner.get() == Py_None)
+  // The function of the limited API for this will not stay in it.
+  Ref owner = Ref::check(PyObject_CallNoArgs(parent.get()));
+  if (owner.get() == Py_None)
     return false;
   Ref children =
       Ref::check(PyObject_GetAttr(owner.get(), getConnection().modules.get()));
