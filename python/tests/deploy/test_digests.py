@@ -220,7 +220,7 @@ class KernelFolders(Folder):
 
     def test_the_expected_files(self):
         self.context.register_kernels(self.registry, sha256=self.digests)
-        # What was checked runs, whatever becomes of the files.
+        # The checked bytes run, even if the files change or are removed.
         self.ptx.write_text(COPY.replace("ret;", "trap;"))
         self.registry.unlink()
         module = self.context.parse(SLOT)
