@@ -286,6 +286,32 @@ def h200(found: Sections) -> str:
     )
 
 
+def _eager(section: Section) -> list[str]:
+    """The parts of a page about eager models. Models are timed on GPUs only."""
+    calls = [
+        "Microseconds of the host for one call of a norm and a gated MLP with "
+        "one row.",
+        gpu_tables.call_parts(section),
+    ]
+    if "forward_ms" in section:
+        width, _, layers = section["sizes"]
+        calls += [
+            f"A decoder of {layers} layers of width {width}, whose norms and MLPs "
+            "are fused. The copy without MLPs is a bound for any fusion of them.",
+            gpu_tables.eager_models(section),
+        ]
+    return [
+        _part("Eager calls", section, *calls),
+        _part(
+            "Until a model is ready",
+            section,
+            "Seconds of `fuse_modules` or `calibrate`, and of the first calls "
+            "after it. The first process has no cache on disk.",
+            gpu_tables.ready(section),
+        ),
+    ]
+
+
 def h100(found: Sections) -> str:
     """The page of the H100."""
     emulator, faster = found["emulator"], found["faster_gpu"]
@@ -309,25 +335,7 @@ def h100(found: Sections) -> str:
                     "as faster. Rows without a fused site show how times vary.",
                     gpu_tables.faster_gpu(faster),
                 ),
-                _part(
-                    "Eager calls",
-                    found["eager"],
-                    "Microseconds of the host for one call of a norm and a "
-                    "gated MLP with one row.",
-                    gpu_tables.call_parts(found["eager"]),
-                    f"A decoder of {found['eager']['sizes'][2]} layers of width "
-                    f"{found['eager']['sizes'][0]}, whose "
-                    "norms and MLPs are fused. The copy without MLPs is a "
-                    "bound for any fusion of them.",
-                    gpu_tables.eager_models(found["eager"]),
-                ),
-                _part(
-                    "Until a model is ready",
-                    found["eager"],
-                    "Seconds of `fuse_modules` or `calibrate`, and of the first "
-                    "calls after it. The first process has no cache on disk.",
-                    gpu_tables.ready(found["eager"]),
-                ),
+                *_eager(found["eager"]),
                 _part(
                     "The emulator beside the GPU",
                     emulator,
@@ -375,20 +383,7 @@ def cpu(found: Sections) -> str:
                     "AMX. Times of the virtual machine vary by some 10 %.",
                     cpu_tables.models_cpu(found["models_cpu"]),
                 ),
-                _part(
-                    "Eager calls",
-                    found["eager"],
-                    "Microseconds of the host for one call of a norm and a "
-                    "gated MLP with one row.",
-                    gpu_tables.call_parts(found["eager"]),
-                ),
-                _part(
-                    "Until a model is ready",
-                    found["eager"],
-                    "Seconds of `fuse_modules` or `calibrate`, and of the first "
-                    "calls after it. The first process has no cache on disk.",
-                    gpu_tables.ready(found["eager"]),
-                ),
+                *_eager(found["eager"]),
                 _part(
                     "Memory",
                     found["memory"],
