@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fuse_mlir.cli.compare_command import add_compare
 from fuse_mlir.cli.doctor_command import add_doctor
 from fuse_mlir.cli.model_arguments import (
     DTYPES,
@@ -80,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     _add_import(commands)
-    _add_compare(commands)
+    add_compare(commands)
     _add_calibrate(commands)
     _add_accuracy(commands)
     _add_inputs(commands)
@@ -229,91 +230,6 @@ def _write_sample(chain: Chain, sample: torch.Tensor, output: Path) -> None:
         path = output.with_suffix(suffix)
         np.save(path, tensor.float().numpy())
         print(f"{path}: {'x'.join(map(str, tensor.shape))}")
-
-
-def _add_compare(commands: Commands) -> None:
-    command = commands.add_parser(
-        "compare",
-        help="print how results differ from a reference",
-        description="Prints for each result the largest and the relative "
-        "difference from REFERENCE and how many elements differ by how many "
-        "units in the last place.",
-    )
-    command.add_argument("reference", type=Path)
-    command.add_argument("results", metavar="NAME=FILE", nargs="+")
-    command.add_argument(
-        "--element", default="bf16", help="type the results are rounded to"
-    )
-    command.add_argument(
-        "--max-relative",
-        type=float,
-        metavar="BOUND",
-        help="fail where the relative difference in the L2 norm is larger",
-    )
-    command.add_argument(
-        "--identical",
-        action="store_true",
-        help="fail where any element differs",
-    )
-    command.add_argument(
-        "--yardstick",
-        metavar="NAME",
-        help="fail where a result is farther from REFERENCE in the L2 norm "
-        "than FACTOR times the result NAME",
-    )
-    command.add_argument("--factor", type=float, default=1.5)
-    command.set_defaults(run=_run_compare)
-
-
-def _run_compare(options: argparse.Namespace) -> int:
-    import numpy as np
-
-    from fuse_mlir.calibration.compare import difference, table
-
-    def load(path: str) -> np.ndarray:
-        with open(path, "rb") as file:
-            try:
-                return np.lib.format.read_array(file)
-            except ValueError as error:
-                raise ValueError(
-                    f"{path}: not a .npy file that can be read: {error}"
-                ) from error
-
-    reference = load(options.reference)
-    rows = {}
-    for item in options.results:
-        name, equals, path = item.partition("=")
-        if not equals:
-            raise ValueError(f"bad result '{item}'; expected NAME=FILE")
-        rows[name] = difference(load(path), reference, options.element)
-    print(table(rows, options.element))
-    status = 0
-    bound = options.max_relative
-    if options.yardstick is not None:
-        if options.yardstick not in rows:
-            raise ValueError(
-                f"no result '{options.yardstick}'; expected one "
-                "of " + ", ".join(rows)
-            )
-        yard = options.factor * rows[options.yardstick].relative_l2
-        bound = yard if bound is None else min(bound, yard)
-    for name, row in rows.items():
-        if row.nonfinite_mismatches:
-            print(
-                f"{name}: {row.nonfinite_mismatches} elements are finite "
-                "or NaN on one side only"
-            )
-            status = 1
-        if options.identical and not row.identical:
-            print(f"{name}: not identical")
-            status = 1
-        if bound is not None and not row.relative_l2 <= bound:
-            print(
-                f"{name}: relative difference {row.relative_l2:.2e} "
-                f"exceeds {bound:.2e}"
-            )
-            status = 1
-    return status
 
 
 def _add_calibrate(commands: Commands) -> None:

@@ -21,7 +21,7 @@ from fuse_mlir.compiler.fast_calls import Arguments, make_call
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.compiler.watch import Watch
 from fuse_mlir.errors import FuseError, KernelError
-from fuse_mlir.fusion.fused_module import (
+from fuse_mlir.fusion.member_checks import (
     check_autocast,
     check_members,
     is_transformed,

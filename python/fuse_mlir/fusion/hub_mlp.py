@@ -11,7 +11,7 @@ from torch import nn
 
 from fuse_mlir.compiler.watch import Watch
 from fuse_mlir.errors import EndpointError, FuseError
-from fuse_mlir.fusion.fused_module import check_autocast, check_members
+from fuse_mlir.fusion.member_checks import check_autocast, check_members
 from fuse_mlir.fusion.proxies import FusedPlace
 from fuse_mlir.matching.dataflow import Flow
 from fuse_mlir.matching.endpoints import Endpoint

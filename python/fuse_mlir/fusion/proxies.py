@@ -74,6 +74,8 @@ class FusedPlace(Proxy):
 
     #: The class in this package, of which this one is a generated subclass.
     _kind: type[FusedPlace]
+    #: Runs calls like the last one without Python.
+    _fast: native.FastCall | None
     #: The member that this module replaces.
     _member: nn.Module
 
@@ -91,6 +93,19 @@ class FusedPlace(Proxy):
         self.site = site
         self.training = member.training
         object.__setattr__(self, "__class__", _kind_for(type(self), member))
+
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
+        if not is_dynamo_compiling():
+            fast = self._fast
+            if fast is not None:
+                result = fast(args, kwargs)
+                if result is not None:
+                    return result
+        return self._run(args, kwargs)
+
+    def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        """A call that asks everything in Python."""
+        raise NotImplementedError
 
     # Generated subclasses have no name that pickle could find.
     def __reduce_ex__(self, _protocol: object) -> tuple:
@@ -458,9 +473,6 @@ class FusedIdentity(FusedPlace):
         last: whether the member is the last one of the chain.
     """
 
-    #: Runs calls like the last one without Python.
-    _fast: native.FastCall | None
-
     def __init__(
         self, site: str, member: nn.Module, step: Step, last: bool
     ) -> None:
@@ -477,15 +489,6 @@ class FusedIdentity(FusedPlace):
     # The object of the extension belongs to one process.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fast": None}
-
-    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
-        if not is_dynamo_compiling():
-            fast = self._fast
-            if fast is not None:
-                result = fast(args, kwargs)
-                if result is not None:
-                    return result
-        return self._run(args, kwargs)
 
     def _prepare_fast(self) -> None:
         """Lets the extension pass on results in calls like this one."""
