@@ -661,8 +661,10 @@ def _export_shared(
     if key in known and _set_scales(known[key][0], chain):
         return known[key][:2]
     program, clones = _export_apart(chain, inputs)
-    # Ids in the key are those of objects that exist.
-    known[key] = program, clones, kept
+    # A program that is not of a clone may read the weights of its own chain.
+    if clones:
+        # Ids in the key are those of objects that exist.
+        known[key] = program, clones, kept
     return program, clones
 
 

@@ -73,13 +73,16 @@ class Watch:
         module = native.extension()
         if module is None:
             return None
-        return module.Guard(
+        guard = module.Guard(
             self._dicts,
             [*self._hooks, *GLOBAL_HOOKS],
             self._modules,
             [kind for kind, _ in self._forwards],
             self._held_containers,
         )
+        # Another thread may have changed a module meanwhile. A guard of the
+        # changed one would never notice.
+        return guard if self._same_values() else None
 
     def _held(self) -> Iterator[object]:
         return chain.from_iterable(map(dict.values, self._dicts))

@@ -14,7 +14,7 @@ from torch import nn
 from torch.autograd import forward_ad
 
 import fuse_mlir
-from fuse_mlir import FuseError, KernelError
+from fuse_mlir import FuseError, KernelError, native
 from fuse_mlir.compiler.watch import Watch
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.support.module_snapshot import plain
@@ -48,6 +48,23 @@ class Watching(unittest.TestCase):
         self.assertTrue(watch.same())
         change(block)
         self.assertEqual(watch.same(), same)
+
+    def test_a_change_while_the_guard_is_made(self):
+        """A guard of members that another thread changed is not kept."""
+        block = net(1)[0].layers[0]
+        make = native.extension()
+        if make is None:
+            self.skipTest("no extension")
+
+        class Late:
+            def Guard(self, *args):
+                block.mlp.note = "changed"
+                return make.Guard(*args)
+
+        with mock.patch.object(native, "extension", return_value=Late()):
+            watch = Watch([block.mlp])
+        self.assertIsNone(watch.guard)
+        self.assertFalse(watch.same())
 
     def test_values_of_tensors_do_not_count(self):
         self.check(lambda b: b.norm.weight.data.mul_(2), same=True)
