@@ -36,7 +36,7 @@ class Task:
     path: Path
     plan: Plan
     tokens: tuple[int, ...]
-    #: Largest share of the GPU's memory that the checks may use.
+    #: Upper bound of the GPU memory that the checks use.
     memory: int
     alone: bool = False
 

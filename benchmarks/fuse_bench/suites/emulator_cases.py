@@ -347,7 +347,7 @@ def assemble(artifact: Path) -> list[str]:
     return list(found)
 
 
-#: Instructions of product.ptx: their names and properties.
+#: Instructions of product.ptx: their names and trailing operands.
 PRODUCTS = {
     "bf16": ("m64n8k16.f32.bf16.bf16", ", 0, 0"),
     "f16": ("m64n8k16.f32.f16.f16", ", 0, 0"),
