@@ -111,7 +111,7 @@ class Parts(unittest.TestCase):
         )
         self.assertEqual([part.tokens for part in again], [(16,)] * 2)
         self.assertEqual([case.tokens for case in again[0].cases()], [16, 16])
-        # A name that only starts with the expression does not match.
+        # A name that matches only the start of the expression is omitted.
         self.assertEqual(tables.choose_again(self.parts, "-m1600$"), [])
 
     def test_what_is_not_made_is_not_waited_for(self):

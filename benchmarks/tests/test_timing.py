@@ -81,7 +81,7 @@ class Timing(unittest.TestCase):
         ratio, low, high = theirs.over(ours)
         self.assertEqual((ratio, len(theirs.times)), (2.45, 40))
         self.assertLess(high - low, 0.5)
-        # A few samples give no confidence interval.
+        # With few samples, the interval covers all ratios.
         self.assertEqual(
             timing.Sample([3.0, 1.0]).over(timing.Sample([1.0, 1.0])),
             (2.0, 1.0, 3.0),

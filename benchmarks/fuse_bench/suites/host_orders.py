@@ -274,7 +274,7 @@ def main() -> int:
     for order, body in ORDERS.items():
         try:
             ok, text = True, body(host)
-        except Exception as error:  # A failure must not prevent the other orders from being tried.
+        except Exception as error:  # Try every order.
             ok, text = False, f"{type(error).__name__}: {error}"
         rows.append({"order": order, "ok": ok, "text": text})
         print(f"{order}: {'ok' if ok else 'FAILED'}: {text}", flush=True)

@@ -137,7 +137,7 @@ def choose(parts: Iterable[Part], lane: int) -> list[Part]:
 
 
 def claim(parts: Sequence[Part], lane: int, folder: Path) -> Iterator[Part]:
-    """Claims parts, so that no other process times them."""
+    """Claims and yields the parts that no other process has claimed."""
     for part in choose(parts, lane):
         try:
             (folder / f"{part.name}.taken").touch(exist_ok=False)
