@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks by many processes: what is begun, skipped, repeated and kept."""
+"""Tests which checks are started, skipped, repeated and kept."""
 
 import contextlib
 import io
@@ -124,7 +124,7 @@ class Runs(unittest.TestCase):
         self.built: list[str] = []
 
     def build(self, case: Case, folder: Path, *_) -> None:
-        """What a compiler would make of a case."""
+        """The output of a compiler for a case."""
         if self.digests.get(case.name()) == "error":
             raise CompileError("fuse-opt: error: no")
         name = case.name()

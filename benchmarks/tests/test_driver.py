@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What reaches the CUDA driver, with another library in its place."""
+"""Tests the calls to the CUDA driver, with a fake library in its place."""
 
 import ctypes
 import types

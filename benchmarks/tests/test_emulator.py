@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What compares the emulator with a GPU, with the emulator in its place."""
+"""Tests the comparison of emulator and GPU, with the emulator as the GPU."""
 
 import argparse
 import json

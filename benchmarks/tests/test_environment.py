@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the benchmarks report on machines that lack something."""
+"""Tests the reports of benchmarks on machines that lack something."""
 
 import argparse
 import contextlib
@@ -44,7 +44,7 @@ class Device(unittest.TestCase):
             self.addCleanup(patch.stop)
 
     def handle(self, name: bytes, target) -> int:
-        """The second GPU of this host is the one that is in use."""
+        """Makes the second GPU of this host the one in use."""
         if name != b"GPU-1a2b3c4d-0000":
             return 6
         target._obj.value = 2
@@ -73,7 +73,7 @@ class Device(unittest.TestCase):
 
 class Environment(unittest.TestCase):
     def gpu(self, **values) -> str:
-        """What is said of a GPU like this one."""
+        """The description of a GPU like this one."""
         device = {
             "init.return_value": None,
             "get_device_name.return_value": "NVIDIA H200",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether kernels of all forms run under compute-sanitizer."""
+"""Tests that kernels of all forms run under compute-sanitizer."""
 
 import unittest
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How benchmarks judge models that have to stay right."""
+"""Tests how benchmarks judge the correctness of models."""
 
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What fused blocks are compared with, and how PyTorch tunes it."""
+"""Tests the peers of fused blocks, and how PyTorch tunes them."""
 
 import contextlib
 import fcntl

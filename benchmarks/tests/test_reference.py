@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What benchmarks compute and check kernels with."""
+"""Tests the reference computations and checks of kernels."""
 
 import json
 import unittest

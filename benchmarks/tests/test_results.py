@@ -56,7 +56,7 @@ class ResultFiles(unittest.TestCase):
                     "}",
                 ],
             )
-            # What cannot be written leaves the file as it was.
+            # A failed write leaves the file unchanged.
             with self.assertRaises(TypeError):
                 write_json(path, {"rows": [{1, 2}]})
             self.assertEqual(json.loads(path.read_text()), data)
@@ -136,7 +136,7 @@ class ResultFiles(unittest.TestCase):
             (good["tokens"], good["ok"], good["hidden_equal"], good["rel_err"]),
             ([1, 7, 8], True, 0.8, 0.005),
         )
-        # What an older kernel did is not said of this one.
+        # Results of an older kernel do not apply to this one.
         self.assertEqual(
             (bad["tokens"], bad["ok"], bad["hidden_outside"]), ([1], False, 3)
         )

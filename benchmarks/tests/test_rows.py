@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks of kernels that take rows, with PyTorch in the place of a kernel."""
+"""Tests the checks of row kernels, with PyTorch in place of a kernel."""
 
 import unittest
 

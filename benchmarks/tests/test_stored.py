@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The benchmarks of stored values, as far as they need no GPU."""
+"""Tests those parts of the stored-value benchmarks that need no GPU."""
 
 from __future__ import annotations
 

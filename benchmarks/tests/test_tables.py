@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the rows of the whole table are shared out among GPUs."""
+"""Tests how the rows of the whole table are divided among GPUs."""
 
 import argparse
 import contextlib
@@ -91,7 +91,7 @@ class Parts(unittest.TestCase):
             ]
             taken = [[next(lanes[0])], [next(lanes[1])]]
             self.assertEqual([part.lane for (part,) in taken], [0, 1])
-            # One is done with what is its own, and takes what is left.
+            # One GPU finishes its parts and claims the remaining ones.
             taken[1] += lanes[1]
             self.assertEqual({part.lane for part in taken[1]}, {0, 1})
             taken[0] += lanes[0]
@@ -111,7 +111,7 @@ class Parts(unittest.TestCase):
         )
         self.assertEqual([part.tokens for part in again], [(16,)] * 2)
         self.assertEqual([case.tokens for case in again[0].cases()], [16, 16])
-        # Not what merely begins like it.
+        # A name that matches only the start of the expression is omitted.
         self.assertEqual(tables.choose_again(self.parts, "-m1600$"), [])
 
     def test_what_is_not_made_is_not_waited_for(self):

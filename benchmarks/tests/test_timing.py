@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the benchmarks time graphs."""
+"""Tests how the benchmarks time graphs."""
 
 import argparse
 import contextlib
@@ -81,7 +81,7 @@ class Timing(unittest.TestCase):
         ratio, low, high = theirs.over(ours)
         self.assertEqual((ratio, len(theirs.times)), (2.45, 40))
         self.assertLess(high - low, 0.5)
-        # Nothing is certain of few.
+        # With few samples, the interval covers all ratios.
         self.assertEqual(
             timing.Sample([3.0, 1.0]).over(timing.Sample([1.0, 1.0])),
             (2.0, 1.0, 3.0),

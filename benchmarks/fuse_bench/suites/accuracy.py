@@ -105,8 +105,10 @@ def draw_inputs(
     massive: np.ndarray,
     tokens: int,
 ) -> np.ndarray:
-    """A residual stream: channels of different spread, some massive, and a
-    first token on which these are ten times as large."""
+    """A residual stream whose channels differ in spread.
+
+    Some channels are massive, ten times more so on the first token.
+    """
     x = random.normal(size=(tokens, spread.size)) * spread
     x *= np.exp(random.normal(0, 0.3, size=(tokens, 1)))
     x[:, massive] += 30.0 * np.sign(random.normal(size=massive.size))
@@ -150,7 +152,7 @@ def write_block(shape: Shape, folder: Path, tokens: int, seed: int) -> None:
 def write_results(
     path: Path, blocks: Sequence[dict[str, Any]], environment: dict[str, Any]
 ) -> None:
-    """JSON with a line for each row, so that changes can be read."""
+    """JSON with one line per row, which keeps diffs readable."""
     parts = []
     for block in blocks:
         fields = {

@@ -53,7 +53,7 @@ SMALL = {
 LLAMA = {**SMALL, "num_key_value_heads": 2, "head_dim": 64}
 PAD = {"pad_token_id": 0}
 GROUPED = {**SMALL, **PAD, "num_key_value_heads": 2}
-# Every layer attends to everything, so that the cache is of one kind.
+# Full attention in every layer, so that all layers use one kind of cache.
 FULL = {"layer_types": ["full_attention"] * 4}
 VISION = {
     **{k: v for k, v in SMALL.items() if k != "vocab_size"},
@@ -135,7 +135,7 @@ STATIC = ("qwen3", "gemma3_text", "gpt_neox")
 ENCODERS = ("bert", "siglip_vision_model", "vit")
 UNCAPTURED = ("falcon", "opt")
 PROMPT, COUNT = 9, 32
-#: How far ahead the best token has to be, of its logit: two steps of bf16.
+#: Minimum lead of the best token relative to its logit: two bf16 steps.
 AHEAD = 1 / 64
 
 
@@ -172,7 +172,7 @@ def draw(model: Model) -> Model:
 
 
 def draw_head(model: Model, seed: int) -> None:
-    """Gives the rows of the head other sizes."""
+    """Scales each row of the head differently."""
     head = (
         model.get_output_embeddings()
         if hasattr(model, "get_output_embeddings")
@@ -188,12 +188,12 @@ def draw_head(model: Model, seed: int) -> None:
 
 
 class Replay:
-    """A step in a CUDA graph, after warming up, and where its result is."""
+    """A warmed-up step captured in a CUDA graph, and its result tensor."""
 
     def __init__(self, step: Callable[[], torch.Tensor]) -> None:
         self._step = step
         self.result = torch.empty(0)
-        #: None where every replay is a call.
+        #: None if every replay is a plain call.
         self.graph = None if DEVICE == "cpu" else capture(self._run)
 
     def _run(self) -> None:
@@ -208,11 +208,11 @@ class Replay:
 
 
 def greedy(model: Model) -> tuple[list[int], list[float]]:
-    """Greedy tokens with a static cache, each but the first one a replay.
+    """Greedy tokens with a static cache; all but the first are replays.
 
     Returns:
-        The tokens, and how much larger each logit is than the next, of the
-        largest.
+        The tokens, and for each the lead of its logit over the runner-up,
+        relative to the largest logit.
     """
     prompt = torch.arange(1, PROMPT + 1, device=DEVICE).view(1, PROMPT)
     cache = transformers.StaticCache(config=model.config, max_cache_len=64)
@@ -321,7 +321,7 @@ def flips(
 def routed(
     row: dict[str, Any], theirs: list[int], found: list[dict[str, Any]]
 ) -> bool:
-    """Whether tokens are equal up to the first other expert."""
+    """True if the tokens are equal until a router selects another expert."""
     row["routing"] = found
     parted = next(
         (i for i, (a, b) in enumerate(zip(row["tokens"], theirs)) if a != b),
@@ -333,7 +333,7 @@ def routed(
 
 
 def clear(model: Model) -> tuple[list[int], list[float]]:
-    """Greedy tokens, with that head of a few that leaves least doubt."""
+    """Greedy tokens, with the least ambiguous of a few random heads."""
     best = 0.0, 1
     for seed in range(1, 6 if DEVICE == "cuda" else 2):
         draw_head(model, seed)
@@ -364,7 +364,7 @@ def described(kind: str, settings: dict[str, Any], how: str) -> dict[str, Any]:
 def fused(
     kind: str, settings: dict[str, Any], sites: int, how: str = "fused"
 ) -> dict[str, Any]:
-    """Fuses, verifies and undoes; generates with and without."""
+    """Fuses, verifies and unfuses; generates tokens with and without fusion."""
     from fuse_mlir.matching.dataflow import default_inputs
 
     model = draw(build(kind, settings))
@@ -459,7 +459,7 @@ def static(kind: str, settings: dict[str, Any], sites: int) -> dict[str, Any]:
 
 
 def slotted(kind: str, settings: dict[str, Any], sites: int) -> dict[str, Any]:
-    """Experts as slots that are bound to the kernel, and undone."""
+    """Binds experts as slots to the kernel, and unfuses them again."""
     from fuse_mlir import slots
     from fuse_mlir.matching.dataflow import default_inputs
     from fuse_mlir.slots import moe as expert_slots
@@ -545,7 +545,7 @@ def steps() -> list[tuple[str, Callable[[], dict[str, Any]]]]:
 
 @torch.no_grad()
 def main(path: str, seconds: float = 600.0, only: str = "") -> int:
-    """Runs everything; the status is 1 when something is not right."""
+    """Runs all steps; returns 1 if any check fails."""
     start, failed = time.monotonic(), False
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU",

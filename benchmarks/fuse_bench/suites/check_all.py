@@ -74,8 +74,8 @@ _EVERY = ("prefill-product",)
 #: Numbers of tokens of a kernel under compute-sanitizer: more kinds of kernels
 #: show more than more numbers of one.
 _FEW = 3
-#: Kernels after which a process ends there: under compute-sanitizer, it keeps
-#: the GPU's memory that it frees, about a gigabyte for each check.
+#: Kernels per process under compute-sanitizer, which never releases freed GPU
+#: memory: about one gigabyte per check.
 _RENEWED = 4
 #: Writes errors to a file for each process. Calls that fail are not errors of
 #: kernels: checks look at them, and other processes may leave no memory.
@@ -90,7 +90,7 @@ MEMCHECK = (
 
 
 def spread(tokens: Sequence[int], most: int) -> tuple[int, ...]:
-    """An even selection of numbers that has the first and the last."""
+    """Evenly spaced numbers, including the first and the last."""
     last = len(tokens) - 1
     return (
         tuple(tokens)
@@ -156,7 +156,7 @@ class Stage:
             self.board.put(task)
 
     def compile(self, order: int, case: Case) -> Task | None:
-        """The remaining checks of a kernel; None without any."""
+        """The remaining checks of a kernel; None if there are none."""
         options = self.options
         path = options.kernels / f"{case.name()}.json"
         if not options.keep or not path.exists():
@@ -185,7 +185,7 @@ class Stage:
             tokens = spread(tokens, _FEW)
         if not tokens:
             return None
-        # Where nothing is to be checked, the assembler is spared.
+        # Skip the assembler if there is nothing to check.
         if options.ptxas:
             assemble(path, options.ptxas)
             plan = Plan.load(path)
@@ -291,7 +291,7 @@ class Stage:
         )
 
     def run(self, results: Results | None = None) -> None:
-        """All of it; rows go to the results every few seconds."""
+        """Runs everything; writes rows to the results every few seconds."""
         stored = 0
 
         def save() -> None:

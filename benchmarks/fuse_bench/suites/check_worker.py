@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Processes that check kernels for `fuse_bench.suites.check_all`.
 
-A process is asked by lines of JSON and answers with one for each number of
-tokens, and with null at the end of a kernel.
+A process reads requests as lines of JSON. It answers with one line for each
+number of tokens, and with null at the end of a kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..common.plan import Plan
 
 COMMAND = (sys.executable, "-m", "fuse_bench.suites.check_worker")
 GIGABYTE = 1 << 30
-#: Seconds in which a process begins, when many do.
+#: Seconds allowed for a process to start while many others start.
 _START = 120.0
 
 
@@ -36,7 +36,7 @@ class Task:
     path: Path
     plan: Plan
     tokens: tuple[int, ...]
-    #: Of the GPU's memory, at most.
+    #: Upper bound of the GPU memory that the checks use.
     memory: int
     alone: bool = False
 
@@ -88,7 +88,7 @@ class Board:
         return self._memory if task.alone else task.memory
 
     def done(self, task: Task, rest: Task | None = None) -> None:
-        """A process is free; `rest` is to be done again."""
+        """Marks a process as free; queues the tasks of `rest` again."""
         with self._changed:
             self._running -= 1
             self._used -= self._need(task)
@@ -107,7 +107,7 @@ class Board:
 
 
 class WorkerError(RuntimeError):
-    """A process that ended or hung."""
+    """Raised if a process ended or hung."""
 
 
 class Worker:

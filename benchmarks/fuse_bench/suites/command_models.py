@@ -162,8 +162,8 @@ _GPT_OSS = {
     "num_experts_per_tok": 2,
     "pad_token_id": 0,
 }
-#: Parent and members of the chain that import takes, by the type of model,
-#: and the dimensions of its input but for the last, where it needs two.
+#: Parent and members of the chain that `import` reads, by model type. If the
+#: input needs two leading dimensions, they follow.
 CHAINS: dict[str, tuple[str, ...]] = {
     "bert": ("bert.encoder.layer.0", "intermediate"),
     "gpt2": ("transformer.h.0", "ln_2,mlp"),
@@ -179,7 +179,7 @@ class Checkpoint:
 
     #: quantization_config of config.json.
     quantization: dict[str, Any] | None = None
-    #: The entries of one linear, by what follows its name.
+    #: The entries of one linear layer, by the suffix of their names.
     store: Callable[[torch.Tensor], Weights] | None = None
     #: hf_quant_config.json.
     beside: dict[str, Any] | None = None
@@ -188,7 +188,7 @@ class Checkpoint:
 def _float8(
     weight: torch.Tensor, dim: int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Codes, and the scale of all or of each row."""
+    """Codes, with one scale for the weight or one per row."""
     import torch
 
     exact = weight.float()

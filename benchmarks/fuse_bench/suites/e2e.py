@@ -49,14 +49,14 @@ SYSTEMS = ("unfused", "fp8", "bf16")
 
 
 class Wide:
-    """The wide model, as one system after the other."""
+    """The wide model, which becomes each of the systems in turn."""
 
     def __init__(self) -> None:
         self.model = build("qwen3", WIDE)
         self.reference: dict[int, torch.Tensor] = {}
 
     def become(self, system: str) -> dict[str, Any]:
-        """Fuses as the system asks for."""
+        """Fuses the model as the system requires."""
         from fuse_mlir.fusion.modules import fused_sites
 
         if fused_sites(self.model):
@@ -108,7 +108,7 @@ class Wide:
             return self.model(input_ids=ids, use_cache=False).logits
 
         with torch.no_grad():
-            # Builds kernels, which a compiled call must not do.
+            # Build the kernels now: a compiled call must not build any.
             call()
             start = time.monotonic()
             step = call

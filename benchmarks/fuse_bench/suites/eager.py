@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Width, hidden width, layers, heads, tokens to generate.
 SIZES = {"cuda": (2048, 6144, 28, 16, 24), "cpu": (256, 512, 8, 4, 8)}
-#: Features of the site whose calls are timed on a CPU: the host's part alone.
+#: Features of the site timed on a CPU: small, so that host overhead dominates.
 SMALL = 16
 ROUNDS = 30
 ROWS = (1, 33, 512)
@@ -79,8 +79,10 @@ def wait(device: str) -> None:
 def measure_host(
     device: str, run: Callable[[], object], calls: int = 50
 ) -> float:
-    """Microseconds of the host for a call, the median of 15 loops that are
-    short enough for the queue of a GPU."""
+    """Host microseconds per call: the median of 15 loops.
+
+    The loops are short enough not to fill the launch queue of a GPU.
+    """
     for _ in range(calls):
         run()
     times = []
@@ -204,7 +206,7 @@ def measure_model(device: str) -> dict[str, Any]:
     return {
         "sites": [len(result.fused), len(result)],
         "forward_ms": {n: statistics.median(v) for n, v in forward.items()},
-        # The first rounds warm the cache of keys and values up.
+        # The first rounds warm up the key-value cache.
         "tokens_per_s": {
             n: statistics.median(v[1:]) for n, v in tokens.items()
         },
@@ -249,7 +251,7 @@ def measure_ready(device: str) -> list[dict[str, Any]]:
                 **os.environ,
                 "XDG_CACHE_HOME": folder,
                 "FUSE_CACHE_DIR": f"{folder}/fuse",
-                # The driver has a cache of its own.
+                # The driver has a separate cache.
                 "CUDA_CACHE_PATH": f"{folder}/nv",
             }
             for process in ("first", "second"):

@@ -53,7 +53,7 @@ STAGES = ("right", "broken")
 LAUNCHES = 20
 #: Cases of right kernels in one process.
 PART_CASES = 12
-#: Of a launch alone, and of a process with a tool around it.
+#: Time limits in seconds: without a tool, and for a process under a tool.
 LAUNCH_SECONDS, TOOL_SECONDS = 3, 20
 
 
@@ -61,8 +61,10 @@ LAUNCH_SECONDS, TOOL_SECONDS = 3, 20
 
 
 def read_report(text: str) -> dict[str, Any]:
-    """What compute-sanitizer reports: the summary, and its messages without
-    places, each with how often it comes."""
+    """The summary of compute-sanitizer, and a count of each message.
+
+    Locations are removed from the messages.
+    """
     summary = re.findall(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)$", text, re.M)
     messages: Counter[str] = Counter()
     for line in re.findall(r"^========= (\S.*)$", text, re.M):
@@ -78,7 +80,7 @@ def read_report(text: str) -> dict[str, Any]:
 
 
 def count_digests(digests: Sequence[str], right: str) -> dict[str, int]:
-    """How many launches gave other bits than the right kernel."""
+    """The number of launches whose bits differ from the correct kernel's."""
     return {
         "launches": len(digests),
         "wrong": sum(digest != right for digest in digests),
@@ -195,7 +197,7 @@ class Machine:
 
 
 class Comparison:
-    """Everything that is run on a GPU, and what came of it."""
+    """All runs on a GPU, and their outcomes."""
 
     def __init__(
         self, arguments: argparse.Namespace, head: dict[str, Any]
@@ -254,7 +256,7 @@ class Comparison:
         ]
 
     def verify(self, entry: str) -> dict[str, Any]:
-        """Whether results are in the intervals of the contract."""
+        """True if the results are within the intervals of the contract."""
         status, text = self.machine.run(
             f"verify-{entry}",
             [
@@ -435,7 +437,7 @@ class Comparison:
 
 # Tables.
 
-#: What tells the emulator's sentences apart.
+#: Text that distinguishes the emulator's messages.
 PHRASES = (
     "in no order",
     "all threads wait",
@@ -467,7 +469,7 @@ def describe_alone(row: dict[str, Any]) -> str:
 
 
 def make_table(data: dict[str, Any]) -> str:
-    """What finds which mistake, in Markdown."""
+    """A Markdown table of the tools that find each mistake."""
     found = {
         (row["mistake"], row["tool"]): describe_tool(row)
         for row in data["sanitizers"]
@@ -501,7 +503,7 @@ def table(arguments: argparse.Namespace) -> int:
 
 
 def prepare(arguments: argparse.Namespace) -> int:
-    # What is imported there, the GPU's machine does not need.
+    # Imported here because the GPU's machine does not need it.
     from . import emulator_cases as cases
 
     require_tools(arguments.bin, "fuse-compile", "fuse-fuzz", "fuse-device-run")

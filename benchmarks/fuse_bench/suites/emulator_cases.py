@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What runs on the emulator and on a GPU: test bundles of functions, of random
-modules, and of kernels with a mistake.
+"""Cases for the emulator and a GPU, as test bundles.
+
+They contain functions, random modules, and kernels with a mistake.
 
 The results that a test bundle expects are those of the emulator, so that
 `fuse-device-run test` counts on a GPU how many values have other bits.
@@ -98,7 +99,7 @@ class Bundle:
         return len(self.sections)
 
     def save(self, path: Path) -> None:
-        """Writes the file, with the sections alone that a case names."""
+        """Writes the file, with only the sections that a case names."""
         used: dict[int, int] = {}
 
         def place(section: int) -> int:
@@ -233,7 +234,7 @@ def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
     return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
 
 
-# What the compiler and the emulator make of them.
+# Output of the compiler and the emulator.
 
 
 @dataclass(frozen=True)
@@ -245,10 +246,10 @@ class Tools:
     def run(
         self, name: str, *arguments: object, expect: Iterable[int] = (0,)
     ) -> str:
-        """What a program prints.
+        """Runs a program and returns its output.
 
         Raises:
-            RuntimeError: it ends otherwise than expected.
+            RuntimeError: the exit status is not the expected one.
         """
         done = subprocess.run(
             [self.folder / name, *map(str, arguments)],
@@ -322,8 +323,10 @@ def replace_artifact(bundle: Bundle, data: bytes) -> Bundle:
 
 
 def assemble(artifact: Path) -> list[str]:
-    """The assembler's remarks on an artifact's PTX, each once; nothing where
-    there is none."""
+    """The assembler's distinct remarks on an artifact's PTX.
+
+    The result is empty if there is no assembler.
+    """
     if not shutil.which("ptxas"):
         return []
     found: dict[str, None] = {}
@@ -344,7 +347,7 @@ def assemble(artifact: Path) -> list[str]:
     return list(found)
 
 
-#: Instructions of product.ptx: what they are called, and what follows.
+#: Instructions of product.ptx: their names and trailing operands.
 PRODUCTS = {
     "bf16": ("m64n8k16.f32.bf16.bf16", ", 0, 0"),
     "f16": ("m64n8k16.f32.f16.f16", ", 0, 0"),
@@ -554,7 +557,7 @@ def prepare_broken(
 def write_index(
     folder: Path, tokens: Sequence[int], rows: Sequence[dict[str, Any]]
 ) -> None:
-    """Says what lies in the folder."""
+    """Describes the contents of the folder."""
     right = {
         path.name: [narrowest(case) for case in Bundle.load(path).cases]
         for path in sorted(folder.glob("right/*.bundle"))
@@ -566,7 +569,7 @@ def write_index(
 
 
 def prepare(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
-    """Everything that the GPU's machine needs, in a folder that is new."""
+    """Writes everything that the GPU's machine needs to a new folder."""
     shutil.rmtree(folder, ignore_errors=True)
     prepare_right(tools, folder / "right", counts)
     shutil.copy(TESTS / "scheduled.mlir", folder)

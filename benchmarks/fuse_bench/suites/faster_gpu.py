@@ -32,7 +32,7 @@ CALLS, ROUNDS = 10, 8
 
 
 def seconds(call: Callable[[], object], device: torch.device) -> float:
-    """Of one call, of several that are waited for at the end."""
+    """Time per call, over several calls with one wait at the end."""
 
     def wait() -> None:
         if device.type == "cuda":

@@ -126,9 +126,9 @@ def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
     """A compiled call, with weights as constants or not."""
     import torch._inductor as inductor
 
-    # All blocks have one code object, and what was compiled belongs to that:
+    # All blocks share one code object, to which compiled code is attached:
     # PyTorch tells it apart by options, not by settings at the time.
-    # What it chose in another run, beside who knows what, does not count.
+    # Choices of an earlier run, made under unknown load, do not count.
     options = {
         **inductor.list_mode_options(mode),
         "freezing": frozen,
@@ -143,8 +143,13 @@ def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
 
 
 def check_frozen(block: Block, call: Call, frozen: bool) -> None:
-    """Raises RuntimeError unless a call knows weights by heart exactly if it
-    should. The block is of no use after this."""
+    """Checks that weights are constants of a call exactly if they should be.
+
+    The block cannot be used afterwards.
+
+    Raises:
+        RuntimeError: they are constants and should not be, or vice versa.
+    """
     before = call().clone()
     block.down.weight.zero_()
     if torch.equal(call(), before) != frozen:
@@ -179,7 +184,7 @@ def measure(calls: dict[str, Call], seconds: float) -> dict[str, Any]:
         if now >= limit or (now >= end and enough):
             break
         for name, call in calls.items():
-            # Threads of the other systems still look for work for a while.
+            # Threads of the other systems keep polling for work for a while.
             time.sleep(0.03)
             call()
             call()
@@ -264,7 +269,7 @@ def run_case(
             ("compile-frozen", True, "max-autotune"),
         ):
             if name in peers:
-                # Freezing discards weights, so each system has another block.
+                # Freezing discards weights, so each system needs a separate block.
                 copy = Block(width, hidden, DTYPES[dtype])
                 copy.load_state_dict(block.state_dict())
                 calls[name] = run_compiled(copy, x, frozen, mode)
@@ -301,7 +306,7 @@ def add_fractions(row: dict[str, Any], ceilings: dict[str, Any]) -> None:
     seconds = row["ms"] * 1e-3
     reading = weights * size / seconds
     flops = 2 * weights * row["M"] / seconds
-    # Without instructions for bf16 products are those of f32.
+    # Without bf16 instructions, products are computed in f32.
     peak = ceilings[f"{row['dtype']}_flops"] or ceilings["f32_flops"]
     row["GBps"] = round(reading / 1e9, 1)
     row["GFlops"] = round(flops / 1e9, 1)

@@ -3,10 +3,10 @@
 
     python3 benchmarks/host_orders.py test/Runtime/Inputs/block.mlir out.json
 
-Compiles a module in process, launches it in orders that hosts should not or
-may just have, and compares results with the CPU's. Writes a list of
-{"order", "ok", "text"}; the text is the sentence of a refusal, or the largest
-difference over the largest value. Exits with 1 if one does not hold.
+Compiles a module in process, launches it in invalid and in barely valid
+orders, and compares results with the CPU's. Writes a list of
+{"order", "ok", "text"}. The text is an error message, or the largest
+difference relative to the largest value. Exits with 1 if any check fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from fuse_mlir import native
 
 TOKENS = 16
-#: As in examples/embed: sums run in another order.
+#: Tolerance, as in examples/embed: the order of summation differs.
 TOLERANCE = 0.03
 
 
@@ -89,7 +89,7 @@ class Host:
 
 
 def expect_refusal(text: str, body: Callable[[], object]) -> str:
-    """The sentence of a failure, which has to have `text` in it."""
+    """The message of a failure, which must contain `text`."""
     try:
         body()
     except native.NativeError as error:
@@ -101,7 +101,7 @@ def expect_refusal(text: str, body: Callable[[], object]) -> str:
 
 
 def expect_close(host: Host, *outputs: torch.Tensor) -> str:
-    """The difference from the CPU, which has to be small."""
+    """The difference from the CPU, which must be small."""
     found = host.differs(*outputs)
     if not found < TOLERANCE:
         raise AssertionError(f"differs by {found:.2g} from the CPU")
@@ -190,7 +190,7 @@ def change_streams_of_an_exclusive_device(host: Host) -> str:
     torch.cuda.synchronize()
     native.set_exclusive("cuda:0")
     try:
-        # Making a workspace waits for the default stream, so not on that one.
+        # Creating a workspace waits for the default stream, so use another one.
         with torch.cuda.stream(torch.cuda.Stream()):
             instance.launch([x], [y])
         with torch.cuda.stream(torch.cuda.Stream()):
@@ -274,7 +274,7 @@ def main() -> int:
     for order, body in ORDERS.items():
         try:
             ok, text = True, body(host)
-        except Exception as error:  # Every order is tried.
+        except Exception as error:  # Try every order.
             ok, text = False, f"{type(error).__name__}: {error}"
         rows.append({"order": order, "ok": ok, "text": text})
         print(f"{order}: {'ok' if ok else 'FAILED'}: {text}", flush=True)

@@ -761,7 +761,7 @@ class Bench:
 
 
 def kernel_problem(options: argparse.Namespace) -> str:
-    """Why there is nothing to check or time; empty if there is."""
+    """The reason why nothing can be checked or timed; empty if something can."""
     folder = options.kernels
     names = (
         []

@@ -55,7 +55,7 @@ from ..common.environment import (
 )
 from ..common.problem import Problem
 
-#: A process that ends before its parts do is started again, so often.
+#: Number of restarts of a process that ends before its parts are done.
 _STARTS = 4
 #: Most rows take fewer seconds; of one that is ended nothing is lost but it.
 _RESERVE = 10
@@ -137,7 +137,7 @@ def choose(parts: Iterable[Part], lane: int) -> list[Part]:
 
 
 def claim(parts: Sequence[Part], lane: int, folder: Path) -> Iterator[Part]:
-    """Parts that no other process has taken or will."""
+    """Claims and yields the parts that no other process has claimed."""
     for part in choose(parts, lane):
         try:
             (folder / f"{part.name}.taken").touch(exist_ok=False)

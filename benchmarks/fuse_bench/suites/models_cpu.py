@@ -431,7 +431,7 @@ def work(options: argparse.Namespace) -> int:
             continue
         try:
             row = measure(case, options.systems)
-        # Other cases have results all the same.
+        # The results of other cases are still valid.
         except Exception as error:
             row = {
                 "case": case,
@@ -613,7 +613,7 @@ def tables(data: dict[str, Any], part: str) -> str:
 
 
 def losses(data: dict[str, Any]) -> list[str]:
-    """Where calls of models that are fused by default lose more than 3 %."""
+    """The calls that get more than 3 % slower when fused by default."""
     return [
         f"{run_['cpu']} {run_['isa']} {row['case']} {part} {count} rows: "
         f"{theirs:.3g} -> {ours:.3g} ms"

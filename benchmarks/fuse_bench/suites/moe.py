@@ -112,7 +112,7 @@ def draw(kind: str, tokens: int) -> list[tuple[torch.Tensor, ...]]:
 def reference(
     layer: Layer, x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
-    """In double precision."""
+    """The result in double precision."""
     result = torch.zeros_like(x, dtype=torch.float64)
     for number, first in enumerate(layer.experts.gate_up_proj):
         token, choice = torch.where(index == number)

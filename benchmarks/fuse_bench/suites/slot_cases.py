@@ -31,7 +31,7 @@ Shape = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class Error:
-    """How far a result is from a reference.
+    """The difference between a result and a reference.
 
     `largest` is relative to the largest reference, `differing` the share of
     elements that are not equal.
@@ -41,7 +41,7 @@ class Error:
     differing: float
 
     def within(self, tolerance: Error) -> bool:
-        # Written so that NaN is outside.
+        # Written so that NaN exceeds the tolerance.
         return (
             self.largest <= tolerance.largest
             and self.differing <= tolerance.differing
@@ -116,7 +116,7 @@ def _list(values: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
 
 
 def error(results: list[Tensor], expected: list[Tensor]) -> Error:
-    """The worst over all results."""
+    """The largest difference over all results."""
     worst = Error(0.0, 0.0)
     for result, reference in zip(results, expected, strict=True):
         result, reference = result.double().cpu(), reference.double().cpu()
@@ -310,7 +310,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
 }
-#: Which one is easily taken for it.
+#: The activation that is most easily mistaken for each one.
 TWINS = {"silu": "gelu_tanh", "gelu": "gelu_tanh", "gelu_tanh": "gelu"}
 
 
@@ -433,7 +433,7 @@ def loss_cases() -> Iterator[Case]:
             dtype: torch.dtype = dtype,
             with_items: bool = with_items,
         ) -> list[Tensor]:
-            # Exponentials overflow unless the maximum is taken out.
+            # Exponentials overflow unless the maximum is subtracted.
             logits = normal((2, tokens, vocabulary), dtype, generator, 30)
             labels = torch.randint(
                 0, vocabulary, (2, tokens), generator=generator

@@ -176,7 +176,7 @@ def _bytes(tensor: Tensor) -> Tensor:
 def run_on_gpu(
     kernel: Kernel, case: Case, inputs: list[Tensor], repeats: int = 5
 ) -> tuple[list[Tensor], int]:
-    """Results, and how many of the repeated launches gave other bits."""
+    """Results, and the number of repeated launches whose bits differ."""
     on_gpu = [tensor.cuda().contiguous() for tensor in inputs]
     tokens = next(
         (

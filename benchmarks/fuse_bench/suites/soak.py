@@ -41,7 +41,7 @@ from ..common.plan import Plan, load_plans
 from ..common.problem import Problem
 from .mlp import LAYERS, ROOT, Watch
 
-#: Rounds that one graph has.
+#: Number of rounds in one graph.
 _ROUNDS = 10
 
 
