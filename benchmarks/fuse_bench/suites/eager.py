@@ -106,21 +106,13 @@ def measure_parts(device: str) -> dict[str, float]:
     from fuse_mlir import native
     from fuse_mlir.fusion.fused_module import FusedModule
 
-    class MLP(nn.Module):
-        def __init__(self, width: int, hidden: int) -> None:
-            super().__init__()
-            self.gate = nn.Linear(width, hidden, bias=False)
-            self.up = nn.Linear(width, hidden, bias=False)
-            self.down = nn.Linear(hidden, width, bias=False)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+    from ..common.blocks import GatedMLP
 
     class Block(nn.Module):
         def __init__(self, width: int, hidden: int) -> None:
             super().__init__()
             self.norm = nn.RMSNorm(width, eps=1e-6)
-            self.mlp = MLP(width, hidden)
+            self.mlp = GatedMLP(width, hidden)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.mlp(self.norm(x))

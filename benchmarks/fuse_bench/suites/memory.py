@@ -44,24 +44,16 @@ def measure(name: str) -> dict[str, Any]:
 
     import fuse_mlir
 
+    from ..common.blocks import GatedMLP
+
     width, hidden, count, kind = CASES[name]
     dtype = getattr(torch, kind)
-
-    class MLP(nn.Module):
-        def __init__(self, width: int, hidden: int) -> None:
-            super().__init__()
-            self.gate = nn.Linear(width, hidden, bias=False)
-            self.up = nn.Linear(width, hidden, bias=False)
-            self.down = nn.Linear(hidden, width, bias=False)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
 
     class Block(nn.Module):
         def __init__(self, width: int, hidden: int) -> None:
             super().__init__()
             self.norm = nn.RMSNorm(width, eps=1e-6)
-            self.mlp = MLP(width, hidden)
+            self.mlp = GatedMLP(width, hidden)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x + self.mlp(self.norm(x))
