@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tests which checks are started, skipped, repeated and kept."""
+"""Tests that checks are started, skipped, repeated and kept correctly."""
 
 import contextlib
 import io
@@ -24,14 +24,14 @@ from fuse_bench.common.problem import BF16
 from fuse_bench.suites import check_all, soak
 from fuse_bench.suites.check_worker import Board, Task
 
-#: Writes what compute-sanitizer does at the end of a program.
+#: Prints what compute-sanitizer prints at the end of a program.
 SANITIZER = """import os, subprocess, sys
 code = subprocess.call(sys.argv[2:])
 with open(sys.argv[1].replace('%p', str(os.getpid())), 'w') as log:
     log.write(f'========= ERROR SUMMARY: {ERRORS}\\n')
 sys.exit(code)
 """
-#: Checks nothing, and writes the rows that it is given.
+#: Stand-in that checks nothing and writes the given rows.
 OTHERS = """import json, sys
 rows, step, *arguments = sys.argv[1:]
 if step == 'measure':
@@ -66,7 +66,7 @@ class Boards(unittest.TestCase):
         for order, memory in ((2, 5), (0, 6), (1, 8), (3, 4)):
             board.put(task(order, memory))
         first, second = board.take(), board.take()
-        # The second one is too large beside the first.
+        # The second task does not fit in memory together with the first.
         self.assertEqual((first.order, second.order), (0, 3))
         board.done(second)
         board.done(first)
@@ -104,7 +104,7 @@ class Boards(unittest.TestCase):
         waiting = threading.Thread(target=lambda: ended.append(board.take()))
         waiting.start()
         waiting.join(0.1)
-        # The one that runs may have to be done again.
+        # The running task may have to be repeated.
         self.assertTrue(waiting.is_alive())
         board.done(last)
         waiting.join(5)
@@ -124,7 +124,7 @@ class Runs(unittest.TestCase):
         self.built: list[str] = []
 
     def build(self, case: Case, folder: Path, *_) -> None:
-        """The output of a compiler for a case."""
+        """Writes the output of a compiler for a case."""
         if self.digests.get(case.name()) == "error":
             raise CompileError("fuse-opt: error: no")
         name = case.name()
@@ -149,7 +149,7 @@ class Runs(unittest.TestCase):
     def run_all(
         self, *arguments: str, fates: dict | None = None, code: int = 0
     ) -> tuple[list[dict], str]:
-        """The rows of a run, and the last line that it prints."""
+        """Returns the rows of a run, and its last printed line."""
         journal, output = self.folder / "journal", self.folder / "o.json"
         journal.write_text("")
         for name, patched in (
@@ -216,7 +216,7 @@ class Runs(unittest.TestCase):
         for row in rows:
             tokens[row["tile"]].append(row["M"])
         self.assertEqual(tokens[128], [1, 7, 8, 16, 33, 50, 64, 100, 128])
-        # Of the product, kernels are checked with all that they serve.
+        # Kernels of the product are checked with all token counts they serve.
         self.assertEqual(tokens[4096], list(PREFILL_CHECKED_TOKENS))
         self.assertEqual(tokens[512], [129, 200, 256, 300, 384, 511, 512])
 
@@ -276,7 +276,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(second["tokens"], [8])
         self.assertEqual(first["seed"], second["seed"])
         self.assertGreater(second["memory"], first["memory"])
-        # Once.
+        # A check is repeated only once.
         rows, last = self.run_all(
             *self.ONE, fates={f"{self.NAME} M=8": "never"}, code=1
         )
@@ -358,7 +358,7 @@ class Runs(unittest.TestCase):
         (self.folder / "logs").mkdir()
         (self.folder / "logs/other.log").write_text("kept")
         data = self.memcheck("0 errors")
-        # Of 20 kernels, 2 are small ones of this type; both processes end.
+        # Two of the 20 kernels are small and of this type. Both processes end.
         self.assertEqual(len({row["case"] for row in data["checks"]}), 20)
         self.assertTrue(all(row["repeats"] == 200 for row in data["checks"]))
         self.assertEqual(
@@ -387,8 +387,10 @@ class Runs(unittest.TestCase):
         self.assertIn("BAD memcheck: 0 errors; 2 of 2 logs", self.printed)
 
     def small(self, rows: str, *arguments: str, code: int = 0) -> dict:
-        """A run of small kernels of all forms, and of other ops by a program
-        that stands in."""
+        """Runs small kernels of all forms.
+
+        A stand-in program runs the other ops.
+        """
         script = SANITIZER.replace("{ERRORS}", "0 errors")
 
         class Others(check_all.OtherOps):
@@ -440,7 +442,7 @@ class Runs(unittest.TestCase):
     def test_processes_under_compute_sanitizer_are_renewed(self):
         logs = self.folder / "logs"
         data = self.small("[]")
-        # Each of two processes begins again after four kernels.
+        # Each of the two processes restarts after four kernels.
         self.assertGreaterEqual(
             len(list(logs.glob("memcheck-*.log"))), data["kernels"] / 4
         )
@@ -508,7 +510,7 @@ class Runs(unittest.TestCase):
 
 
 class Chains(unittest.TestCase):
-    """Layers that add one, without a GPU."""
+    """Tests chains of layers that add one, without a GPU."""
 
     def layers(
         self,
@@ -594,7 +596,7 @@ class Chains(unittest.TestCase):
             ((2048, 16384), 104, [100]),
             ((2048, 16384), 8, [1, 7, 8]),
             ((3600, 10256), 56, [50]),
-            # Tiles that are multiples of 16.
+            # These tiles are multiples of 16.
             ((3600, 10256), 64, [50]),
             ((3600, 10256), 16, [1, 7]),
             ((2048, 16384), 256, []),

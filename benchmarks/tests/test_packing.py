@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Packed weights of the benchmarks, and the plans of their launches."""
+"""Tests packed weights of the benchmarks, and their launch plans."""
 
 import json
 import tempfile
@@ -69,7 +69,7 @@ class Packing(unittest.TestCase):
                             )
 
     def test_rows_lie_where_the_formula_says(self):
-        # 2 tiles of 2 steps; every row has its number in each byte pair.
+        # 2 tiles of 2 steps. Each byte pair holds the number of its row.
         rows, columns = 300, 256
         up = torch.arange(rows, dtype=torch.int16)[:, None].repeat(1, 128)
         down = packing.pack("rows_256", [up.view(torch.uint8)])

@@ -58,7 +58,7 @@ class Peers(unittest.TestCase):
     def test_few_are_tuned_and_those_come_first(self):
         found = list(tune_peers.tasks(peers.MODES[1:]))
         tuned = [task for task in found if len(task[2]) == 2]
-        # Of bf16, static and dynamic FP8.
+        # The three modes are bf16, static FP8 and dynamic FP8.
         self.assertEqual(len(tuned), 2 * 3 * len(peers.AUTOTUNED_TOKENS))
         self.assertEqual(len(found), 3 * 52)
         self.assertEqual(tuned, found[: len(tuned)])
@@ -146,7 +146,7 @@ class Peers(unittest.TestCase):
             turn = tune_peers.Turn(Path(folder) / "lock")
             with unittest.mock.patch(hooks + "feedback_saver") as add:
                 tune_peers.keep_choices(turn, path)
-            # Static and dynamic scales have the same products.
+            # Static and dynamic scales use the same GEMMs.
             for _ in range(2):
                 add.call_args.args[0](times, "scaled_mm", nodes)
             turn.close()
@@ -168,7 +168,7 @@ class Peers(unittest.TestCase):
             ],
         )
         with unittest.mock.patch(hooks + "preprocessing_fn") as add:
-            # The first is of a run that did not keep them.
+            # The first row comes from a run that did not keep the choices.
             tune_peers.keep_fastest(
                 [
                     {
@@ -181,7 +181,7 @@ class Peers(unittest.TestCase):
             )
         keep = add.call_args.args[0]
         self.assertEqual(keep([library, *written]), [library, *written[4:]])
-        # Without tuning there is nothing to choose among.
+        # Without tuning there are no candidates.
         self.assertEqual(keep([library]), [library])
         self.assertEqual(keep([]), [])
         said = io.StringIO()
@@ -194,7 +194,7 @@ class Peers(unittest.TestCase):
             r"^all 5 candidates of \{.*\} are "
             "tried: none is what was fastest: BLOCK_M=7\n$",
         )
-        # Another product has all candidates.
+        # Another GEMM keeps all candidates.
         nodes[0].get_size = lambda: (50, 2048)
         self.assertEqual(keep([library, written[0]]), [library, written[0]])
 
@@ -227,9 +227,9 @@ class Peers(unittest.TestCase):
                         ((cache, choices, "mm", key), {"timeout": 1}),
                     )
                 self.assertEqual(found, [f"mm of {key}"] if refused else [])
-                # Nothing is timed for the question.
+                # The lookup does not time anything.
                 cache.lookup.assert_called_with(choices, "mm", key, None)
-        # What PyTorch writes around products is timed as the tables are.
+        # PyTorch's code around GEMMs is timed like the tables.
         with unittest.mock.patch("fuse_bench.common.timing.Timer") as timer:
             timer.return_value.behind_delay.return_value = 1500.0
             with tune_peers.only_tuned() as found:
@@ -254,7 +254,7 @@ class Peers(unittest.TestCase):
                     "[(50, 4)]",
                 )
             except tune_peers.UntunedError as error:
-                # As PyTorch does, with more words.
+                # PyTorch also wraps the error in a longer message.
                 raise RuntimeError(f"lowering failed: {error}") from error
 
         def fails(_):

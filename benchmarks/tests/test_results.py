@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Files of results, and the tables that are made of them."""
+"""Tests result files, and the tables made from them."""
 
 import contextlib
 import io
@@ -141,7 +141,7 @@ class ResultFiles(unittest.TestCase):
             (bad["tokens"], bad["ok"], bad["hidden_outside"]), ([1], False, 3)
         )
 
-        # What was summed up goes on.
+        # An existing summary can be continued.
         def again(*checks: dict) -> dict:
             found = sum_checks.sum_up([stored, {"checks": list(checks)}])
             self.assertEqual(found[1], bad)
@@ -256,7 +256,7 @@ class ResultFiles(unittest.TestCase):
             "old": [self.row(name, 20.0) for name in ("fuse", "torch-eager")]
             + [{**self.row("torch-eager", 21.0), "M": 8}],
             "new": [self.row(name, 10.0) for name in ("fuse", "torch-compile")],
-            # A kernel that was missing, and a peer alone.
+            # One kernel is missing, and one peer has no counterpart.
             "none": [
                 {**self.row("fuse", 0.0), "M": 8, "median_us": None},
                 self.row("torch-eager", 30.0),
@@ -329,7 +329,7 @@ class ResultFiles(unittest.TestCase):
             [(row["M"], row["gpu"]) for row in merged.rows],
             [(1, "a"), (8, "b")],
         )
-        # What no row names any more has gone.
+        # Entries of GPUs that no row names are removed.
         self.assertEqual(
             {
                 name: (
@@ -480,7 +480,7 @@ class ResultFiles(unittest.TestCase):
             ]
         )
         self.assertIn("| 1000.0, 1410 MHz | 1300.0, 1410 MHz, 698 W |", table)
-        # Nothing is faster than tensor cores at the clock of our row.
+        # The bound is the tensor-core peak at the clock of fuse's row.
         self.assertIn(
             "| 1.300 | 1.310 (1.298-1.314) | 1.444 | - | - |",
             summary(

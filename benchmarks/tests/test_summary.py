@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The summary of results, and the pages and plots that are made of it."""
+"""Tests the summary of results, and its pages and plots."""
 
 import contextlib
 import doctest
@@ -25,7 +25,7 @@ from fuse_bench.reports import (
 
 
 def row(system: str, time: float, **others) -> dict:
-    """A row of a raw file, as `fuse_bench.suites.mlp` writes it."""
+    """Returns a row of a raw file, as `fuse_bench.suites.mlp` writes it."""
     return {
         "K": 2048,
         "H": 16384,
@@ -69,7 +69,7 @@ class CommittedFiles(unittest.TestCase):
     def test_nothing_else_is_in_their_folder(self):
         folder = ROOT / tables.PERFORMANCE
         known = {path for path, _ in tables.generated()}
-        # How it is measured, written by hand.
+        # The page about the method is written by hand.
         known.add(folder / "index.md")
         self.assertLessEqual(
             {path for path in folder.rglob("*") if path.is_file()}, known
@@ -263,7 +263,7 @@ class Summary(unittest.TestCase):
 
 
 class Stale(unittest.TestCase):
-    """The comparison of the summary with the compiler."""
+    """Tests the comparison of the summary with the compiler."""
 
     def run_main(self, digest: str, *options: str) -> tuple[int, str]:
         said = io.StringIO()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tests how the rows of the whole table are divided among GPUs."""
+"""Tests the division of all table rows among GPUs."""
 
 import argparse
 import contextlib
@@ -129,7 +129,7 @@ class Parts(unittest.TestCase):
 
 
 class FakeBench:
-    """Notes what would be timed, in the file where it would be."""
+    """Records what would be timed, in the regular output file."""
 
     def __init__(self, options) -> None:
         self.options = options
@@ -202,7 +202,7 @@ class Timing(unittest.TestCase):
         self.assertEqual(
             again["gpus"], {"none": {"clocks": {}, "ceilings": {"copy": 1.0}}}
         )
-        # What it times again is not another row.
+        # A repeated measurement does not add a row.
         self.assertEqual({row["dtype"] for row in second["rows"]}, {FP8})
         self.assertEqual(
             {row["protocol"] for row in second["rows"]},
@@ -289,7 +289,7 @@ class Merging(unittest.TestCase):
             self.assertEqual([row["M"] for row in data["rows"]], [1, 8])
             self.assertEqual(sorted(data["gpus"]), ["0", "1"])
             self.assertEqual(data["clocks"]["sm_mhz_min"], 1001.0)
-            # A row of the table stays what one GPU took for it.
+            # A table row keeps the time that one GPU measured.
             self.assertEqual(data["rows"][0]["gpu"], "0")
             again = json.loads(options.again_output.read_text())
             self.assertEqual(

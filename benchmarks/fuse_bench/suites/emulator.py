@@ -4,12 +4,12 @@
     python3 -m fuse_bench.suites.emulator prepare    # where the compiler is
     python3 -m fuse_bench.suites.emulator run        # where the GPU is
 
-The first step writes test bundles to out/emulator, which expect the results of
-the emulator. The second one runs them on the GPU and counts the values that
-have other bits. Then it runs the kernels of test/Emulator/Inputs/mistakes.toml,
-with one mistake each, alone and under the tools of compute-sanitizer. It writes
-out/results/emulator-h100.json. The step `table` prints which tool finds which
-mistake.
+`prepare` writes test bundles to out/emulator. Their expected results come from
+the emulator. `run` executes them on the GPU and counts the values whose bits
+differ. It then runs the kernels of test/Emulator/Inputs/mistakes.toml, which
+have one mistake each. They run alone and under the tools of compute-sanitizer.
+The results go to out/results/emulator-h100.json. `table` prints which tool
+finds which mistake.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from ..common.environment import (
 
 FILES = ROOT / "out/emulator"
 RESULTS = RAW / "emulator-h100.json"
-#: Tools of compute-sanitizer, with their options and those of fuse-device-run test.
-#: What fills memory writes it, for initcheck.
+#: Tools of compute-sanitizer, with their options and those of
+#: `fuse-device-run test`.
+#: initcheck keeps the workspace, because a fill would count as initialization.
 SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "memcheck": ((), ()),
     "racecheck": (("--racecheck-report", "all"), ()),
@@ -51,17 +52,17 @@ SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 STAGES = ("right", "broken")
 LAUNCHES = 20
-#: Cases of right kernels in one process.
+#: Number of correct-kernel cases in one process.
 PART_CASES = 12
-#: Time limits in seconds: without a tool, and for a process under a tool.
+#: Time limits in seconds, without a tool and for a process under a tool.
 LAUNCH_SECONDS, TOOL_SECONDS = 3, 20
 
 
-# Output of tools.
+# Tool output.
 
 
 def read_report(text: str) -> dict[str, Any]:
-    """The summary of compute-sanitizer, and a count of each message.
+    """Returns the summary of compute-sanitizer, and a count of each message.
 
     Locations are removed from the messages.
     """
@@ -80,7 +81,7 @@ def read_report(text: str) -> dict[str, Any]:
 
 
 def count_digests(digests: Sequence[str], right: str) -> dict[str, int]:
-    """The number of launches whose bits differ from the correct kernel's."""
+    """Counts the launches whose bits differ from the correct kernel's."""
     return {
         "launches": len(digests),
         "wrong": sum(digest != right for digest in digests),
@@ -88,9 +89,11 @@ def count_digests(digests: Sequence[str], right: str) -> dict[str, int]:
 
 
 def sum_up(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each path, narrowest type of operands and type of results:
-    values of the GPU beside those of the emulator, and how many are how many
-    units in the last place apart."""
+    """Summarizes how GPU values differ from emulator values.
+
+    There is one row per path, narrowest operand type and result type. Each row
+    counts values by their distance in units in the last place.
+    """
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for case in cases:
         for result in case.get("results", []):
@@ -127,7 +130,7 @@ def sum_up(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Machine:
-    """Runs programs of a build beside the GPU."""
+    """Runs programs of a build on the GPU's host."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.bin: Path = arguments.bin
@@ -146,8 +149,11 @@ class Machine:
         seconds: float,
         **variables: str,
     ) -> tuple[int | None, str]:
-        """Exit status, None for a program that was ended, and its output.
-        Variables of the environment go before those given."""
+        """Runs a program and returns its exit status and output.
+
+        The status is None for a killed program. Environment variables take
+        precedence over the given ones.
+        """
         log = self.out / f"{name}.log"
         with (
             log.open("w") as file,
@@ -174,7 +180,7 @@ class Machine:
         around: Sequence[str] = (),
         seconds: float = TOOL_SECONDS,
     ) -> tuple[list[dict[str, Any]], int | None, str]:
-        """The outcomes of a test bundle, none where the process was ended."""
+        """Returns the outcomes of a test bundle; none if it was killed."""
         outcomes = self.out / f"{name}.json"
         status, text = self.run(
             name,
@@ -197,7 +203,7 @@ class Machine:
 
 
 class Comparison:
-    """All runs on a GPU, and their outcomes."""
+    """Runs all kernels on a GPU and collects their outcomes."""
 
     def __init__(
         self, arguments: argparse.Namespace, head: dict[str, Any]
@@ -225,7 +231,7 @@ class Comparison:
     def save(self) -> None:
         write_json(self.arguments.output, self.data)
 
-    # Right kernels.
+    # Correct kernels.
 
     def compare_part(self, job: tuple[str, int, int]) -> list[dict[str, Any]]:
         file, part, parts = job
@@ -236,7 +242,7 @@ class Comparison:
             f"--part={part}",
             f"--parts={parts}",
             f"--timeout-ms={LAUNCH_SECONDS * 1000}",
-            # Small, and what to look at where bits differ.
+            # The differences are small, and help to explain differing bits.
             *(
                 [f"--results={self.machine.out / name}"]
                 if file.startswith("product")
@@ -256,7 +262,7 @@ class Comparison:
         ]
 
     def verify(self, entry: str) -> dict[str, Any]:
-        """True if the results are within the intervals of the contract."""
+        """Returns true if the results are within the contract's intervals."""
         status, text = self.machine.run(
             f"verify-{entry}",
             [
@@ -278,7 +284,7 @@ class Comparison:
         }
 
     def compare(self) -> None:
-        """Right kernels, several processes at a time."""
+        """Compares the correct kernels, in several processes at a time."""
         entries = re.findall(
             r"@(\w+)\(", (self.files / "scheduled.mlir").read_text()
         )
@@ -298,7 +304,7 @@ class Comparison:
                 self.data["cases"] += found
             self.data["contract"] = [item.result() for item in verified]
         self.data["rows"] = sum_up(self.data["cases"])
-        # Random cases are summed up; what is wrong is named.
+        # Random cases are summarized. Only failures are listed by name.
         self.data["cases"] = [
             case
             for case in self.data["cases"]
@@ -318,7 +324,7 @@ class Comparison:
     # Broken kernels.
 
     def right_digest(self, name: str, bundle: str) -> str:
-        """The results of a right kernel; empty where it cannot run."""
+        """Returns the digest of a correct kernel, or "" if it cannot run."""
         cases, _, _ = self.machine.bundle(
             name, self.files / "broken" / bundle, "--launches=1"
         )
@@ -327,7 +333,7 @@ class Comparison:
     def run_alone(
         self, index: int, row: dict[str, Any], right: dict[str, str]
     ) -> None:
-        """Twenty launches without a tool, and a right one after them."""
+        """Launches a kernel 20 times without a tool, then a correct kernel."""
         cases, status, _ = self.machine.bundle(
             f"alone-{index}",
             self.files / "broken" / row["bundle"],
@@ -355,7 +361,7 @@ class Comparison:
     def sanitize(
         self, job: tuple[str, str, dict[str, Any]], right: dict[str, str]
     ) -> dict[str, Any]:
-        """One kernel under one tool, in a separate process."""
+        """Runs one kernel under one tool, in a separate process."""
         tool, name, row = job
         found = {"tool": tool, "bundle": name, "mistake": row["mistake"]}
         if self.machine.left() < TOOL_SECONDS:
@@ -413,8 +419,8 @@ class Comparison:
             self.run_alone(index, row, right)
             self.data["broken"].append(row)
             self.save()
-        # Tool by tool: a run that is cut off has whole columns. A right kernel
-        # shows the report of a tool anyway.
+        # Run one tool after another, so that an interrupted run has complete
+        # columns. A correct kernel shows what a tool reports without a mistake.
         kernels = [(name, {"mistake": "none", "right": name}) for name in right]
         kernels += [(row["bundle"], row) for row in rows]
         jobs = [(tool, *kernel) for tool in SANITIZERS for kernel in kernels]
@@ -449,7 +455,7 @@ PHRASES = (
 
 
 def describe_tool(found: dict[str, Any]) -> str:
-    """A cell of the table: the report of a tool and the result."""
+    """Returns a table cell with the report of a tool and the result."""
     words = []
     errors = re.search(r"(\d+) errors", found["summary"])
     if errors and errors[1] != "0":
@@ -462,14 +468,14 @@ def describe_tool(found: dict[str, Any]) -> str:
 
 
 def describe_alone(row: dict[str, Any]) -> str:
-    """The same for launches without a tool."""
+    """Returns a table cell for the launches without a tool."""
     if "wrong" not in row:
         return "hangs" if row["alone"] in ("timeout", "ended") else row["alone"]
     return f"{row['wrong']} of {row['launches']} wrong"
 
 
 def make_table(data: dict[str, Any]) -> str:
-    """A Markdown table of the tools that find each mistake."""
+    """Returns a Markdown table of the tools that find each mistake."""
     found = {
         (row["mistake"], row["tool"]): describe_tool(row)
         for row in data["sanitizers"]
@@ -503,7 +509,7 @@ def table(arguments: argparse.Namespace) -> int:
 
 
 def prepare(arguments: argparse.Namespace) -> int:
-    # Imported here because the GPU's machine does not need it.
+    # Imported here because the steps on the GPU do not need it.
     from . import emulator_cases as cases
 
     require_tools(arguments.bin, "fuse-compile", "fuse-fuzz", "fuse-device-run")

@@ -3,8 +3,8 @@
 
 They contain functions, random modules, and kernels with a mistake.
 
-The results that a test bundle expects are those of the emulator, so that
-`fuse-device-run test` counts on a GPU how many values have other bits.
+The emulator computes the expected results of a test bundle.
+`fuse-device-run test` then counts the values whose bits differ on a GPU.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BUNDLE_VERSION = 2
 TOKENS = (1, 9, 33, 65, 129, 200)
 PORTABLE_TOKENS = (1, 17)
 POOL_VALUES = 1024
-#: Strata of random modules, with how many of each.
+#: Strata of random modules, with the number of modules in each.
 RANDOM = {"scheduled": 40, "mixed": 6}
 
 
@@ -48,7 +48,7 @@ def _load_damage() -> ModuleType:
     return module
 
 
-#: Reads and writes containers, and puts mistakes into them.
+#: Tool that reads and writes containers, and inserts mistakes into them.
 damage = _load_damage()
 
 
@@ -61,14 +61,14 @@ class Mistake:
     tokens: int
     pattern: str
     replacement: str
-    #: What the emulator reports, as a regular expression.
+    #: Regular expression for the report of the emulator.
     report: str
-    #: The place that changes, from 1 on; None for all places.
+    #: One-based index of the match to replace. None replaces all matches.
     number: int | None = None
 
 
 def read_mistakes() -> list[Mistake]:
-    """The mistakes of the tests of the emulator."""
+    """Reads the mistakes of the emulator's tests."""
     text = (TESTS / "Inputs/mistakes.toml").read_text()
     return [Mistake(**row) for row in tomllib.loads(text)["mistake"]]
 
@@ -77,7 +77,7 @@ def read_mistakes() -> list[Mistake]:
 
 
 class Bundle:
-    """A test bundle, which has sections and cases that name them."""
+    """A test bundle: sections, and cases that refer to them."""
 
     def __init__(self, version: bytes) -> None:
         self.version = version
@@ -94,12 +94,12 @@ class Bundle:
         return bundle
 
     def add(self, kind: int, data: bytes) -> int:
-        """The number of a new section; the description is the first."""
+        """Adds a section and returns its number; the description is first."""
         self.sections.append((kind, data))
         return len(self.sections)
 
     def save(self, path: Path) -> None:
-        """Writes the file, with only the sections that a case names."""
+        """Writes the file with only the sections that a case refers to."""
         used: dict[int, int] = {}
 
         def place(section: int) -> int:
@@ -144,7 +144,7 @@ class Bundle:
     def add_function(
         self, artifact: int, function: dict[str, Any], path: str, tokens: int
     ) -> None:
-        """A case with random values, whose results are not known yet."""
+        """Adds a case with random values. Its results are not known yet."""
         count = len(function["symbols"])
         symbols = [2] * (count - 1) + [tokens] if count else []
         shapes = [list(argument["shape"]) for argument in function["arguments"]]
@@ -173,7 +173,7 @@ class Bundle:
             values = 1
             for size in result["sizes"]:
                 values *= evaluate(size, symbols)
-            # The first above the second: anything is allowed.
+            # A lower bound above the upper bound allows any value.
             anything = _infinities(values)
             results.append(
                 {
@@ -208,8 +208,10 @@ def element_bytes(element: str) -> int:
 
 
 def narrowest(case: dict[str, Any]) -> str:
-    """The narrowest type of a case's operands; of labels, which are wide,
-    there may be some beside."""
+    """Returns the narrowest type of a case's operands.
+
+    This ignores labels, which have a wide type.
+    """
     return min(
         (argument["element"] for argument in case["arguments"]),
         key=element_bytes,
@@ -217,9 +219,11 @@ def narrowest(case: dict[str, Any]) -> str:
 
 
 def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
-    """Values of which a tensor is drawn: weights as large as keeps the size of
-    what they are multiplied with, values of 8 bits in all of their range, and
-    scales of channels such as these need."""
+    """Draws the values of a tensor.
+
+    Weights preserve the magnitude of their input. 8-bit values cover their
+    whole range. Channel scales compensate for that range.
+    """
     values = torch.randn(
         POOL_VALUES, generator=torch.Generator().manual_seed(seed)
     )
@@ -234,7 +238,7 @@ def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
     return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
 
 
-# Output of the compiler and the emulator.
+# Compiler and emulator output.
 
 
 @dataclass(frozen=True)
@@ -275,7 +279,7 @@ class Tools:
         )
 
     def record(self, bundle: Bundle, target: Path) -> None:
-        """Writes a test bundle that expects the results of the emulator."""
+        """Writes a test bundle with expected results from the emulator."""
         bundle.save(target)
         results = target.with_suffix(".results")
         self.run(
@@ -298,14 +302,14 @@ class Tools:
 
 
 def make_bundle(artifact: Path, tokens: Sequence[int]) -> Bundle:
-    """Cases of all functions of an artifact that have code for a GPU."""
+    """Makes cases for all functions of an artifact that have GPU code."""
     data = artifact.read_bytes()
     bundle = Bundle(data[8:12])
     section = bundle.add(ARTIFACT, data)
     for function in json.loads(next(damage.read(data))[1])["functions"]:
         if "cuda" not in function:
             continue
-        # Without a size that is open there is one case.
+        # A function without dynamic sizes has only one case.
         for count in tokens if function["symbols"] else [0]:
             bundle.add_function(
                 section, function, function["cuda"]["path"], count
@@ -314,7 +318,7 @@ def make_bundle(artifact: Path, tokens: Sequence[int]) -> Bundle:
 
 
 def replace_artifact(bundle: Bundle, data: bytes) -> Bundle:
-    """The cases of a file with another artifact."""
+    """Returns the cases of a bundle with a different artifact."""
     other = Bundle(bundle.version)
     other.sections = list(bundle.sections)
     section = other.add(ARTIFACT, data)
@@ -323,7 +327,7 @@ def replace_artifact(bundle: Bundle, data: bytes) -> Bundle:
 
 
 def assemble(artifact: Path) -> list[str]:
-    """The assembler's distinct remarks on an artifact's PTX.
+    """Returns the distinct messages of the assembler for an artifact's PTX.
 
     The result is empty if there is no assembler.
     """
@@ -347,25 +351,28 @@ def assemble(artifact: Path) -> list[str]:
     return list(found)
 
 
-#: Instructions of product.ptx: their names and trailing operands.
+#: Names and trailing operands of the instructions in product.ptx.
 PRODUCTS = {
     "bf16": ("m64n8k16.f32.bf16.bf16", ", 0, 0"),
     "f16": ("m64n8k16.f32.f16.f16", ", 0, 0"),
     "f8E4M3FN": ("m64n8k32.f32.e4m3.e4m3", ""),
     "f8E5M2": ("m64n8k32.f32.e5m2.e5m2", ""),
 }
-#: Steps of a product: one, and enough to make rounding visible.
+#: Numbers of steps in a product: one, and enough to reveal rounding.
 STEPS = (1, 2, 16)
-#: Exponents of the smallest normal values.
+#: Exponent of the smallest normal value of each type.
 LEAST = {"bf16": -126, "f16": -14, "f8E4M3FN": -6, "f8E5M2": -14}
-#: Values of a product, see `draw_product`.
+#: Kinds of operand values in a product. See `draw_product`.
 KINDS = ("normal", "spread", "sparse", "small", "special")
 
 
 def draw_product(element: str, kind: str, seed: int) -> bytes:
-    """Values that make it visible how a sum is rounded: with exponents that
-    differ, zeros beside large ones, products that f32 has as denormals or that
-    are of denormals, sums beyond f32, infinities and NaN."""
+    """Draws values that reveal how a sum is rounded.
+
+    Their exponents differ, and zeros occur next to large values. Some operands
+    or products are denormal. Other kinds overflow f32, or have infinities and
+    NaN.
+    """
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(POOL_VALUES, generator=generator)
     if kind in ("spread", "sparse"):
@@ -384,7 +391,7 @@ def draw_product(element: str, kind: str, seed: int) -> bytes:
 
 
 def make_products(element: str, version: bytes) -> Bundle:
-    """Sums of products by the tensor cores alone, as they come out."""
+    """Makes cases of unmodified tensor-core sums of products."""
     name, more = PRODUCTS[element]
     text = (
         (PTX_FOLDER / "product.ptx")
@@ -451,7 +458,7 @@ def make_products(element: str, version: bytes) -> Bundle:
         ),
     )
     for function in functions:
-        # The range of others does not reach the end of f32's.
+        # Products of the other types cannot overflow f32.
         for kind in (*KINDS, *(["large"] if element == "bf16" else [])):
             bundle.add_function(section, function, "product", 0)
             case = bundle.cases[-1]
@@ -464,7 +471,7 @@ def make_products(element: str, version: bytes) -> Bundle:
 
 
 def prepare_right(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
-    """Test bundles of right kernels, in `folder`."""
+    """Writes test bundles of correct kernels to `folder`."""
     folder.mkdir(parents=True)
     artifact = folder / "code.fuse"
     for source, tokens, options in (
@@ -502,7 +509,7 @@ def prepare_right(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
 def prepare_broken(
     tools: Tools, folder: Path, mistakes: Sequence[Mistake]
 ) -> list[dict[str, Any]]:
-    """Test bundles of kernels with a mistake, and of the same without."""
+    """Writes test bundles of kernels with and without a mistake."""
     folder.mkdir(parents=True)
     text = (TESTS / "Inputs/gated.mlir").read_text()
     rows: list[dict[str, Any]] = []
@@ -569,7 +576,7 @@ def write_index(
 
 
 def prepare(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
-    """Writes everything that the GPU's machine needs to a new folder."""
+    """Writes everything that the GPU steps need to a new folder."""
     shutil.rmtree(folder, ignore_errors=True)
     prepare_right(tools, folder / "right", counts)
     shutil.copy(TESTS / "scheduled.mlir", folder)

@@ -46,9 +46,9 @@ FLOATS = ("bf16", "f16", "f32")
 BITS = {"bf16": 16, "f16": 16, "f32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "i8": 8}
 SCALES = (1.0, 0.03)
 ORDERS = ("reciprocal", "divide")
-# How 8-bit floats are converted, and the chip that makes the compiler do so.
+# Conversion path for 8-bit floats, and the target chip that selects it.
 PATHS = {"native": "sm_90a", "emulated": "sm_80"}
-#: Elements of one launch over the f32 numbers.
+#: Number of f32 values that one launch covers.
 CHUNK = 1 << 26
 
 
@@ -60,7 +60,7 @@ class Case:
     target: str
     scale: float
     order: str
-    #: Codes of the source that are run; every one in chunks for f32.
+    #: Number of source codes to check. f32 codes are checked in chunks.
     count: int
 
     @property
@@ -81,7 +81,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Both directions for all types; f32 for the hardware's instruction."""
+    """Returns both directions for all types, with f32 for the instruction."""
     result = [
         Case(source, target, scale, order, 1 << 16)
         for source in ("bf16", "f16")
@@ -101,11 +101,11 @@ def cases() -> list[Case]:
     return result
 
 
-# Steps on the machine of the compiler.
+# Steps that need the compiler.
 
 
 def codes_as_floats(element: str) -> np.ndarray:
-    """The number of every code, in f32, for the CPU path."""
+    """Returns the f32 value of every code, as input for the CPU path."""
     import torch
 
     from ..common.data import TORCH_TYPES
@@ -117,7 +117,7 @@ def codes_as_floats(element: str) -> np.ndarray:
 
 
 def expected_bytes(case: Case, tools: Path, folder: Path) -> bytes:
-    """Results of the CPU path for all codes of the source."""
+    """Returns the results of the CPU path for all source codes."""
     import torch
 
     from ..common.data import TORCH_TYPES
@@ -168,12 +168,12 @@ def compile_all(options: argparse.Namespace) -> int:
     return 0
 
 
-# Steps on the machine of the GPU.
+# Steps that need a GPU.
 
 
 @dataclass
 class Row:
-    """Codes compared, and how they differ."""
+    """Number of compared codes, and their differences."""
 
     source: str
     target: str
@@ -182,9 +182,9 @@ class Row:
     path: str
     against: str
     codes: int
-    #: Other bytes where not both are NaN.
+    #: Results that differ, except where both are NaN.
     mismatches: int
-    #: NaN on both sides with another sign or payload.
+    #: NaN results that differ in sign or payload.
     nan_payloads: int
 
 
@@ -206,7 +206,7 @@ class Checker:
         self.hardware = Module(PTX_FOLDER / "float8.ptx")
 
     def run(self, path: str, case: Case, x: torch.Tensor) -> torch.Tensor:
-        """Bytes of the result, as compiled for `path`."""
+        """Returns the result bytes of the code compiled for `path`."""
         import ctypes
 
         from ..common.driver import launch
@@ -226,7 +226,7 @@ class Checker:
         return y
 
     def convert(self, kernel: str, case: Case, x: torch.Tensor) -> torch.Tensor:
-        """The bytes that one instruction returns."""
+        """Returns the bytes that the conversion instruction produces."""
         import ctypes
 
         from ..common.driver import launch
@@ -243,7 +243,7 @@ class Checker:
         return y
 
     def empty(self, case: Case) -> torch.Tensor:
-        """Room for a result, filled with a pattern that is not a result."""
+        """Allocates a result, filled with a pattern that no result has."""
         return self.torch.full(
             (case.count * BITS[case.target] // 8,),
             0xA5,
@@ -266,7 +266,7 @@ class Checker:
     def compare(
         self, case: Case, result: torch.Tensor, expected: torch.Tensor
     ) -> list[int]:
-        """Mismatches, and NaN that differ."""
+        """Counts mismatches, and NaN results that differ."""
         size = BITS[case.target] // 8
         differs = (result != expected).view(-1, size).any(dim=1)
         both = self.is_nan(case.target, result) & self.is_nan(
@@ -294,7 +294,7 @@ class Checker:
         )
 
     def small(self, case: Case) -> list[Row]:
-        """All codes of an 8- or 16-bit type."""
+        """Checks all codes of an 8-bit or 16-bit type."""
         torch = self.torch
         width = BITS[case.source] // 8
         codes = np.arange(case.count).astype(f"u{width}")
@@ -329,7 +329,7 @@ class Checker:
         return rows
 
     def large(self, case: Case) -> list[Row]:
-        """Every f32."""
+        """Checks every f32 code."""
         torch = self.torch
         totals = {path: np.zeros(2, dtype=np.int64) for path in PATHS}
         chunks = (1 << 32) // case.count

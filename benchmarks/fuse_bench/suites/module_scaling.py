@@ -93,7 +93,7 @@ NAMES = {
     "Rest": "rest",
     "Total": "total",
 }
-# From text to the model that is unfused again.
+# Phases from parsing the text to unfusing the model.
 FUSE = [
     "parse",
     "fuse-match-modules",
@@ -101,13 +101,13 @@ FUSE = [
     "fuse-form-kernels",
     "fuse-unfuse",
 ]
-# How many layers all runs of a size have in a round, where a size is as large.
+# Total number of layers per size and round. Larger models run once.
 LAYERS_OF_ROUND = 10000
 
-# Bytes of the cache whose misses are counted: between the second and the third
-# level of the machines at hand.
+# Size in bytes of the simulated cache. It is between the second-level and
+# third-level caches of typical servers.
 CACHE = 2 << 20
-# Names in callgrind; passes without the verifier after each.
+# Function names in callgrind. Pass times exclude the verifier.
 FUNCTIONS = {
     "parse": "mlir::parseSourceFile",
     "fuse-match-modules": "MatchModules::runOnOperation",
@@ -141,7 +141,7 @@ def write_model(path: str, layers: int) -> None:
 
 
 def time_phases(command: Sequence[str]) -> dict[str, float]:
-    """Seconds of each phase of one run."""
+    """Returns the seconds that each phase of one run takes."""
     done = subprocess.run(
         command, check=True, stderr=subprocess.PIPE, text=True
     )
@@ -154,7 +154,7 @@ def time_phases(command: Sequence[str]) -> dict[str, float]:
 def time_rounds(
     command: Sequence[str], paths: Mapping[int, str], repeat: int
 ) -> dict[int, list[dict[str, float]]]:
-    """Microseconds per layer of each phase: of each size a list of rounds."""
+    """Returns the microseconds per layer and phase, per size and round."""
     rounds: dict[int, list[dict[str, float]]] = {size: [] for size in paths}
     layers = min(LAYERS_OF_ROUND, max(paths))
     for number in range(repeat):
@@ -176,7 +176,7 @@ def time_rounds(
 
 
 def run_once(command: Sequence[str]) -> tuple[int, int]:
-    """Peak memory in KiB and page faults of one run."""
+    """Returns the peak memory in KiB and the page faults of one run."""
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -188,9 +188,9 @@ def run_once(command: Sequence[str]) -> tuple[int, int]:
 def count_instructions(
     command: Sequence[str], directory: str
 ) -> dict[str, dict[str, int]]:
-    """Instructions and misses of a cache of 2 MiB, of each phase."""
+    """Returns the instructions and 2 MiB cache misses of each phase."""
     path = os.path.join(directory, "callgrind")
-    # Valgrind needs to know that a static library has the allocator.
+    # Valgrind must be told that the allocator is statically linked.
     subprocess.run(
         [
             "valgrind",

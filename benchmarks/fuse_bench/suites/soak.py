@@ -3,12 +3,12 @@
 
     python3 -m fuse_bench.suites.soak --launches 4000 out/soak.json
 
-Eight layers with different weights run one after the other, the result of one
-the input of the next: first each after the end of the one before, then from a
-graph, in all ways in which `fuse_bench.suites.mlp` times chains. Before each
-round of a graph all results are NaN; after it they are compared with the
-first ones. A row has the launches of one kernel with one number of tokens in
-one way, and how many rounds differed.
+A chain has eight layers with different weights. The result of a layer is the
+input of the next. First, each layer starts after the previous one has finished.
+Then graphs run the chain in all ways in which `fuse_bench.suites.mlp` times
+chains. All results are NaN before each round of a graph. After the round they
+are compared with the first results. A row describes the launches of one kernel
+with one number of tokens in one way. It counts the rounds that differed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ROUNDS = 10
 
 
 def chosen_tokens(plan: Plan) -> list[int]:
-    """The numbers of tokens with which a kernel is timed."""
+    """Returns the numbers of tokens with which a kernel is timed."""
     shapes = {shape[:2]: shape for shape in (*TIMED_SHAPES, *LONE_SHAPES)}
     shape = shapes.get((plan.problem.width, plan.problem.hidden))
     if shape is None:
@@ -64,9 +64,11 @@ def count_changes(
     rounds: int,
     replay: Callable[[Callable[[], None]], Callable[[], None]],
 ) -> tuple[int, int]:
-    """Of how many rounds any bit differs from those of layers that wait for
-    each other, and how many rounds those were. `replay` makes of a function
-    one that repeats it."""
+    """Counts the rounds that differ in any bit, and all rounds.
+
+    The reference is a chain in which each layer waits for the previous one.
+    `replay` turns a function into one that repeats it.
+    """
     results = [runner.results[0] for runner in layers.runners]
     layers()
     first = [result.view(torch.int16).clone() for result in results]
@@ -95,7 +97,7 @@ def count_changes(
 
 
 def capture_once(function: Callable[[], None]) -> Callable[[], None]:
-    """Repeats a function as a graph."""
+    """Captures a function as a graph, which repeats it."""
     from ..common.timing import capture
 
     return capture(function).replay
@@ -128,7 +130,7 @@ class Soak:
     def operands(
         self, problem: Problem
     ) -> tuple[list[Weights], list[dict[str, float]]]:
-        """Weights of the layers, and their scales."""
+        """Returns the weights of the layers, and their scales."""
         made = [
             data.make_weights(problem, self.options.seed + layer)
             for layer in range(LAYERS)
@@ -229,7 +231,7 @@ class Soak:
 def by_problem(
     plans: Sequence[Plan], only: str
 ) -> Iterator[tuple[Problem, list[Plan]]]:
-    """The kernels that are timed with few tokens, by their problem."""
+    """Groups the kernels that are timed with few tokens by problem."""
     found: dict[Problem, list[Plan]] = {}
     for plan in plans:
         name = f"{plan.problem.label()}-t{plan.max_tokens}"

@@ -3,15 +3,15 @@
 
     python3 -m fuse_bench.suites.sweep compile
 
-writes artifacts to out/sweep: for each problem one with kernels for all ranges
-of tokens, and one for each schedule that ends a range, to see what another
-border would cost. It needs the built compiler, not a GPU.
+writes artifacts to out/sweep. Each problem has one artifact with kernels for
+all token ranges. Each schedule at the end of a range has another, which shows the
+cost of moving the boundary. This needs the built compiler, not a GPU.
 
     FUSE_LIBRARY=build/dev/lib/libfuse-rt.so \\
         python3 -m fuse_bench.suites.sweep run
 
-checks and times them on a GPU through the runtime library, which launches what
-its manifest has for the number of tokens.
+checks and times them on a GPU through the runtime library. The library launches
+the kernel that the manifest lists for the number of tokens.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _RANGE = re.compile(r"(\d+) : (#tile\.(?:prefill_)?schedule<[^>]*>)")
 
 
 def problems() -> Iterator[tuple[Problem, bool]]:
-    """The checked problems, and whether they are timed too."""
+    """Returns the checked problems, and whether each is also timed."""
     for dtype in DTYPES:
         for width, hidden, act in TIMED_SHAPES[:2]:
             yield timed_problem(width, hidden, act, dtype), True
@@ -68,8 +68,10 @@ def problems() -> Iterator[tuple[Problem, bool]]:
 
 
 def fixed_scales(problem: Problem) -> dict[str, float]:
-    """Scales that fit normal weights of variance 1 / K; artifacts have them
-    in their code."""
+    """Returns scales for normally distributed weights of variance 1 / K.
+
+    Artifacts contain these scales as constants.
+    """
     if not problem.fp8:
         return {}
     largest = {"input": 7.5, "hidden": 12.0, "down": 5.5 / problem.hidden**0.5}
@@ -136,7 +138,7 @@ def compile_all(arguments: argparse.Namespace) -> int:
             "alone": {},
         }
         for bound, schedule in ranges if timed and arguments.alone else ():
-            # Of the kernels for some tokens, whether they would do for more.
+            # Time the kernels of a range with more tokens, too.
             if 64 <= bound <= 2048:
                 alone = f"{{tile.schedule = {schedule}}}"
                 entry["alone"][bound] = _compile(
@@ -179,14 +181,14 @@ def _compile(
 
 @dataclass
 class Block:
-    """A problem on the GPU: weights, and instances of its code."""
+    """A problem on the GPU: its weights, and instances of its code."""
 
     problem: Problem
     weights: dict[str, Any]
     shared: Any
 
     def load(self, path: Path) -> tuple[Any, float]:
-        """An instance, and seconds to load and prepare it."""
+        """Returns an instance, and the seconds to load and prepare it."""
         import torch
 
         from fuse_mlir import native
@@ -279,7 +281,7 @@ class Sweep:
     def check(self, block: Block, instance: native.Instance) -> None:
         """Checks all numbers of tokens in one workspace, in several orders.
 
-        Each launch finds the data that the previous one left there.
+        Each launch starts with the data that the previous one left there.
         """
         from ..reference.decomposition import Chain, relative_error
 
@@ -359,7 +361,7 @@ class Sweep:
                 out = self.output(problem, m)
                 kept.append((x, out))
                 graphs[name, m] = capture(lambda: instance.launch([x], [out]))
-            # A graph keeps no tensors alive.
+            # A graph does not keep its tensors alive.
             kept.append(library_products(problem, m))
             graphs["cublas-products", m] = capture(kept[-1])
         samples = self.timer.interleave(graphs, self.arguments.rounds)
@@ -382,7 +384,7 @@ class Sweep:
     def load(
         self, wanted: list[tuple[Block, str, str]]
     ) -> dict[tuple[str, str], Any]:
-        """Instances by problem and name, several at a time."""
+        """Loads instances by problem and name, several at a time."""
 
         def one(item: tuple[Block, str, str]) -> tuple[Any, float]:
             block, _, file = item
@@ -410,8 +412,8 @@ class Sweep:
             problem = Problem.from_json(entry["problem"])
             if re.search(self.arguments.only, problem.label()):
                 chosen.append((entry, make_block(problem, seed=7)))
-        # The driver compiles PTX, which takes most of the time. Weights are
-        # packed by the first of a block; the others find them.
+        # Most of the time is spent in the driver, which compiles PTX. The first
+        # instance of a block packs the weights. The others reuse them.
         loaded = [
             self.load(
                 [(block, "fuse", entry["artifact"]) for entry, block in chosen]
@@ -445,8 +447,11 @@ class Sweep:
 
 
 def jumps(rows: list[dict[str, Any]]) -> str:
-    """Where time grows by most from one number of tokens to the next, beside
-    what a tile of 128 tokens costs on average from 128 to 1024."""
+    """Finds the largest increase in time between adjacent token counts.
+
+    It is compared with the average cost of a tile of 128 tokens, from 128 to
+    1024 tokens.
+    """
     lines = [
         "| K/H | type | us at 128 / 1024 | us for a tile | largest step | "
         "from to | slower than the best schedule |",
