@@ -4,8 +4,8 @@
     python3 -m fuse_bench.suites.sweep compile
 
 writes artifacts to out/sweep. Each problem has one artifact with kernels for
-all token ranges. Each schedule at the end of a range has another, which shows the
-cost of moving the boundary. This needs the built compiler, not a GPU.
+all token ranges. Each schedule at the end of a range has another, which shows
+the cost of moving the boundary. This needs the built compiler, not a GPU.
 
     FUSE_LIBRARY=build/dev/lib/libfuse-rt.so \\
         python3 -m fuse_bench.suites.sweep run
