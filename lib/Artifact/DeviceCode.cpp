@@ -19,6 +19,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -44,6 +45,17 @@ struct LaunchRange {
   SmallVector<tile::LaunchOp> launches;
 };
 
+/// A scheduled kernel of a fused op.
+struct KernelUse {
+  std::string function, kernel;
+  Location loc;
+
+  bool operator==(const KernelUse &other) const {
+    return function == other.function && kernel == other.kernel &&
+           loc == other.loc;
+  }
+};
+
 /// Compiles the GPU code of a module.
 class DeviceCompiler {
 public:
@@ -65,6 +77,7 @@ private:
   llvm::Error addPortable(json::Object plan, const json::Object &description,
                           const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
+  void reportKernels();
 
   ModuleOp module;
   ArrayRef<func::FuncOp> functions;
@@ -82,6 +95,8 @@ private:
   llvm::StringMap<size_t> moduleIndices;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
+  /// Launches for which kernels were made, in program order.
+  SmallVector<KernelUse> uses;
 };
 
 } // namespace
@@ -226,6 +241,10 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
 size_t DeviceCompiler::useKernel(tile::LaunchOp launch,
                                  std::vector<size_t> &modules) {
   StringRef name = launch.getKernel().getLeafReference().getValue();
+  auto function = launch->getParentOfType<func::FuncOp>();
+  KernelUse use{function.getSymName().str(), name.str(), launch.getLoc()};
+  if (!llvm::is_contained(uses, use))
+    uses.push_back(std::move(use));
   auto [it, isNew] = kernelIndices.try_emplace(name, program.modules.size());
   if (isNew) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(
@@ -460,6 +479,8 @@ llvm::Error DeviceCompiler::compilePortable() {
       function.setPrivate();
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
+  if (options.planOnly)
+    pipeline.stage = "gpu";
   PassManager pm(module.getContext());
   if (llvm::Error error = buildGPUPipeline(pm, pipeline))
     return error;
@@ -470,12 +491,12 @@ llvm::Error DeviceCompiler::compilePortable() {
       portable->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
   FailureOr<std::string> ptx = std::string();
-  if (hasLaunch)
+  if (hasLaunch && !options.planOnly)
     ptx = getPTX(*portable);
   FailureOr<json::Value> plans = getLaunchPlans(*portable);
   if (failed(ptx) || failed(plans))
     return createStringError("the portable path made no PTX");
-  if (!ptx->empty()) {
+  if (!ptx->empty() || (hasLaunch && options.planOnly)) {
     moduleIndices[""] = program.modules.size();
     program.modules.push_back({std::move(*ptx), "", "", ""});
   }
@@ -510,6 +531,23 @@ static void forEachLaunch(json::Object &cuda,
     visitAll(*plan.getAsObject());
 }
 
+/// Emits a remark for each scheduled kernel that a plan launches. A kernel that
+/// was made and is in no plan has none.
+void DeviceCompiler::reportKernels() {
+  for (DeviceFunction &function : program.functions) {
+    llvm::StringSet<> launched;
+    forEachLaunch(function.cuda, [&](json::Object &launch) {
+      launched.insert(launch.getString("kernel").value_or(""));
+    });
+    for (const KernelUse &use : uses)
+      if (use.function == function.name && launched.contains(use.kernel))
+        remark::passed(
+            use.loc,
+            remark::RemarkOpts::name("tile-kernel").category("codegen"))
+            << "kernel " << use.kernel;
+  }
+}
+
 Expected<DeviceProgram> DeviceCompiler::compile() {
   portable = module.clone();
   if (options.chip == "sm_90a" && options.scheduled)
@@ -520,6 +558,7 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
       return std::move(error);
   for (DeviceFunction &function : program.functions)
     function.cuda["chip"] = options.chip;
+  reportKernels();
   return std::move(program);
 }
 
