@@ -10,6 +10,7 @@
 #include "fuse/Artifact/PlanCost.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cstddef>
@@ -95,6 +96,9 @@ fuse_status fuse_module_explain(const fuse_module *module,
     ContextState &state = *module->state;
     state.errors.clear();
     state.context.loadDialect<arith::ArithDialect, func::FuncDialect>();
+    // The report has what the passes would remark.
+    (void)state.connectRemarks(/*isMuted=*/true);
+    llvm::scope_exit restore([&] { (void)state.connectRemarks(); });
     llvm::FailureOr<Explanation> explanation =
         fuse::explain(*module->module, chosen);
     if (failed(explanation))
