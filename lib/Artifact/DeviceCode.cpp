@@ -544,7 +544,7 @@ void DeviceCompiler::reportKernels() {
         remark::passed(
             use.loc,
             remark::RemarkOpts::name("tile-kernel").category("codegen"))
-            << "kernel " << use.kernel;
+            << remark::metric("Kernel", use.kernel);
   }
 }
 
