@@ -9,7 +9,7 @@
 // RUN:   --remarks -o %t.fuse 2>&1 | FileCheck %s --check-prefix=PORTABLE
 // RUN: fuse-artifact info %t.fuse | FileCheck %s --check-prefix=PORTABLE
 
-// CHECK:     [[# @LINE + 14]]:{{.*}}remark: Passed [codegen] tile-kernel: Kernel=mlp_decode_0
+// CHECK:     [[# @LINE + 12]]:{{.*}}remark: Passed [codegen] tile-kernel: Kernel=mlp_decode_0
 // CHECK-NOT: tile-kernel
 
 // ARTIFACT:     @mlp
