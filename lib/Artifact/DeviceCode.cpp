@@ -49,11 +49,6 @@ struct LaunchRange {
 struct KernelUse {
   std::string function, kernel;
   Location loc;
-
-  bool operator==(const KernelUse &other) const {
-    return function == other.function && kernel == other.kernel &&
-           loc == other.loc;
-  }
 };
 
 /// Compiles the GPU code of a module.
@@ -77,7 +72,6 @@ private:
   llvm::Error addPortable(json::Object plan, const json::Object &description,
                           const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
-  void reportKernels();
 
   ModuleOp module;
   ArrayRef<func::FuncOp> functions;
@@ -95,7 +89,7 @@ private:
   llvm::StringMap<size_t> moduleIndices;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
-  /// Launches for which kernels were made, in program order.
+  /// Kernels that were made, in program order.
   SmallVector<KernelUse> uses;
 };
 
@@ -104,6 +98,21 @@ private:
 //===----------------------------------------------------------------------===//
 // The scheduled path
 //===----------------------------------------------------------------------===//
+
+/// The kernels of each fused op that has some. Several ranges of tokens may
+/// share one.
+static SmallVector<KernelUse> findKernelUses(ModuleOp planned) {
+  SmallVector<KernelUse> uses;
+  llvm::SmallDenseSet<std::pair<Attribute, Attribute>> seen;
+  planned.walk([&](tile::LaunchOp launch) {
+    auto function = launch->getParentOfType<func::FuncOp>();
+    StringAttr kernel = launch.getKernel().getLeafReference();
+    LocationAttr loc = launch.getLoc();
+    if (function && seen.insert({loc, kernel}).second)
+      uses.push_back({function.getSymName().str(), kernel.str(), loc});
+  });
+  return uses;
+}
 
 /// The launches in a block if they are those of one fused op on arguments of
 /// the function whose results the terminator returns unchanged; otherwise
@@ -241,10 +250,6 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
 size_t DeviceCompiler::useKernel(tile::LaunchOp launch,
                                  std::vector<size_t> &modules) {
   StringRef name = launch.getKernel().getLeafReference().getValue();
-  auto function = launch->getParentOfType<func::FuncOp>();
-  KernelUse use{function.getSymName().str(), name.str(), launch.getLoc()};
-  if (!llvm::is_contained(uses, use))
-    uses.push_back(std::move(use));
   auto [it, isNew] = kernelIndices.try_emplace(name, program.modules.size());
   if (isNew) {
     auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(
@@ -315,6 +320,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
   buildHopperPlanPipeline(planning, pipeline);
   if (llvm::Error error = run(planning, *planned, "scheduled path"))
     return error;
+  uses = findKernelUses(*planned);
 
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
@@ -531,9 +537,9 @@ static void forEachLaunch(json::Object &cuda,
     visitAll(*plan.getAsObject());
 }
 
-/// Emits a remark for each scheduled kernel that a plan launches. A kernel that
+/// Emits a remark for each of the kernels that a plan launches. A kernel that
 /// was made and is in no plan has none.
-void DeviceCompiler::reportKernels() {
+static void reportKernels(ArrayRef<KernelUse> uses, DeviceProgram &program) {
   for (DeviceFunction &function : program.functions) {
     llvm::StringSet<> launched;
     forEachLaunch(function.cuda, [&](json::Object &launch) {
@@ -558,7 +564,7 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
       return std::move(error);
   for (DeviceFunction &function : program.functions)
     function.cuda["chip"] = options.chip;
-  reportKernels();
+  reportKernels(uses, program);
   return std::move(program);
 }
 
