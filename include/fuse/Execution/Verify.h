@@ -37,7 +37,8 @@ double getEnergyBound(llvm::ArrayRef<HostTensor> inputs,
 
 /// Prints a table of checks over sets of inputs, and returns whether all hold:
 ///
-/// - V0: forming kernels and unfusing them gives the same IR. If raising changes
+/// - V0: forming kernels and unfusing them gives the same IR. If raising
+/// changes
 ///   the function, it computes the same, up to the last bits of f32;
 /// - V1: fused and unfused give the same bits;
 /// - the optimized and the reference lowering differ only by rounding;
