@@ -26,6 +26,11 @@ inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 /// Function attribute: the launches of the function, with their sizes.
 inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
+/// Function attribute: the kernel for the CPU that replaced its body, with the
+/// layout of its weights.
+inline constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
+/// Result attribute: the names of the linears that read the returned value.
+inline constexpr llvm::StringLiteral kObservedAttrName = "fuse.observed";
 /// Launch attribute in a plan with portable kernels: the number of the
 /// scheduled op that the launch represents.
 inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";

@@ -285,92 +285,16 @@ static LogicalResult verifyMembers(Operation *module) {
   return success();
 }
 
-/// Verifies the fusion attributes. Passes would silently ignore a misspelled
-/// attribute, or one at a module.
-static LogicalResult verifyAttributes(Operation *op) {
-  constexpr StringRef known[] = {kMustFuseAttrName, kExpectSitesAttrName,
-                                 kNoFuseAttrName, kRefusalsAttrName};
-  for (NamedAttribute attr : op->getDiscardableAttrs()) {
-    StringRef name = attr.getName();
-    if (!name.starts_with("fuse.") ||
-        (isa<ModelOp>(op) && llvm::is_contained(known, name)))
-      continue;
-    InFlightDiagnostic diag = op->emitOpError();
-    diag << "has no attribute '" << name << "'; a model has ";
-    llvm::interleaveComma(known, diag);
-    return diag;
-  }
-  return success();
-}
-
 LogicalResult ModelOp::verify() {
-  if (failed(verifySymbol(*this, getSymName())) ||
-      failed(verifyAttributes(*this)))
+  if (failed(verifySymbol(*this, getSymName())))
     return failure();
-  auto isStrings = [](Attribute attr) {
-    auto array = dyn_cast<ArrayAttr>(attr);
-    return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
-  };
-  for (StringRef name : {kMustFuseAttrName, kNoFuseAttrName})
-    if (Attribute attr = (*this)->getAttr(name); attr && !isStrings(attr))
-      return emitOpError() << "'" << name
-                           << "' must be an array of path globs, got " << attr;
-  if (Attribute attr = (*this)->getAttr(kExpectSitesAttrName)) {
-    auto count = dyn_cast<IntegerAttr>(attr);
-    if (!count || count.getValue().isNegative())
-      return emitOpError() << "'" << kExpectSitesAttrName
-                           << "' must be a number of sites, got " << attr;
-  }
   return verifyClass(*this, getClassName());
 }
 
-static FuseDialect &getDialect(Operation *op) {
-  return *cast<FuseDialect>(op->getDialect());
-}
-
-/// Verifies all ties of a model together, so that they share symbol tables. The
-/// parameters are already verified.
-static LogicalResult verifyTies(ModelOp model) {
-  if (!getDialect(model).hasTies)
-    return success();
-  SymbolTableCollection tables;
-  WalkResult walk = model->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<FunctionOpInterface>(op))
-      return WalkResult::skip();
-    auto parameter = dyn_cast<ParameterOp>(op);
-    if (!parameter || !parameter.getTiedTo())
-      return WalkResult::advance();
-    auto fail = [&](const Twine &why) {
-      parameter.emitOpError()
-          << "is tied to '" << *parameter.getTiedTo() << "', " << why;
-      return WalkResult::interrupt();
-    };
-    ParameterOp owner = getOwner(tables, parameter);
-    if (!owner)
-      return fail("which is not a parameter of the model");
-    if (owner == parameter)
-      return fail("which is itself");
-    if (owner.getTiedTo())
-      return fail("which is tied to '" + *owner.getTiedTo() +
-                  "'; expected that one");
-    if (owner.getType() == parameter.getType())
-      return WalkResult::advance();
-    parameter.emitOpError()
-        << "has type " << parameter.getType() << ", '" << *parameter.getTiedTo()
-        << "' is " << owner.getType();
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
-}
-
-LogicalResult ModelOp::verifyRegions() {
-  return success(succeeded(verifyMembers(*this)) &&
-                 succeeded(verifyTies(*this)));
-}
+LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
 
 LogicalResult NetModuleOp::verify() {
-  if (failed(verifyName(*this, getSymName())) ||
-      failed(verifyAttributes(*this)))
+  if (failed(verifyName(*this, getSymName())))
     return failure();
   return verifyClass(*this, getClassName());
 }
@@ -381,10 +305,43 @@ LogicalResult NetModuleOp::verifyRegions() { return verifyMembers(*this); }
 // Parameters
 //===----------------------------------------------------------------------===//
 
-LogicalResult ParameterOp::verify() {
-  if (getTiedTo())
-    getDialect(*this).hasTies = true;
-  return verifyName(*this, getSymName());
+LogicalResult ParameterOp::verify() { return verifyName(*this, getSymName()); }
+
+/// The child of a model or module, found without a table. Each module verifies
+/// its ties with its own tables, which would all be built for a few ties.
+static Operation *scanForSymbol(Operation *scope, StringRef name) {
+  for (Operation &op : scope->getRegion(0).getOps())
+    if (StringAttr symbol = getSymbol(op); symbol && symbol.getValue() == name)
+      return &op;
+  return nullptr;
+}
+
+LogicalResult ParameterOp::verifySymbolUses(SymbolTableCollection &) {
+  if (!getTiedTo())
+    return success();
+  auto fail = [&](const Twine &why) {
+    return emitOpError() << "is tied to '" << *getTiedTo() << "', " << why;
+  };
+  SmallVector<StringRef> names;
+  getTiedTo()->split(names, '.');
+  Operation *scope = (*this)->getParentOfType<ModelOp>();
+  for (StringRef name : names)
+    scope = isa_and_nonnull<ModelOp, NetModuleOp>(scope)
+                ? scanForSymbol(scope, name)
+                : nullptr;
+  auto owner = dyn_cast_or_null<ParameterOp>(scope);
+  if (!owner)
+    return fail("which is not a parameter of the model");
+  if (owner == *this)
+    return fail("which is itself");
+  if (owner.getTiedTo())
+    return fail("which is tied to '" + *owner.getTiedTo() +
+                "'; expected that one");
+  // The other parameter may not be verified yet and reports its own errors.
+  if (!owner.getTypeAttr() || owner.getType() == getType())
+    return success();
+  return emitOpError() << "has type " << getType() << ", '" << *getTiedTo()
+                       << "' is " << owner.getType();
 }
 
 LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {

@@ -129,6 +129,7 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
 //===----------------------------------------------------------------------===//
 
 def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     ParentOneOf<["ModelOp", "NetModuleOp"]>, Symbol]> {
   let summary = "A parameter of a module";
   let description = [{
