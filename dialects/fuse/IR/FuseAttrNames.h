@@ -16,7 +16,10 @@
 namespace fuse {
 
 /// Argument attribute: the parameter of the model that the argument represents,
-/// such as `fuse.parameter = "mlp.gate_proj.weight"`.
+/// as its name in checkpoints (`fuse.parameter = "mlp.gate_proj.weight"`). In
+/// the body of a site, next to the model, it is a symbol of the model
+/// (`fuse.parameter = @m::@mlp::@gate_proj::@weight`), so that it follows when
+/// a module is renamed.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
 /// Attribute of an argument of a forward: its name in the source.
 inline constexpr llvm::StringLiteral kNameAttrName = "fuse.name";

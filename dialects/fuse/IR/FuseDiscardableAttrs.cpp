@@ -37,6 +37,12 @@ static bool isName(Attribute attr) {
   return name && !name.empty();
 }
 
+static bool isParameter(Attribute attr) {
+  // A symbol starts with the name of the model.
+  auto symbol = dyn_cast<SymbolRefAttr>(attr);
+  return isName(attr) || (symbol && !symbol.getNestedReferences().empty());
+}
+
 static bool isStrings(Attribute attr) {
   auto array = dyn_cast<ArrayAttr>(attr);
   return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
@@ -70,7 +76,8 @@ static constexpr KnownAttr kFunctionAttrs[] = {
 
 // The verifier of a module compares a default with the type of its argument.
 static constexpr KnownAttr kArgumentAttrs[] = {
-    {kParameterAttrName, isName, "the name of a parameter"},
+    {kParameterAttrName, isParameter,
+     "the name of a parameter or its symbol in a model"},
     {kNameAttrName, isName, "the name of an argument"},
     {kDefaultAttrName, [](Attribute) { return true; }, ""},
     {kResultAttrName, isUnit, "a unit attribute"}};

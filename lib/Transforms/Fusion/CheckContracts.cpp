@@ -105,16 +105,17 @@ static SmallVector<std::string> getMembers(StringRef id) {
 
 std::string fuse::describeOtherFamily(FusedCallOp call, Operation *function) {
   // A group accepts any members.
-  if (!isGeneratedKernel(call.getKernel()) || call.getKernel() == "group")
+  std::optional<KernelFamily> family = call.getFamily();
+  if (!family || family == KernelFamily::Group)
     return "";
   llvm::SetVector<StringRef> formed;
   function->walk([&](FusedOpInterface kernel) {
     formed.insert(kernel->getName().stripDialect());
   });
-  if (formed.empty() || formed.contains(call.getKernel()))
+  if (formed.empty() || formed.contains(call.getKernelName()))
     return "";
   return "the members form " + llvm::join(formed, ", ") +
-         ", the pattern asks for " + call.getKernel().str();
+         ", the pattern asks for " + call.getKernelName().str();
 }
 
 /// The modules that have ops in `function` outside of its kernels.

@@ -3,12 +3,12 @@
 // Attributes of functions, arguments and results: unknown names, and values of
 // another type.
 
-// expected-error @below {{'func.func' op argument 0 'fuse.parameter' must be the name of a parameter, got 7 : i32}}
+// expected-error @below {{'func.func' op argument 0 'fuse.parameter' must be the name of a parameter or its symbol in a model, got 7 : i32}}
 func.func private @number(f32 {fuse.parameter = 7 : i32})
 
 // -----
 
-// expected-error @below {{argument 0 'fuse.parameter' must be the name of a parameter, got ""}}
+// expected-error @below {{argument 0 'fuse.parameter' must be the name of a parameter or its symbol in a model, got ""}}
 func.func private @empty(f32 {fuse.parameter = ""})
 
 // -----

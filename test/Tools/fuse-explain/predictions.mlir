@@ -44,7 +44,7 @@ fuse.model @m class "M" {
     fuse.module @mlp class "MLP" {
       fuse.parameter @up : tensor<16x8xf32>
       fuse.parameter @again : tensor<16x8xf32>
-      fuse.parameter @down tied_to("b.mlp.down") : tensor<8x16xf32>
+      fuse.parameter @down tied_to(@b::@mlp::@down) : tensor<8x16xf32>
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         %wu = fuse.get_parameter @up : tensor<16x8xf32>
         %wd = fuse.get_parameter @down : tensor<8x16xf32>
