@@ -241,8 +241,8 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
 
     The kernel is a family of fused ops, or a `fuse.kernel` of the model or of
     a library. `weights` are the recipes that compute the kernel's stored
-    weights from the members' parameters. The names of parameters in the model and in checkpoints
-    do not change.
+    weights from the members' parameters. The names of parameters in the model
+    and in checkpoints do not change.
 
     Example:
 

@@ -21,7 +21,7 @@
 // JSON-NEXT:   "launches": 3
 
 // STORES: a.norm+mlp#0 modules fused Stores
-// STORES-NEXT: stores "a.norm+mlp.both" = concat("a.mlp.up", "a.mlp.again")
+// STORES-NEXT: stores "a.norm+mlp.both" = concat(@mlp::@up, @mlp::@again)
 
 func.func @alone(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %s = fuse.residual_add %x, %x
