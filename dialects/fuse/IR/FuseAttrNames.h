@@ -34,6 +34,9 @@ inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
 inline constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
 /// Result attribute: the names of the linears that read the returned value.
 inline constexpr llvm::StringLiteral kObservedAttrName = "fuse.observed";
+/// Function attribute: comparisons of sizes of arguments that a caller has to
+/// check, each with `message`, `predicate`, `sizes` and `symbols`.
+inline constexpr llvm::StringLiteral kChecksAttrName = "fuse.checks";
 /// Launch attribute in a plan with portable kernels: the number of the
 /// scheduled op that the launch represents.
 inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";

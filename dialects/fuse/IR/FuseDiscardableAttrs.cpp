@@ -48,6 +48,11 @@ static bool isStrings(Attribute attr) {
   return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
 }
 
+static bool isDictionaries(Attribute attr) {
+  auto array = dyn_cast<ArrayAttr>(attr);
+  return array && llvm::all_of(array, llvm::IsaPred<DictionaryAttr>);
+}
+
 static bool isCount(Attribute attr) {
   auto count = dyn_cast<IntegerAttr>(attr);
   return count && !count.getValue().isNegative();
@@ -72,7 +77,8 @@ static constexpr KnownAttr kFunctionAttrs[] = {
     {kGroupAttrName, isUnit, "a unit attribute"},
     {kLibraryAttrName, isName, "the path of a shared library"},
     {kLaunchPlanAttrName, isDictionary, "a dictionary"},
-    {kCPUPlanAttrName, isDictionary, "a dictionary"}};
+    {kCPUPlanAttrName, isDictionary, "a dictionary"},
+    {kChecksAttrName, isDictionaries, "an array of dictionaries"}};
 
 // The verifier of a module compares a default with the type of its argument.
 static constexpr KnownAttr kArgumentAttrs[] = {

@@ -43,7 +43,7 @@ func.func private @observed() -> (f32 {fuse.observed = ["up", 1]})
 
 // -----
 
-// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.library, fuse.launch_plan, fuse.cpu_plan}}
+// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks}}
 func.func private @function() attributes {fuse.bogus}
 
 // -----
@@ -65,6 +65,11 @@ func.func private @launch_plan() attributes {fuse.launch_plan = []}
 
 // expected-error @below {{'fuse.cpu_plan' must be a dictionary, got []}}
 func.func private @cpu_plan() attributes {fuse.cpu_plan = []}
+
+// -----
+
+// expected-error @below {{'fuse.checks' must be an array of dictionaries, got [1]}}
+func.func private @checks() attributes {fuse.checks = [1]}
 
 // -----
 
