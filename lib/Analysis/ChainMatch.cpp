@@ -17,23 +17,7 @@
 using namespace mlir;
 using namespace fuse;
 
-StringLiteral fuse::getName(KernelFamily family) {
-  switch (family) {
-  case KernelFamily::GatedMLP:
-    return "gated_mlp";
-  case KernelFamily::MLP:
-    return "mlp";
-  case KernelFamily::NormLinear:
-    return "norm_linear";
-  case KernelFamily::NormQuantize:
-    return "norm_quantize";
-  case KernelFamily::ActQuantize:
-    return "act_quantize";
-  }
-  llvm_unreachable("all families are named");
-}
-
-Operation *ChainMatch::getMember(StringRef name) const {
+Operation *ChainMatch::getMember(ChainMember name) const {
   for (const Member &member : members)
     if (member.name == name)
       return member.op;
@@ -55,7 +39,9 @@ SmallVector<Value> ChainMatch::getResults() const {
   switch (family) {
   case KernelFamily::GatedMLP:
   case KernelFamily::MLP:
-    results.push_back(getMember(thenAdd ? "then_add" : "down")->getResult(0));
+    results.push_back(
+        getMember(thenAdd ? ChainMember::ThenAdd : ChainMember::Down)
+            ->getResult(0));
     break;
   case KernelFamily::NormLinear:
     for (LinearOp linear : linears)
@@ -65,6 +51,8 @@ SmallVector<Value> ChainMatch::getResults() const {
   case KernelFamily::ActQuantize:
     results.push_back(members.back().op->getResult(0));
     break;
+  case KernelFamily::Group:
+    llvm_unreachable("a group has no chain");
   }
   for (auto [point, value] : extras)
     results.push_back(value);
@@ -146,7 +134,7 @@ private:
   void noteLimit(RefusalKind kind, Operation *at) {
     match.limit = Refusal{kind, at};
   }
-  void add(StringLiteral name, Operation *op) {
+  void add(ChainMember name, Operation *op) {
     if (op)
       match.members.push_back({name, op});
   }
@@ -164,8 +152,7 @@ private:
   void absorbHead(Value source, ArrayRef<Operation *> users);
   void absorbResidual(Operation *norm);
   void absorbTail(LinearOp down);
-  void addLinear(StringLiteral dequantizeName, StringLiteral name,
-                 LinearOp linear);
+  void addLinear(ChainMember dequantizeName, ChainMember name, LinearOp linear);
   bool chooseAnchor();
   bool noteExtras();
 
@@ -330,11 +317,11 @@ void FamilyMatcher::absorbTail(LinearOp down) {
   bool downIsLhs = add.getLhs() == down.getY();
   Value other = downIsLhs ? add.getRhs() : add.getLhs();
   if (downIsLhs)
-    match.commuted.push_back("then_add");
+    match.commuted.push_back(ChainMember::ThenAdd);
   match.addStream = match.residual && other == match.residual.getY();
 }
 
-void FamilyMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
+void FamilyMatcher::addLinear(ChainMember dequantizeName, ChainMember name,
                               LinearOp linear) {
   match.linears.push_back(linear);
   if (match.dequantizesWeights())
@@ -377,11 +364,11 @@ bool FamilyMatcher::noteExtras() {
   for (const ChainMatch::Member &member : match.members)
     members.push_back(member.op);
   if (match.residual && getOtherUser(match.residual.getY(), members))
-    match.extras.push_back({"stream", match.residual.getY()});
+    match.extras.push_back({RoundingPoint::Stream, match.residual.getY()});
   bool returnsNormed = match.family == KernelFamily::NormLinear ||
                        match.family == KernelFamily::NormQuantize;
   if (returnsNormed && getOtherUser(match.norm->getResult(0), members))
-    match.extras.push_back({"normed", match.norm->getResult(0)});
+    match.extras.push_back({RoundingPoint::Normed, match.norm->getResult(0)});
   return chooseAnchor();
 }
 
@@ -410,7 +397,7 @@ bool FamilyMatcher::findHidden(LinearOp first,
   bool actIsLhs = match.product.getLhs() == activation.getY();
   Value other = actIsLhs ? match.product.getRhs() : match.product.getLhs();
   if (!actIsLhs)
-    match.commuted.push_back("product");
+    match.commuted.push_back(ChainMember::Product);
   auto up = other.getDefiningOp<LinearOp>();
   if (!up || matcher.isClaimed(up))
     return refuse(RefusalKind::GatePartnerNotLinear, match.product);
@@ -514,23 +501,23 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   absorbHead(input.source, headUsers);
   absorbTail(down);
 
-  add("residual", match.residual);
-  add("norm", match.norm);
-  add("quantize_input", input.quantize);
-  add("dequantize_input", input.dequantize);
+  add(ChainMember::Residual, match.residual);
+  add(ChainMember::Norm, match.norm);
+  add(ChainMember::QuantizeInput, input.quantize);
+  add(ChainMember::DequantizeInput, input.dequantize);
   if (match.product) {
-    addLinear("dequantize_gate", "gate", first);
-    add("act", activation);
-    addLinear("dequantize_up", "up", inputLinears[1]);
-    add("product", match.product);
+    addLinear(ChainMember::DequantizeGate, ChainMember::Gate, first);
+    add(ChainMember::Act, activation);
+    addLinear(ChainMember::DequantizeUp, ChainMember::Up, inputLinears[1]);
+    add(ChainMember::Product, match.product);
   } else {
-    addLinear("dequantize_up", "up", first);
-    add("act", activation);
+    addLinear(ChainMember::DequantizeUp, ChainMember::Up, first);
+    add(ChainMember::Act, activation);
   }
-  add("quantize_hidden", inner.quantize);
-  add("dequantize_hidden", inner.dequantize);
-  addLinear("dequantize_down", "down", down);
-  add("then_add", match.thenAdd);
+  add(ChainMember::QuantizeHidden, inner.quantize);
+  add(ChainMember::DequantizeHidden, inner.dequantize);
+  addLinear(ChainMember::DequantizeDown, ChainMember::Down, down);
+  add(ChainMember::ThenAdd, match.thenAdd);
   return noteExtras();
 }
 
@@ -543,19 +530,18 @@ bool FamilyMatcher::matchActQuantize(ActivationOp activation) {
       getFirstQuantize(product.getY(), matcher)) {
     match.product = product;
     if (product.getLhs() != value)
-      match.commuted.push_back("product");
+      match.commuted.push_back(ChainMember::Product);
     value = product.getY();
   }
   match.quantizeHidden = getFirstQuantize(value, matcher);
   if (!match.quantizeHidden)
     return refuse(RefusalKind::NoConsumer, activation);
-  add("act", activation);
-  add("product", match.product);
-  add("quantize_hidden", match.quantizeHidden);
+  add(ChainMember::Act, activation);
+  add(ChainMember::Product, match.product);
+  add(ChainMember::QuantizeHidden, match.quantizeHidden);
   if (getOtherUser(value, {match.quantizeHidden}))
     match.extras.push_back(
-        {match.product ? StringLiteral("product") : StringLiteral("act"),
-         value});
+        {match.product ? RoundingPoint::Product : RoundingPoint::Act, value});
   return chooseAnchor();
 }
 
@@ -601,13 +587,13 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
   if (!checkBiases(linears))
     return false;
   absorbResidual(norm);
-  add("residual", match.residual);
-  add("norm", norm);
-  add("quantize_input", match.quantizeInput);
+  add(ChainMember::Residual, match.residual);
+  add(ChainMember::Norm, norm);
+  add(ChainMember::QuantizeInput, match.quantizeInput);
   if (match.qdq)
-    add("dequantize_input", dequantize);
+    add(ChainMember::DequantizeInput, dequantize);
   for (LinearOp linear : linears)
-    addLinear("dequantize_weight", "linear", linear);
+    addLinear(ChainMember::DequantizeWeight, ChainMember::Linear, linear);
   return noteExtras();
 }
 
@@ -618,9 +604,9 @@ bool FamilyMatcher::matchNormQuantize(Operation *norm) {
   if (!match.quantizeInput)
     return refuse(RefusalKind::NoConsumer, norm);
   absorbResidual(norm);
-  add("residual", match.residual);
-  add("norm", norm);
-  add("quantize_input", match.quantizeInput);
+  add(ChainMember::Residual, match.residual);
+  add(ChainMember::Norm, norm);
+  add(ChainMember::QuantizeInput, match.quantizeInput);
   return noteExtras();
 }
 

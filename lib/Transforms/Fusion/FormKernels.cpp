@@ -82,14 +82,14 @@ static void remarkRefused(Site &site) {
 static void remarkFused(Site &site, Location loc) {
   if (!loc->getContext()->getRemarkEngine())
     return;
-  std::string members =
-      llvm::join(llvm::map_range(site.match->members,
-                                 [](const ChainMatch::Member &member) {
-                                   return member.name.str();
-                                 }),
-                 ", ");
+  std::string members = llvm::join(
+      llvm::map_range(site.match->members,
+                      [](const ChainMatch::Member &member) {
+                        return stringifyChainMember(member.name).str();
+                      }),
+      ", ");
   remark::passed(loc, getRemarkOpts(site))
-      << remark::metric("Family", getName(site.match->family))
+      << remark::metric("Family", stringifyKernelFamily(site.match->family))
       << remark::metric("Members", members);
   if (std::optional<Refusal> limit = site.match->limit) {
     const RefusalText &text = getText(limit->kind);
@@ -118,9 +118,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     if (op != function && isa<FunctionOpInterface, GroupOp>(op))
       return WalkResult::skip();
     // The ops that a kernel replaced were numbered, too.
-    if (isa<FusedOpInterface>(op))
-      for (StringRef clause : {"norm", "activation"})
-        number += op->hasAttr(clause);
+    if (auto kernel = dyn_cast<FusedOpInterface>(op))
+      number += bool(kernel.getNormAttr()) + bool(kernel.getActivationAttr());
     if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op))
       sites.push_back({op, function, getNextNumber()});
     return WalkResult::advance();
@@ -146,7 +145,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     }
     ChainMatch &match = std::get<ChainMatch>(result);
     if (!formation.families.empty() &&
-        !llvm::is_contained(formation.families, getName(match.family).str())) {
+        !llvm::is_contained(formation.families,
+                            stringifyKernelFamily(match.family).str())) {
       site.refusal = Refusal{RefusalKind::FamilyNotRequested, site.op};
       return;
     }
@@ -240,12 +240,13 @@ static LogicalResult verifyOptions(FunctionOpInterface function,
       KernelFamily::NormQuantize, KernelFamily::ActQuantize};
   for (StringRef family : formation.families)
     if (llvm::none_of(all, [&](KernelFamily known) {
-          return getName(known) == family;
+          return stringifyKernelFamily(known) == family;
         })) {
       InFlightDiagnostic diag = function.emitError();
       diag << "unknown family '" << family << "'; expected one of ";
-      llvm::interleaveComma(
-          all, diag, [&](KernelFamily known) { diag << getName(known); });
+      llvm::interleaveComma(all, diag, [&](KernelFamily known) {
+        diag << stringifyKernelFamily(known);
+      });
       return diag;
     }
   if (!symbolizeRoundingMode(formation.rounding))
