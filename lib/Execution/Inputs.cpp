@@ -7,6 +7,7 @@
 #include "fuse/Execution/Inputs.h"
 #include "fuse/IO/Npy.h"
 #include "fuse/IO/Safetensors.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/Transforms.h"
