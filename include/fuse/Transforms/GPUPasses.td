@@ -98,7 +98,8 @@ def MergeElementwisePass : Pass<"fuse-merge-elementwise"> {
     it writes; converting or dequantizing a weight is merged, an activation is
     not.
 
-    A `linalg.fill` with several users is repeated for each of them.
+    A `linalg.fill` with several users is repeated for each of them. So is a
+    `linalg.transpose`, which becomes an indexing map of each user.
 
     After this pass every elementwise chain is one op.
 

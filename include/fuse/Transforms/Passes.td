@@ -176,7 +176,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     Every activation and every norm is a candidate site. Around an activation,
     the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`. After a
     remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. Static
-    quantize and dequantize ops of the chain become `scales`.
+    quantize and dequantize ops of the chain become `scales`. An elementwise
+    function between two linears that contains no activation is a site, too. It
+    has no kernel, so the pass refuses it.
 
     The pass refuses a site if an intermediate is used outside of the chain
     (unless the kernel can return it), if scales contradict each other, or if
@@ -185,8 +187,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     of category `fuse`. A passed remark lists the members; a missed remark has
     the id of the first predicate that failed, the reason and a suggestion.
 
-    Site ids are `<function>#<n>`, numbered in the order of the ops. Refused
-    sites are numbered, too, so ids do not depend on options.
+    Site ids are `<function>#<n>`, numbered in the order of the ops; functions
+    that are not activations come last. Refused sites are numbered, too, so ids
+    do not depend on options.
 
     In a function with the attribute `fuse.group`, which `fuse-inline-modules`
     sets for patterns with the kernel `group`, all ops become one `fuse.group`.
@@ -345,6 +348,11 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     and a scale is the factor of stored values. Two reshapes of leading
     dimensions around layer ops are removed if one undoes the other.
 
+    A weight stored as `[in, out]` gets a `linalg.transpose` where it is
+    defined: CPU kernels pack it once, and the portable GPU path reads it in
+    place. A computed right operand, such as the values of attention, is
+    refused.
+
     A layer op computes in f32 and rounds once. A formula that rounds an
     intermediate to a narrower type is another function and stays. The order of
     f32 operations and the sign of zero are unspecified.
@@ -385,7 +393,8 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">
   ];
   let dependentDialects = [
-    "::fuse::FuseDialect", "::mlir::tensor::TensorDialect"
+    "::fuse::FuseDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
   ];
 }
 

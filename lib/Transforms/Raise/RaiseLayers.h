@@ -78,6 +78,10 @@ public:
   TensorExprs &exprs;
   mlir::OpBuilder &builder;
   llvm::MapVector<mlir::Operation *, LayerRefusal> refusals;
+  /// Bounds of refused activations, which are not activations themselves.
+  llvm::DenseSet<const Expr *> partsOfRefused;
+  /// The transposes of weights that are stored as [in, out].
+  llvm::DenseMap<mlir::Value, mlir::Value> transposed;
   /// Reshapes that collapse vectors; some may be unused.
   llvm::SmallVector<mlir::Operation *> collapsed;
 };
