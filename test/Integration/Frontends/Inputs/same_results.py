@@ -2,7 +2,7 @@
 
 usage: same_results.py <original.mlir> <other.mlir> <tolerance>
 
-Arguments are f32 tensors of static shape. The difference of each result is
+Arguments are tensors of static shape. The difference of each result is
 relative to the largest result.
 """
 
@@ -22,18 +22,19 @@ def shapes(text):
     signature = re.search(r"func\.func @\w+\((.*?)\)\s*->", text, re.DOTALL)
     return [
         [int(size) for size in match.split("x")]
-        for match in re.findall(r"tensor<([\dx]+)xf32>", signature[1])
+        for match in re.findall(r"tensor<([\dx]+)x(?:bf16|f32)>", signature[1])
     ]
 
 
 def write(path, shape, random_source):
-    """Writes an array of numbers between -1 and 1 to a file of NumPy."""
+    """Writes an array of numbers between -1 and 1, which bf16 represents."""
     dims = "".join(f"{size}, " for size in shape)
     header = (
         f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({dims}), }}\n"
     ).encode()
     numbers = array.array(
-        "f", (random_source.uniform(-1, 1) for _ in range(math.prod(shape)))
+        "f",
+        (random_source.randint(-64, 64) / 64 for _ in range(math.prod(shape))),
     )
     path.write_bytes(
         b"\x93NUMPY\x01\x00"
