@@ -85,6 +85,48 @@ def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def TileTransposesPass : Pass<"fuse-tile-transposes"> {
+  let summary = "Transpose buffers block by block";
+  let description = [{
+    Tiles a `linalg.transpose` of buffers along the two loops in which its input
+    and its result are contiguous. A block has 16 by 16 elements, so that it uses
+    each cache line that it reads. In a linear with a weight stored as
+    `[in, out]`, the transpose then takes less time than the product of one
+    token.
+
+    Does not change transposes that keep the last dimension, those that are one
+    block, and those of tensors.
+
+    After this pass every other transpose is in two loops over blocks.
+
+    Example:
+
+    ```mlir
+    linalg.transpose ins(%x : memref<32x64xf32>) outs(%y : memref<64x32xf32>)
+        permutation = [1, 0]
+    ```
+
+    becomes
+
+    ```mlir
+    scf.for %i = %c0 to %c64 step %c16 {
+      scf.for %j = %c0 to %c32 step %c16 {
+        linalg.transpose ins(%block : memref<16x16xf32, strided<[64, 1], offset: ?>>)
+            outs(%part : memref<16x16xf32, strided<[32, 1], offset: ?>>)
+            permutation = [1, 0]
+      }
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numTiled", "transposes-tiled", "Transposes in two loops">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
   let summary = "Write reshapes to several dynamic sizes as casts";
   let description = [{
@@ -352,6 +394,9 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     defined: CPU kernels pack it once, and the portable GPU path reads it in
     place. A computed right operand, such as the values of attention, is
     refused.
+
+    A linear whose result is sliced into the gate and up of a gated MLP becomes
+    one linear for each slice, which reads its rows of the weight in place.
 
     A layer op computes in f32 and rounds once. A formula that rounds an
     intermediate to a narrower type is another function and stays. The order of

@@ -180,6 +180,8 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
     }
     for (Block *block : getBlocks(getOperation()))
       absorbWideningCasts(*block);
+    for (Block *block : getBlocks(getOperation()))
+      raised += splitMergedLinears(*block);
     sinkReshapes(getOperation());
     numRaised += raised;
   }

@@ -107,9 +107,17 @@ mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
 /// Merges casts to f32 into the layers that read them.
 void absorbWideningCasts(mlir::Block &block);
 
+/// Splits linears whose results are sliced into gate and up, and returns the
+/// number of new linears.
+unsigned splitMergedLinears(mlir::Block &block);
+
 /// Number of leading operands of the layer op `op` that have the dimensions of
 /// its result. The others are parameters.
 unsigned getNumTokenOperands(mlir::Operation *op);
+
+/// The input of the chain of layer ops that produces `value`. It has the same
+/// leading dimensions.
+mlir::Value getShapeSource(mlir::Value value);
 
 /// Moves reshapes of leading dimensions out of chains of layer ops.
 void sinkReshapes(mlir::Operation *function);
