@@ -395,8 +395,10 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     place. A computed right operand, such as the values of attention, is
     refused.
 
-    A linear whose result is sliced into the gate and up of a gated MLP becomes
-    one linear for each slice, which reads its rows of the weight in place.
+    With `split-merged`, a linear whose result is sliced into the gate and up of
+    a gated MLP becomes one linear for each slice, which reads its rows of the
+    weight. This is not the default: scheduled kernels of sm_90a pack weights
+    before the first call, and so need weights that are arguments.
 
     A layer op computes in f32 and rounds once. A formula that rounds an
     intermediate to a narrower type is another function and stays. The order of
@@ -433,6 +435,10 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"splitMerged", "split-merged", "bool", /*default=*/"false",
+           "Split a linear that computes the gate and up of a gated MLP">
+  ];
   let statistics = [
     Statistic<"numRaised", "layers-raised", "Layer ops created">,
     Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">

@@ -162,6 +162,7 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
       BlockRaiser raiser(*block, matchers);
       raised += raiser.run();
       numRefused += raiser.emitRefusals();
+      transposeStoredValues(*block);
     }
     sinkReshapes(getOperation());
     for (Block *block : getBlocks(getOperation())) {
@@ -180,8 +181,9 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
     }
     for (Block *block : getBlocks(getOperation()))
       absorbWideningCasts(*block);
-    for (Block *block : getBlocks(getOperation()))
-      raised += splitMergedLinears(*block);
+    if (splitMerged)
+      for (Block *block : getBlocks(getOperation()))
+        raised += splitMergedLinears(*block);
     sinkReshapes(getOperation());
     numRaised += raised;
   }

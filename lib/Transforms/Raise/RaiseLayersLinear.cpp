@@ -234,3 +234,32 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
                           /*weight_scale=*/FloatAttr())
       .getY();
 }
+
+void fuse::transposeStoredValues(Block &block) {
+  for (auto op :
+       llvm::make_early_inc_range(block.getOps<linalg::TransposeOp>())) {
+    if (op->getNumResults() != 1)
+      continue;
+    auto dequantize = op.getInput().getDefiningOp<DequantizeOp>();
+    // A scale per index of dimension 0 would belong to dimension 1.
+    if (!dequantize || !dequantize.getScaleAttr() || !dequantize->hasOneUse())
+      continue;
+    OpBuilder builder(op);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    auto storedType = type.clone(dequantize.getQ().getType().getElementType());
+    Value empty = tensor::EmptyOp::create(
+        builder, op.getLoc(),
+        tensor::getMixedSizes(builder, op.getLoc(), op.getInit()),
+        storedType.getElementType());
+    Value stored =
+        linalg::TransposeOp::create(builder, op.getLoc(), dequantize.getQ(),
+                                    empty, op.getPermutation())
+            ->getResult(0);
+    Value real =
+        DequantizeOp::create(builder, dequantize.getLoc(), type, stored,
+                             Value(), dequantize.getScaleAttr());
+    op->getResult(0).replaceAllUsesWith(real);
+    op->erase();
+    dequantize->erase();
+  }
+}

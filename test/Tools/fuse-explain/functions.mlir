@@ -9,6 +9,8 @@
 // CHECK-NEXT:   the function between two linears is not an activation of
 // CHECK:      merged#0 ops refused FUSE-N026 merged-projections
 // CHECK-NEXT:   at tensor.extract_slice,
+// CHECK-NEXT:   gate and up are slices of the result of one linear
+// CHECK-NEXT:   do: split the weight, or the linear: fuse-raise-layers=split-merged
 // CHECK:      0 sites fused, 2 refused
 
 func.func @leaky_relu(%x: tensor<?x8xf32>, %w1: tensor<16x8xf32>,

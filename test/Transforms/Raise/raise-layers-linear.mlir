@@ -221,6 +221,29 @@ func.func @weight_widened(%x: tensor<4x64xbf16>, %w: tensor<64x32xbf16>)
 
 // -----
 
+// A dequantized weight: the stored values are transposed.
+
+// CHECK-LABEL: func @weight_dequantized(
+// CHECK:         %[[Q:.*]] = linalg.transpose ins(%{{.*}} : tensor<8x4xi8>)
+// CHECK-NEXT:    %[[W:.*]] = fuse.dequantize %[[Q]] scale 0.5 : (tensor<4x8xi8>) -> tensor<4x8xf32>
+// CHECK-NEXT:    fuse.linear %{{.*}}, %[[W]]
+// CHECK-NEXT:    return
+func.func @weight_dequantized(%x: tensor<3x8xf32>, %q: tensor<8x4xi8>)
+    -> tensor<3x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %scale = arith.constant dense<0.5> : tensor<8x4xf32>
+  %f = arith.sitofp %q : tensor<8x4xi8> to tensor<8x4xf32>
+  %w = arith.mulf %f, %scale : tensor<8x4xf32>
+  %init = tensor.empty() : tensor<3x4xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<3x4xf32>)
+      -> tensor<3x4xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<3x8xf32>, tensor<8x4xf32>)
+      outs(%fill : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
 // The values of attention are not a weight: each call would transpose them.
 
 // CHECK-LABEL: func @computed_in_out(

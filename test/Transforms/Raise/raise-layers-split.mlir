@@ -1,4 +1,9 @@
-// RUN: fuse-opt %s --fuse-raise-layers | FileCheck %s
+// RUN: fuse-opt %s --fuse-raise-layers=split-merged | FileCheck %s
+// RUN: fuse-opt %s --fuse-raise-layers | FileCheck %s --check-prefix=DEFAULT
+
+// DEFAULT-LABEL: func @halves(
+// DEFAULT:         fuse.linear {{.*}} -> tensor<?x32xbf16>
+// DEFAULT-COUNT-2: tensor.extract_slice {{.*}} to tensor<?x16xbf16>
 
 // One linear computes gate and up, as in Phi-3. Each half reads its rows of the
 // weight and the bias.
