@@ -8,13 +8,17 @@
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace fuse;
 
 void fuse::buildKernelFormationPipeline(
     OpPassManager &pm, const KernelFormationPipelineOptions &options) {
+  pm.addPass(createInlineFunctionsPass());
   OpPassManager &functions = pm.nest<func::FuncOp>();
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
   functions.addPass(createRaiseLayersPass());
   RepairScalesPassOptions repair;
   repair.unequal = options.unequalScales;

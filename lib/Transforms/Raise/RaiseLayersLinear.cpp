@@ -235,7 +235,8 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
       .getY();
 }
 
-void fuse::transposeStoredValues(Block &block) {
+bool fuse::transposeStoredValues(RewriterBase &rewriter, Block &block) {
+  bool changed = false;
   for (auto op :
        llvm::make_early_inc_range(block.getOps<linalg::TransposeOp>())) {
     if (op->getNumResults() != 1)
@@ -244,22 +245,18 @@ void fuse::transposeStoredValues(Block &block) {
     // A scale per index of dimension 0 would belong to dimension 1.
     if (!dequantize || !dequantize.getScaleAttr() || !dequantize->hasOneUse())
       continue;
-    OpBuilder builder(op);
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    auto storedType = type.clone(dequantize.getQ().getType().getElementType());
+    Location loc = op.getLoc();
+    rewriter.setInsertionPoint(op);
     Value empty = tensor::EmptyOp::create(
-        builder, op.getLoc(),
-        tensor::getMixedSizes(builder, op.getLoc(), op.getInit()),
-        storedType.getElementType());
-    Value stored =
-        linalg::TransposeOp::create(builder, op.getLoc(), dequantize.getQ(),
-                                    empty, op.getPermutation())
-            ->getResult(0);
-    Value real =
-        DequantizeOp::create(builder, dequantize.getLoc(), type, stored,
-                             Value(), dequantize.getScaleAttr());
-    op->getResult(0).replaceAllUsesWith(real);
-    op->erase();
-    dequantize->erase();
+        rewriter, loc, tensor::getMixedSizes(rewriter, loc, op.getInit()),
+        dequantize.getQ().getType().getElementType());
+    auto stored = linalg::TransposeOp::create(rewriter, loc, dequantize.getQ(),
+                                              empty, op.getPermutation());
+    rewriter.replaceOpWithNewOp<DequantizeOp>(op, op->getResult(0).getType(),
+                                              stored->getResult(0), Value(),
+                                              dequantize.getScaleAttr());
+    rewriter.eraseOp(dequantize);
+    changed = true;
   }
+  return changed;
 }

@@ -97,7 +97,7 @@ static Value takeRows(OpBuilder &builder, tensor::ExtractSliceOp slice,
                                         offsets, sizes, strides);
 }
 
-unsigned fuse::splitMergedLinears(Block &block) {
+unsigned fuse::splitMergedLinears(RewriterBase &rewriter, Block &block) {
   unsigned split = 0;
   for (LinearOp linear : llvm::make_early_inc_range(block.getOps<LinearOp>())) {
     // A dequantized weight would no longer be the result of its dequantize.
@@ -110,14 +110,14 @@ unsigned fuse::splitMergedLinears(Block &block) {
     llvm::sort(slices, [](Operation *a, Operation *b) {
       return a->isBeforeInBlock(b);
     });
-    OpBuilder builder(linear);
+    rewriter.setInsertionPoint(linear);
     for (tensor::ExtractSliceOp slice : slices) {
       IRMapping mapping;
       for (Value rows : SmallVector<Value, 3>{
                linear.getWeight(), linear.getBias(), linear.getChannelScale()})
         if (rows)
-          mapping.map(rows, takeRows(builder, slice, rows));
-      Operation *part = builder.clone(*linear, mapping);
+          mapping.map(rows, takeRows(rewriter, slice, rows));
+      Operation *part = rewriter.clone(*linear, mapping);
       part->setLoc(slice.getLoc());
       auto type = cast<RankedTensorType>(part->getResult(0).getType());
       SmallVector<int64_t> shape(type.getShape());
@@ -125,18 +125,16 @@ unsigned fuse::splitMergedLinears(Block &block) {
       part->getResult(0).setType(type.clone(shape));
       Value replacement = part->getResult(0);
       if (replacement.getType() != slice.getType())
-        replacement = tensor::CastOp::create(builder, slice.getLoc(),
+        replacement = tensor::CastOp::create(rewriter, slice.getLoc(),
                                              slice.getType(), replacement);
       remark::passed(slice.getLoc(),
                      remark::RemarkOpts::name("linear").category("raise"))
           << remark::metric("From", slice->getName().getStringRef());
-      slice.replaceAllUsesWith(replacement);
-      slice->erase();
+      rewriter.replaceOp(slice, replacement);
       ++split;
     }
     // Leading sizes of the result are those of the input.
-    linear.getY().replaceAllUsesWith(linear.getX());
-    linear->erase();
+    rewriter.replaceOp(linear, linear.getX());
   }
   return split;
 }
