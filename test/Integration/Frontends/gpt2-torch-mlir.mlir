@@ -30,7 +30,7 @@
 // CHECK-DAG:     %[[D:.*]] = linalg.transpose ins(%arg12 :
 // CHECK:         fuse.norm_linear %arg0 norm(layer %arg2, %arg3 eps 1.0e-05) linear(%[[A]] bias %arg5)
 // CHECK:         %[[O:.*]] = fuse.linear %{{.*}}, %[[WO]] bias(%arg7)
-// CHECK:         %[[Y:.*]] = fuse.mlp %{{.*}} up(%[[U]] bias %arg11) down(%[[D]] bias %arg13) act(gelu_tanh)
+// CHECK-NEXT:    %[[Y:.*]] = fuse.mlp %[[O]] residual(%arg0) norm(layer %arg8, %arg9 eps 1.0e-05) up(%[[U]] bias %arg11) down(%[[D]] bias %arg13) act(gelu_tanh) add_stream
 // CHECK-NEXT:    return %[[Y]]
 func.func @gpt2(
     %x: tensor<1x3x8xf32>,
