@@ -353,6 +353,9 @@ unsigned BlockRaiser::run() {
         continue;
       rewriter.setInsertionPoint(op);
       for (Matcher matcher : matchers) {
+        // Only a quantize has a result of a stored type.
+        if (isQuantized(root.element()) != (matcher == raiseQuantize))
+          continue;
         Value replacement = matcher(raiser, root);
         if (!replacement)
           continue;
