@@ -6,20 +6,17 @@
 
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace fuse;
 
 void fuse::buildKernelFormationPipeline(
     OpPassManager &pm, const KernelFormationPipelineOptions &options) {
-  pm.addPass(createInlineFunctionsPass());
+  buildRaisingPipeline(pm);
   OpPassManager &functions = pm.nest<func::FuncOp>();
-  functions.addPass(createCanonicalizerPass());
-  functions.addPass(createCSEPass());
-  functions.addPass(createRaiseLayersPass());
   RepairScalesPassOptions repair;
   repair.unequal = options.unequalScales;
   functions.addPass(createRepairScalesPass(repair));
