@@ -1,10 +1,10 @@
 // RUN: fuse-explain %s --tokens=4 | FileCheck %s
 
-// Functions between linears that no kernel has. One kernel with both linears
-// would save the reads and writes of the hidden values around the function.
+// Functions between linears that no kernel has. A kernel would have both linears
+// and the function, and the hidden values between them.
 
-// CHECK:      site level state kernel or reason launches bytes flop
-// CHECK-NEXT: leaky_relu#0 ops refused FUSE-N027 unknown-activation (2) (1024) -
+// CHECK:      site level state kernel or reason layers bytes between flop
+// CHECK-NEXT: leaky_relu#0 ops refused FUSE-N027 unknown-activation (3) (1024) -
 // CHECK-NEXT:   at arith.maximumf,
 // CHECK-NEXT:   the function between two linears is not an activation of
 // CHECK:      merged#0 ops refused FUSE-N026 merged-projections
