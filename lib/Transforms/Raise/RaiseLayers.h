@@ -110,8 +110,9 @@ mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
 /// changed.
 bool absorbWideningCasts(mlir::RewriterBase &rewriter, mlir::Block &block);
 
-/// Transposes stored values in place of dequantized ones, so that the dequantize
-/// op of a weight precedes its linear. Returns whether anything changed.
+/// Transposes stored values in place of dequantized ones, so that the
+/// dequantize op of a weight precedes its linear. Returns whether anything
+/// changed.
 bool transposeStoredValues(mlir::RewriterBase &rewriter, mlir::Block &block);
 
 /// Splits linears whose results are sliced into gate and up, and returns the
