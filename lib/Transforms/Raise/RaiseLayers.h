@@ -107,8 +107,8 @@ mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
 /// Merges casts to f32 into the layers that read them.
 void absorbWideningCasts(mlir::Block &block);
 
-/// Transposes stored values in place of dequantized ones, so that the dequantize
-/// op of a weight precedes its linear.
+/// Transposes stored values in place of dequantized ones, so that the
+/// dequantize op of a weight precedes its linear.
 void transposeStoredValues(mlir::Block &block);
 
 /// Splits linears whose results are sliced into gate and up, and returns the

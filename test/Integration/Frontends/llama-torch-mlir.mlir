@@ -14,7 +14,8 @@
 
 // VERIFY: V0 {{.*}} identical (kernels: 2,
 // VERIFY: V1 {{.*}} bit-equal
-// VERIFY: V2 portable on fuse emulator ok {{.*}} the same bits 2 times
+// VERIFY: V2 portable on fuse emulator unchecked {{.*}} the same bits 2 times
+// VERIFY: and against reference ok
 // PTX: .target sm_90a
 
 #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
