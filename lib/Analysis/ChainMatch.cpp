@@ -12,7 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ChainMatch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -102,6 +106,72 @@ static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
   return first;
 }
 
+/// Whether `op`, which no kernel has, only moves or converts the elements of a
+/// tensor.
+static bool isMove(Operation *op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return llvm::all_of(*generic.getBody(), [](Operation &inner) {
+      return isa<arith::ExtFOp, arith::TruncFOp, linalg::YieldOp>(inner);
+    });
+  return isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+             tensor::ExtractSliceOp, arith::ExtFOp, arith::TruncFOp,
+             linalg::TransposeOp, linalg::BroadcastOp>(op);
+}
+
+/// Whether `op` computes each element from single elements of its operands.
+static bool isMap(Operation *op) {
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+    return structured.hasPureTensorSemantics() &&
+           structured.getNumReductionLoops() == 0;
+  return isa<GatedMulOp>(op) || op->hasTrait<OpTrait::Elementwise>();
+}
+
+namespace {
+
+/// What stands between a value and the linears that it is computed from.
+struct Between {
+  bool hasLinear = false, hasActivation = false;
+  /// A part of the result of a linear.
+  tensor::ExtractSliceOp slice;
+  /// The op that computes and is nearest to the value; null if ops only move
+  /// elements.
+  Operation *last = nullptr;
+};
+
+} // namespace
+
+/// Follows `value` to linears in its block, through ops that compute element by
+/// element.
+static Between traceToLinears(Value value) {
+  // Bounds the time; functions between linears have far fewer tensors.
+  constexpr unsigned maxValues = 32;
+  Between between;
+  Block *block = value.getParentBlock();
+  llvm::SmallSetVector<Value, 8> values;
+  values.insert(value);
+  for (unsigned i = 0; i < values.size() && i < maxValues; ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (!op || op->getBlock() != block)
+      continue;
+    if (isa<LinearOp>(op))
+      between.hasLinear = true;
+    if (isa<ActivationOp>(op))
+      between.hasActivation = true;
+    bool moves = isMove(op) || isa<QuantizeOp, DequantizeOp>(op);
+    if (!moves && !isMap(op))
+      continue;
+    if (!moves && !between.last)
+      between.last = op;
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+        slice && slice.getSource().getDefiningOp<LinearOp>())
+      between.slice = slice;
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        values.insert(operand);
+  }
+  return between;
+}
+
 namespace {
 
 /// The input of linears and the ops that quantize and dequantize it.
@@ -130,6 +200,19 @@ private:
   bool refuse(RefusalKind kind, Operation *at) {
     refusal = Refusal{kind, at};
     return false;
+  }
+  /// Refuses `value`, which is not the result of a linear, for the op that is
+  /// between it and a linear. Without a linear, the refusal is `kind` at
+  /// `user`.
+  bool refuseOperand(Value value, RefusalKind kind, Operation *user) {
+    if (value.getDefiningOp<LinearOp>())
+      return refuse(kind, user);
+    Between between = traceToLinears(value);
+    if (!between.hasLinear)
+      return refuse(kind, user);
+    return between.slice
+               ? refuse(RefusalKind::MergedProjections, between.slice)
+               : refuse(RefusalKind::OpBeforeActivation, value.getDefiningOp());
   }
   void noteLimit(RefusalKind kind, Operation *at) {
     match.limit = Refusal{kind, at};
@@ -400,7 +483,8 @@ bool FamilyMatcher::findHidden(LinearOp first,
     match.commuted.push_back(ChainMember::Product);
   auto up = other.getDefiningOp<LinearOp>();
   if (!up || matcher.isClaimed(up))
-    return refuse(RefusalKind::GatePartnerNotLinear, match.product);
+    return refuseOperand(other, RefusalKind::GatePartnerNotLinear,
+                         match.product);
   if (Operation *extra = getOtherUser(up.getY(), {match.product}))
     return refuse(RefusalKind::IntermediateHasOtherUsers, extra);
   if (up.getX() != first.getX())
@@ -465,7 +549,8 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   match.activation = activation;
   auto first = activation.getX().getDefiningOp<LinearOp>();
   if (!first || matcher.isClaimed(first))
-    return refuse(RefusalKind::ActivationInputNotLinear, activation);
+    return refuseOperand(activation.getX(),
+                         RefusalKind::ActivationInputNotLinear, activation);
   if (Operation *other = getOtherUser(first.getY(), {activation}))
     return refuse(RefusalKind::IntermediateHasOtherUsers, other);
 
@@ -613,6 +698,17 @@ bool FamilyMatcher::matchNormQuantize(Operation *norm) {
 //===----------------------------------------------------------------------===//
 // ChainMatcher
 //===----------------------------------------------------------------------===//
+
+std::optional<std::pair<Operation *, Refusal>>
+ChainMatcher::refuseUnknown(LinearOp down) const {
+  Between between = traceToLinears(down.getX());
+  if (!between.hasLinear || between.hasActivation || !between.last)
+    return std::nullopt;
+  RefusalKind kind = isa<GatedMulOp>(between.last)
+                         ? RefusalKind::NoActivation
+                         : RefusalKind::UnknownActivation;
+  return std::pair(between.last, Refusal(kind, between.last));
+}
 
 void ChainMatcher::claim(const ChainMatch &match) {
   for (const ChainMatch::Member &member : match.members)

@@ -84,6 +84,12 @@ public:
   MatchOrRefusal matchAt(RMSNormOp norm) { return matchNorm(norm); }
   MatchOrRefusal matchAt(LayerNormOp norm) { return matchNorm(norm); }
 
+  /// Refuses the function between `down` and the linears before it, if layer
+  /// ops do not have it. Returns the op of that function which is nearest to
+  /// `down`.
+  std::optional<std::pair<mlir::Operation *, Refusal>>
+  refuseUnknown(LinearOp down) const;
+
   void claim(const ChainMatch &match);
   bool isClaimed(mlir::Operation *op) const { return claimed.contains(op); }
 

@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // First, all sites are matched without changing the IR, activations before
-// norms, so that an MLP includes the norm before it. Then the matches of a
-// block are replaced from the first to the last; unfusing reverses this order.
+// norms, so that an MLP includes the norm before it. A function between linears
+// that is not an activation is a site, too, which is always refused. Then the
+// matches of a block are replaced from the first to the last; unfusing reverses
+// this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,6 +109,7 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   // Existing kernels keep their ids, which are not assigned again.
   DenseSet<Attribute> taken;
   function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
+  SmallVector<LinearOp> linears;
   unsigned number = 0;
   auto getNextNumber = [&] {
     while (!taken.empty() && taken.contains(Site::makeId(function, number)))
@@ -122,6 +125,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
       number += bool(kernel.getNormAttr()) + bool(kernel.getActivationAttr());
     if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op))
       sites.push_back({op, function, getNextNumber()});
+    if (auto linear = dyn_cast<LinearOp>(op))
+      linears.push_back(linear);
     return WalkResult::advance();
   });
   ChainMatcher matcher;
@@ -161,6 +166,14 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   for (Site &site : sites)
     if (!isa<ActivationOp>(site.op))
       matchOne(site);
+  DenseSet<Operation *> unknown;
+  for (LinearOp linear : linears) {
+    auto refused = matcher.refuseUnknown(linear);
+    // The last ids, so that the ids of other sites do not depend on raising.
+    if (refused && unknown.insert(refused->first).second)
+      sites.push_back(
+          {refused->first, function, getNextNumber(), {}, {}, refused->second});
+  }
   return sites;
 }
 
