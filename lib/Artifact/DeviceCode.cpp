@@ -256,8 +256,15 @@ void DeviceCompiler::takeMixed(ModuleOp planned) {
     SmallVector<tile::LaunchOp> launches;
     planned.lookupSymbol(name)->walk(
         [&](tile::LaunchOp launch) { launches.push_back(launch); });
-    if (!lowerHybridOps(*clone, mixedOps))
+    if (!lowerHybridOps(*clone, mixedOps)) {
+      for (tile::LaunchOp launch : launches)
+        emitWarning(launch.getLoc())
+            << "scheduled kernel '"
+            << launch.getKernel().getLeafReference().getValue() << "' of '"
+            << name
+            << "' cannot be placed between portable kernels and is not used";
       continue;
+    }
     for (tile::LaunchOp launch : launches)
       (void)useKernel(launch, modules);
     portable->lookupSymbol(name)->erase();
@@ -306,8 +313,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
       return error;
     done.insert(function.getSymName());
   }
-  if (options.mixed)
-    takeMixed(*planned);
+  takeMixed(*planned);
   return llvm::Error::success();
 }
 
