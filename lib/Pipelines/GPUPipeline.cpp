@@ -13,6 +13,8 @@
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -29,6 +31,11 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// Cleans up host code. Scheduled kernels do not change.
+static void addHostCleanup(OpPassManager &pm) {
+  addCleanup(pm.nest<func::FuncOp>());
+}
+
 /// Lowers layers on tensors to kernels on buffers and their launches.
 static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   LowerSlotsPassOptions slots;
@@ -41,10 +48,10 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   pm.addPass(createConvertFuseToLinalgPass());
   // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
-  addCleanup(pm);
+  addHostCleanup(pm);
   // Gives each reduction a separate fill. A later CSE would merge them again.
   pm.addPass(createMergeElementwisePass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addPass(createResultsToArgumentsPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -52,9 +59,10 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
-  addCleanup(pm);
+  addHostCleanup(pm);
   pm.addPass(createConvertLinalgToGPUPass());
-  addCleanup(pm);
+  addHostCleanup(pm);
+  addCleanup(pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>());
   pm.addPass(createAttachLaunchPlanPass());
 }
 
@@ -93,6 +101,10 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
   FailureOr<Chip> chip = lookupChip(options.chip, reportError);
   if (failed(chip))
     return failure();
+  // Kernels at this point are scheduled ones.
+  if (options.stage != "gpu")
+    buildHopperKernelPipeline(pm, options.stage == "nvvm" ? HopperStage::NVVM
+                                                          : HopperStage::PTX);
   addLoweringToGPU(pm, *chip);
   if (options.stage == "gpu")
     return success();
@@ -113,4 +125,18 @@ llvm::Error fuse::buildGPUPipeline(OpPassManager &pm,
       });
   return failed(built) ? llvm::createStringError(problem)
                        : llvm::Error::success();
+}
+
+llvm::Error fuse::buildGPUKernelPipeline(OpPassManager &pm,
+                                         const GPUPipelineOptions &options) {
+  std::string problem;
+  FailureOr<Chip> chip = lookupChip(options.chip, [&](const Twine &message) {
+    problem = message.str();
+    return failure();
+  });
+  if (failed(chip))
+    return llvm::createStringError(problem);
+  addLoweringToNVVM(pm, *chip);
+  pm.addPass(createConvertKernelsToPTXPass());
+  return llvm::Error::success();
 }

@@ -26,9 +26,9 @@ inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 /// Function attribute: the launches of the function, with their sizes.
 inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
-/// Launch attribute in a plan with portable kernels: the number of the
-/// scheduled op that the launch represents.
-inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";
+/// Function attribute: lists of argument numbers and dimensions whose sizes are
+/// equal, with results after the arguments.
+inline constexpr llvm::StringLiteral kEqualSizesAttrName = "fuse.equal_sizes";
 /// Attribute of a `gpu.binary`: its code comes from a file and is not merged
 /// with generated code.
 inline constexpr llvm::StringLiteral kExternalAttrName = "fuse.external";

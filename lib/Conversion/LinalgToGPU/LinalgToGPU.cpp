@@ -26,6 +26,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "tile/IR/TileOps.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -262,7 +263,8 @@ static bool isHostOp(Operation *op) {
              memref::CastOp, memref::CollapseShapeOp, memref::ExpandShapeOp,
              memref::SubViewOp, memref::ReinterpretCastOp,
              memref::ExtractStridedMetadataOp, affine::AffineApplyOp,
-             affine::AffineMinOp, affine::AffineMaxOp, gpu::LaunchFuncOp>(op) ||
+             affine::AffineMinOp, affine::AffineMaxOp, gpu::LaunchFuncOp,
+             tile::LaunchOp, tile::DispatchOp>(op) ||
          (isa_and_present<arith::ArithDialect>(op->getDialect()) &&
           llvm::all_of(op->getResultTypes(),
                        [](Type type) { return !isa<ShapedType>(type); }));

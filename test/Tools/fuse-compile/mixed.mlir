@@ -15,7 +15,6 @@
 // CHECK-NEXT:  CUDA sm_90a, PTX 8.0
 // CHECK-NEXT:  workspace {{[0-9]+}} bytes
 // CHECK-NEXT:  workspace ["mul","s0",128] bytes
-// CHECK-NEXT:  workspace ["mul","s0",128] bytes
 // CHECK-NEXT:  workspace {{[0-9]+}} bytes
 // CHECK-NEXT:  launch mlp_decode_0 {{.*}} cooperative module 1
 // CHECK-NEXT:  launch map_bf16_bf16 {{.*}} module 0
@@ -64,7 +63,7 @@
 
 // JSON: "path": "mixed"
 // JSON: "path": "portable"
-// JSON: "path": "mixed"
+// JSON: "path": "scheduled"
 
 // PTX:     .entry mlp_decode_0
 // PTX-NOT: .entry mlp_decode_1
