@@ -54,7 +54,7 @@ def Tile_PackedAttr : Tile_PlanPart<"Packed", "packed"> {
     "int64_t":$bytes
   );
   let assemblyFormat = [{
-    `<` $recipe `of` `[` $operands `]` `,` struct($tiles, $steps, $bytes) `>`
+    `<` $recipe `of` ` ` `[` $operands `]` `,` struct($tiles, $steps, $bytes) `>`
   }];
 }
 

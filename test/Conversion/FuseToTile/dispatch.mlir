@@ -11,14 +11,14 @@
 // CHECK-NEXT:    upto 8 {
 // CHECK-NEXT:    ^bb0(%[[OUT:.*]]: tensor<?x64xbf16>):
 // CHECK-NEXT:      %[[A:.*]] = tile.launch @fuse_kernels::@mlp_decode_0
-// CHECK-SAME:        #tile.packed<"rows_256" of{{ ?}}[{{.*}}], tiles = 1, steps = 1
+// CHECK-SAME:        #tile.packed<"rows_256" of [{{.*}}], tiles = 1, steps = 1
 // CHECK-NEXT:      tile.yield %[[A]] : tensor<?x64xbf16>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    upto 256 {
 // CHECK-NEXT:    ^bb0(%[[OUT:.*]]: tensor<?x64xbf16>):
 // CHECK-NEXT:      %[[N:.*]] = tile.launch @fuse_kernels::@mlp_prefill_0 {{.*}} outs(%[[OUT]] :
 // CHECK-NEXT:      %[[U:.*]] = tile.launch @fuse_kernels::@mlp_prefill_1 {{.*}} outs(%[[N]] :
-// CHECK-SAME:        #tile.packed<"rows_256" of{{ ?}}[{{.*}}], tiles = 1, steps = 1
+// CHECK-SAME:        #tile.packed<"rows_256" of [{{.*}}], tiles = 1, steps = 1
 // CHECK-NEXT:      %[[B:.*]] = tile.launch @fuse_kernels::@mlp_prefill_2
 // CHECK-NEXT:      tile.yield %[[B]] : tensor<?x64xbf16>
 // CHECK-NEXT:    }

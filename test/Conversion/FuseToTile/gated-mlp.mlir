@@ -9,8 +9,8 @@
 // CHECK-SAME:      dependent = true,
 // CHECK-SAME:      max_tokens = 16,
 // CHECK-SAME:      #tile.place<offset = 1536, rows = 16, columns = 256, element = f8E4M3FN>
-// CHECK-SAME:      #tile.packed<"gate_up_256" of{{ ?}}[2, 3], tiles = 2, steps = 2, bytes = 131072>
-// CHECK-SAME:      #tile.packed<"rows_256" of{{ ?}}[4], tiles = 1, steps = 2, bytes = 65536>
+// CHECK-SAME:      #tile.packed<"gate_up_256" of [2, 3], tiles = 2, steps = 2, bytes = 131072>
+// CHECK-SAME:      #tile.packed<"rows_256" of [4], tiles = 1, steps = 2, bytes = 65536>
 // CHECK-SAME:      #tile.operand<0>, #tile.operand<1>, #tile.result<0>, #tile.tokens
 // CHECK-SAME:      #tile.scalar<"input" = 2.000000e+00 : f32>
 // CHECK-SAME:      #tile.scalar<"gate" = 1.250000e-01 : f32>

@@ -12,14 +12,14 @@
 // CHECK-SAME:      blocks = 8, threads = {{[0-9]+}}, {{(shared_bytes = [0-9]+, )?(dependent|max_tokens)}}
 // CHECK-SAME:      shares_workspace = true
 // CHECK-SAME:      #tile.token_map<offset = [[INPUT]], rows = 256, columns = 256, element = f8E4M3FN, box_rows = 128, box_columns = 128
-// CHECK-SAME:      #tile.packed<"gate_up_256" of{{ ?}}[2, 3], tiles = 4, steps = 2
+// CHECK-SAME:      #tile.packed<"gate_up_256" of [2, 3], tiles = 4, steps = 2
 // CHECK-SAME:      #tile.place<offset = [[HIDDEN:[0-9]+]]>
 // CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_prefill_2
 // CHECK-SAME:      blocks = 8,
 // CHECK-SAME:      cooperative = true,
 // CHECK-SAME:      zeroed = 2304,
 // CHECK-SAME:      #tile.token_map<offset = [[HIDDEN]], rows = {{[0-9]+}}, columns = 512, element = f8E4M3FN
-// CHECK-SAME:      #tile.packed<"rows_256" of{{ ?}}[4], tiles = 1, steps = 4
+// CHECK-SAME:      #tile.packed<"rows_256" of [4], tiles = 1, steps = 4
 // CHECK:         return %[[Y]]
 func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
               %g: tensor<512x256xf8E4M3FN>, %u: tensor<512x256xf8E4M3FN>,

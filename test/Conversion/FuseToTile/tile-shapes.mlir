@@ -33,7 +33,7 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
 
 // CHECK-LABEL: func @halves
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_1 ins(
-// CHECK-SAME:      #tile.packed<"gate_up_256" of{{ ?}}[1, 2], tiles = 2, steps = 1
+// CHECK-SAME:      #tile.packed<"gate_up_256" of [1, 2], tiles = 2, steps = 1
 func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
                   %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
     -> tensor<?x128xbf16> {
@@ -128,7 +128,7 @@ func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
 
 // CHECK-LABEL: func @projections
 // CHECK:         %[[P:.*]]:3 = tile.launch @fuse_kernels::@norm_linear_decode_0 ins(%arg0, %arg1, %arg2, %arg3, %arg4 : {{.*}}) outs(%{{.*}}) plan
-// CHECK-SAME:      #tile.packed<"rows_256" of{{ ?}}[2, 3], tiles = 2, steps = 1
+// CHECK-SAME:      #tile.packed<"rows_256" of [2, 3], tiles = 2, steps = 1
 // CHECK-SAME:      #tile.operand<4>, #tile.result<0>, #tile.result<1>, #tile.result<2>
 // CHECK:         return %[[P]]#0, %[[P]]#1, %[[P]]#2
 func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
