@@ -14,6 +14,7 @@
 #include "fuse/Schedule/Chip.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "tile/IR/TileOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -26,6 +27,9 @@ using llvm::createStringError;
 using llvm::Expected;
 namespace json = llvm::json;
 
+/// Alignment of constants in bytes: that of buffers from a CUDA allocator.
+static constexpr size_t kConstantAlignment = 256;
+
 static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
   if (failed(runPasses(pm, module)))
     return createStringError("the " + what + " failed");
@@ -33,6 +37,12 @@ static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
 }
 
 namespace {
+
+/// A scheduled kernel of a fused op.
+struct KernelUse {
+  std::string function, kernel;
+  Location loc;
+};
 
 /// Compiles the GPU code of a module.
 class DeviceCompiler {
@@ -54,6 +64,7 @@ private:
   Expected<size_t> addModule(const json::Object &launch,
                              const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
+  Expected<json::Array> addConstants(const json::Array &constants);
 
   ModuleOp module;
   ArrayRef<func::FuncOp> functions;
@@ -65,8 +76,12 @@ private:
   /// Modules by the names of their binaries; the one of the portable path has
   /// no name.
   llvm::StringMap<size_t> moduleIndices;
+  /// Offsets of constants by their content.
+  llvm::StringMap<size_t> constantOffsets;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
+  /// Kernels that were made, in program order.
+  SmallVector<KernelUse> uses;
 };
 
 } // namespace
@@ -74,6 +89,21 @@ private:
 //===----------------------------------------------------------------------===//
 // Host code
 //===----------------------------------------------------------------------===//
+
+/// The kernels of each fused op that has some. Several ranges of tokens may
+/// share one.
+static SmallVector<KernelUse> findKernelUses(ModuleOp planned) {
+  SmallVector<KernelUse> uses;
+  llvm::SmallDenseSet<std::pair<Attribute, Attribute>> seen;
+  planned.walk([&](tile::LaunchOp launch) {
+    auto function = launch->getParentOfType<func::FuncOp>();
+    StringAttr kernel = launch.getKernel().getLeafReference();
+    LocationAttr loc = launch.getLoc();
+    if (function && seen.insert({loc, kernel}).second)
+      uses.push_back({function.getSymName().str(), kernel.str(), loc});
+  });
+  return uses;
+}
 
 /// Tells the plans which sizes are equal. The runtime checks before a launch
 /// that they are.
@@ -120,6 +150,7 @@ llvm::Error DeviceCompiler::plan() {
     buildHopperPlanPipeline(planning, pipeline);
     if (llvm::Error error = run(planning, *lowered, "scheduled path"))
       return error;
+    uses = findKernelUses(*lowered);
   }
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
@@ -165,6 +196,30 @@ Expected<size_t> DeviceCompiler::addExternal(StringRef name,
   return it->second;
 }
 
+/// Adds constants of a plan, and returns their places.
+Expected<json::Array>
+DeviceCompiler::addConstants(const json::Array &constants) {
+  json::Array places;
+  for (const json::Value &value : constants) {
+    std::vector<char> bytes;
+    if (llvm::Error error = llvm::decodeBase64(
+            value.getAsObject()->getString("data").value_or(""), bytes))
+      return std::move(error);
+    // Functions often share constants, such as rotary tables.
+    StringRef content(bytes.data(), bytes.size());
+    auto [it, isNew] =
+        constantOffsets.try_emplace(content, program.constants.size());
+    if (isNew) {
+      program.constants.append(bytes.begin(), bytes.end());
+      program.constants.resize(
+          llvm::alignTo(program.constants.size(), kConstantAlignment));
+    }
+    places.push_back(json::Object{{"offset", int64_t(it->second)},
+                                  {"bytes", int64_t(bytes.size())}});
+  }
+  return std::move(places);
+}
+
 /// The module of the kernel of a launch.
 Expected<size_t> DeviceCompiler::addModule(const json::Object &launch,
                                            const json::Object *external) {
@@ -179,6 +234,11 @@ Expected<size_t> DeviceCompiler::addModule(const json::Object &launch,
 
 /// Compiles the kernels of the portable path to one module.
 llvm::Error DeviceCompiler::compilePortable() {
+  if (options.planOnly) {
+    moduleIndices[""] = program.modules.size();
+    program.modules.push_back({});
+    return llvm::Error::success();
+  }
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
   PassManager pm(module.getContext());
@@ -254,13 +314,37 @@ llvm::Error DeviceCompiler::addFunction(json::Object plan,
     });
   if (error)
     return error;
-  plan.erase("name");
-  plan.erase("arguments");
+  if (const json::Array *constants = plan.getArray("constants")) {
+    Expected<json::Array> places = addConstants(*constants);
+    if (!places)
+      return places.takeError();
+    plan["constants"] = std::move(*places);
+  }
+  // The description of the function has the checks.
+  for (StringRef key : {"name", "arguments", "checks"})
+    plan.erase(key);
   plan["path"] = !isScheduled ? "portable" : isPortable ? "mixed" : "scheduled";
   plan["chip"] = options.chip;
   function.cuda = std::move(plan);
   program.functions.push_back(std::move(function));
   return llvm::Error::success();
+}
+
+/// Emits a remark for each of the kernels that a plan launches. A kernel that
+/// was made and is in no plan has none.
+static void reportKernels(ArrayRef<KernelUse> uses, DeviceProgram &program) {
+  for (DeviceFunction &function : program.functions) {
+    llvm::StringSet<> launched;
+    forEachLaunch(function.cuda, [&](json::Object &launch) {
+      launched.insert(launch.getString("kernel").value_or(""));
+    });
+    for (const KernelUse &use : uses)
+      if (use.function == function.name && launched.contains(use.kernel))
+        remark::passed(
+            use.loc,
+            remark::RemarkOpts::name("tile-kernel").category("codegen"))
+            << remark::metric("Kernel", use.kernel);
+  }
 }
 
 Expected<DeviceProgram> DeviceCompiler::compile() {
@@ -298,6 +382,7 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
               addFunction(std::move(*plan.getAsObject()), external))
         return std::move(error);
   }
+  reportKernels(uses, program);
   return std::move(program);
 }
 

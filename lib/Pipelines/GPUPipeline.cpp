@@ -43,12 +43,16 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   slots.chip = chip.name.str();
   pm.addPass(createLowerSlotsPass(slots));
   pm.addPass(createFlattenModelsPass());
+  pm.addPass(createCheckCallsPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createConvertFuseToLinalgPass());
   // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
   addHostCleanup(pm);
+  pm.addPass(createFlattenControlFlowPass());
+  addHostCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createRecordChecksPass());
   // Gives each reduction a separate fill. A later CSE would merge them again.
   pm.addPass(createMergeElementwisePass());
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());

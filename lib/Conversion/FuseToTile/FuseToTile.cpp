@@ -20,7 +20,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Remarks.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_CONVERTFUSETOTILEPASS
@@ -104,9 +103,6 @@ struct ConvertFuseToTilePass
                                 symbol, op->getOperands(), inits, planned.plan);
       inits = launch.getResults();
     }
-    remark::passed(op->getLoc(),
-                   remark::RemarkOpts::name("tile-kernel").category("codegen"))
-        << "kernel " << launch.getKernel().getLeafReference();
     return launch;
   }
 

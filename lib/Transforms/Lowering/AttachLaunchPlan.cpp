@@ -46,7 +46,8 @@ public:
       FailureOr<std::vector<HostStep>> steps = getHostSteps(function);
       if (failed(steps))
         return signalPassFailure();
-      if (steps->empty())
+      // A host may call a public function on tensors without elements.
+      if (steps->empty() && !function.isPublic())
         continue;
       DictionaryAttr plan = PlanBuilder(function, *steps).build();
       if (!plan)
@@ -86,6 +87,17 @@ FailureOr<Attribute> PlanBuilder::getArgument(Value value) {
       value = view.getViewSource();
     if (auto it = workspace.find(value); it != workspace.end())
       return Attribute(builder.getStringAttr("ws" + Twine(it->second)));
+    if (auto read = value.getDefiningOp<memref::GetGlobalOp>()) {
+      Attribute name = read.getNameAttr();
+      auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
+          read, read.getNameAttr());
+      if (!global || !global.getConstantInitValue())
+        return read.emitOpError("reads a global that is not a constant");
+      constants.insert(name);
+      const auto *it = llvm::find(constants, name);
+      return Attribute(
+          builder.getStringAttr("const" + Twine(it - constants.begin())));
+    }
   } else if (matchPattern(value, m_Constant(&constant))) {
     return constant;
   } else if (value.getType().isIndex()) {
@@ -188,6 +200,9 @@ DictionaryAttr PlanBuilder::build() {
     symbolAttrs.push_back(
         builder.getDenseI64ArrayAttr({symbol.first, symbol.second}));
   plan.push_back(entry("symbols", builder.getArrayAttr(symbolAttrs)));
+  if (!constants.empty())
+    plan.push_back(
+        entry("constants", builder.getArrayAttr(constants.getArrayRef())));
   // Extend every map to the final list of symbols.
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](AffineMapAttr attr) -> Attribute {

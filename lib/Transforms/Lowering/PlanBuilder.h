@@ -65,6 +65,8 @@ private:
   /// Buffers of the function, and their numbers.
   llvm::SmallVector<mlir::AffineExpr> buffers;
   llvm::DenseMap<mlir::Value, unsigned> workspace;
+  /// The globals that launches read.
+  llvm::SetVector<mlir::Attribute> constants;
   /// Launches of the portable path, which all ranges have.
   llvm::DenseMap<mlir::Operation *, mlir::Attribute> portable;
   /// Packed weights, each once.
