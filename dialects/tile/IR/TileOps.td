@@ -8,6 +8,7 @@
 #define TILE_IR_TILEOPS_TD
 
 include "TileKernelOps.td"
+include "TileLaunchOps.td"
 include "TileMemoryOps.td"
 include "TileComputeOps.td"
 

@@ -680,6 +680,11 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     are not multiples of 16, or more than 16384 tokens. The portable path lowers
     them.
 
+    A plan is a list of launches, and its host packs weights before the first
+    one. An op under control flow or with a computed weight therefore has no
+    schedule after this pass, even if the text has one. A warning states the
+    reason.
+
     After this pass an op has a schedule or a remark.
 
     Example:
