@@ -302,6 +302,8 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
         return failure();
   }
 
+  makeSitesUnique(copy.get());
+
   // The first refusal of each function, which explains a body without kernels.
   DenseMap<Operation *, SiteReport> reasons;
   FunctionOpInterface current;
