@@ -7,7 +7,9 @@
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -16,6 +18,12 @@ void fuse::buildKernelFormationPipeline(
     OpPassManager &pm, const KernelFormationPipelineOptions &options) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(createRaiseLayersPass());
+  // The sizes of intermediates, and casts between layers, must not count as
+  // users that prevent a kernel.
+  memref::ResolveRankedShapeTypeResultDimsPassOptions dims;
+  dims.errorOnPatternIterationLimit = false;
+  functions.addPass(memref::createResolveRankedShapeTypeResultDimsPass(dims));
+  functions.addPass(createCanonicalizerPass());
   RepairScalesPassOptions repair;
   repair.unequal = options.unequalScales;
   functions.addPass(createRepairScalesPass(repair));
