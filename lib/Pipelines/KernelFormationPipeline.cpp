@@ -24,6 +24,8 @@ void fuse::buildKernelFormationPipeline(
   dims.errorOnPatternIterationLimit = false;
   functions.addPass(memref::createResolveRankedShapeTypeResultDimsPass(dims));
   functions.addPass(createCanonicalizerPass());
+  // Casts of one value, which are operands of several members, become one.
+  functions.addPass(createCSEPass());
   RepairScalesPassOptions repair;
   repair.unequal = options.unequalScales;
   functions.addPass(createRepairScalesPass(repair));

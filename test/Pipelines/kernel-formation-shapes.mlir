@@ -34,6 +34,27 @@ func.func @cast(%x: tensor<4x8xbf16>, %w1: tensor<16x8xbf16>,
   return %y : tensor<4x8xbf16>
 }
 
+// CHECK-LABEL: func.func @casts_of_gate_and_up
+// CHECK-SAME:    %[[X:[a-z0-9]*]]: tensor<?x8xf32>
+// CHECK-NEXT:    %[[C:.*]] = tensor.cast %[[X]]
+// CHECK-NEXT:    %[[Y:.*]] = fuse.gated_mlp %[[C]] {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT:    return %[[Y]]
+func.func @casts_of_gate_and_up(%x: tensor<?x8xf32>, %w1: tensor<16x8xf32>,
+                                %w2: tensor<8x16xf32>) -> tensor<4x8xf32> {
+  %g = fuse.linear %x, %w1
+    : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+  %gate = tensor.cast %g : tensor<?x16xf32> to tensor<4x16xf32>
+  %a = fuse.activation silu %gate : tensor<4x16xf32> -> tensor<4x16xf32>
+  %u = fuse.linear %x, %w1 {is_up}
+    : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+  %up = tensor.cast %u : tensor<?x16xf32> to tensor<4x16xf32>
+  %p = fuse.gated_mul %a, %up
+    : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  %y = fuse.linear %p, %w2
+    : (tensor<4x16xf32>, tensor<8x16xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
 // Exporters of PyTorch check the sizes of the operands of a sum.
 
 // CHECK-LABEL: func.func @assert
