@@ -53,7 +53,7 @@ void ArtifactDraft::detach() {
 static Expected<json::Object>
 describeModule(ArtifactDraft &draft, DeviceModule &code, size_t number) {
   json::Object entry;
-  if (code.ptx.empty() && !code.kernel.empty()) {
+  if (code.ptx.empty() && code.cubin.empty()) {
     entry["deferred"] = int64_t(number);
     entry["ptx_version"] = kHopperPTXVersion;
     return std::move(entry);

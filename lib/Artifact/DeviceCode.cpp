@@ -19,6 +19,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -42,6 +43,12 @@ namespace {
 struct LaunchRange {
   std::optional<int64_t> upTo;
   SmallVector<tile::LaunchOp> launches;
+};
+
+/// A scheduled kernel of a fused op.
+struct KernelUse {
+  std::string function, kernel;
+  Location loc;
 };
 
 /// Compiles the GPU code of a module.
@@ -82,6 +89,8 @@ private:
   llvm::StringMap<size_t> moduleIndices;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
+  /// Kernels that were made, in program order.
+  SmallVector<KernelUse> uses;
 };
 
 } // namespace
@@ -89,6 +98,21 @@ private:
 //===----------------------------------------------------------------------===//
 // The scheduled path
 //===----------------------------------------------------------------------===//
+
+/// The kernels of each fused op that has some. Several ranges of tokens may
+/// share one.
+static SmallVector<KernelUse> findKernelUses(ModuleOp planned) {
+  SmallVector<KernelUse> uses;
+  llvm::SmallDenseSet<std::pair<Attribute, Attribute>> seen;
+  planned.walk([&](tile::LaunchOp launch) {
+    auto function = launch->getParentOfType<func::FuncOp>();
+    StringAttr kernel = launch.getKernel().getLeafReference();
+    LocationAttr loc = launch.getLoc();
+    if (function && seen.insert({loc, kernel}).second)
+      uses.push_back({function.getSymName().str(), kernel.str(), loc});
+  });
+  return uses;
+}
 
 /// The launches in a block if they are those of one fused op on arguments of
 /// the function whose results the terminator returns unchanged; otherwise
@@ -296,6 +320,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
   buildHopperPlanPipeline(planning, pipeline);
   if (llvm::Error error = run(planning, *planned, "scheduled path"))
     return error;
+  uses = findKernelUses(*planned);
 
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
@@ -460,6 +485,8 @@ llvm::Error DeviceCompiler::compilePortable() {
       function.setPrivate();
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
+  if (options.planOnly)
+    pipeline.stage = "gpu";
   PassManager pm(module.getContext());
   if (llvm::Error error = buildGPUPipeline(pm, pipeline))
     return error;
@@ -470,12 +497,12 @@ llvm::Error DeviceCompiler::compilePortable() {
       portable->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
   FailureOr<std::string> ptx = std::string();
-  if (hasLaunch)
+  if (hasLaunch && !options.planOnly)
     ptx = getPTX(*portable);
   FailureOr<json::Value> plans = getLaunchPlans(*portable);
   if (failed(ptx) || failed(plans))
     return createStringError("the portable path made no PTX");
-  if (!ptx->empty()) {
+  if (!ptx->empty() || (hasLaunch && options.planOnly)) {
     moduleIndices[""] = program.modules.size();
     program.modules.push_back({std::move(*ptx), "", "", ""});
   }
@@ -510,6 +537,23 @@ static void forEachLaunch(json::Object &cuda,
     visitAll(*plan.getAsObject());
 }
 
+/// Emits a remark for each of the kernels that a plan launches. A kernel that
+/// was made and is in no plan has none.
+static void reportKernels(ArrayRef<KernelUse> uses, DeviceProgram &program) {
+  for (DeviceFunction &function : program.functions) {
+    llvm::StringSet<> launched;
+    forEachLaunch(function.cuda, [&](json::Object &launch) {
+      launched.insert(launch.getString("kernel").value_or(""));
+    });
+    for (const KernelUse &use : uses)
+      if (use.function == function.name && launched.contains(use.kernel))
+        remark::passed(
+            use.loc,
+            remark::RemarkOpts::name("tile-kernel").category("codegen"))
+            << remark::metric("Kernel", use.kernel);
+  }
+}
+
 Expected<DeviceProgram> DeviceCompiler::compile() {
   portable = module.clone();
   if (options.chip == "sm_90a" && options.scheduled)
@@ -520,6 +564,7 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
       return std::move(error);
   for (DeviceFunction &function : program.functions)
     function.cuda["chip"] = options.chip;
+  reportKernels(uses, program);
   return std::move(program);
 }
 

@@ -6,26 +6,17 @@
 
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace fuse;
 
 void fuse::buildKernelFormationPipeline(
     OpPassManager &pm, const KernelFormationPipelineOptions &options) {
+  buildRaisingPipeline(pm);
   OpPassManager &functions = pm.nest<func::FuncOp>();
-  functions.addPass(createRaiseLayersPass());
-  // The sizes of intermediates, and casts between layers, must not count as
-  // users that prevent a kernel.
-  memref::ResolveRankedShapeTypeResultDimsPassOptions dims;
-  dims.errorOnPatternIterationLimit = false;
-  functions.addPass(memref::createResolveRankedShapeTypeResultDimsPass(dims));
-  functions.addPass(createCanonicalizerPass());
-  // Casts of one value, which are operands of several members, become one.
-  functions.addPass(createCSEPass());
   RepairScalesPassOptions repair;
   repair.unequal = options.unequalScales;
   functions.addPass(createRepairScalesPass(repair));
