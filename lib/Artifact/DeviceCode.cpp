@@ -31,6 +31,9 @@ using llvm::createStringError;
 using llvm::Expected;
 namespace json = llvm::json;
 
+/// Alignment of constants in bytes: that of buffers from a CUDA allocator.
+static constexpr size_t kConstantAlignment = 256;
+
 static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
   if (failed(runPasses(pm, module)))
     return createStringError("the " + what + " failed");
@@ -72,6 +75,7 @@ private:
   llvm::Error addPortable(json::Object plan, const json::Object &description,
                           const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
+  Expected<json::Array> addConstants(const json::Array &constants);
 
   ModuleOp module;
   ArrayRef<func::FuncOp> functions;
@@ -87,6 +91,8 @@ private:
   SmallVector<HybridOp> mixedOps;
   /// Modules by the names of their binaries; generated code has no name.
   llvm::StringMap<size_t> moduleIndices;
+  /// Offsets of constants by their content.
+  llvm::StringMap<size_t> constantOffsets;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
   /// Kernels that were made, in program order.
@@ -431,6 +437,30 @@ Expected<size_t> DeviceCompiler::addExternal(StringRef name,
   return it->second;
 }
 
+/// Adds constants of a plan, and returns their places.
+Expected<json::Array>
+DeviceCompiler::addConstants(const json::Array &constants) {
+  json::Array places;
+  for (const json::Value &value : constants) {
+    std::vector<char> bytes;
+    if (llvm::Error error = llvm::decodeBase64(
+            value.getAsObject()->getString("data").value_or(""), bytes))
+      return std::move(error);
+    // Functions often share constants, such as rotary tables.
+    StringRef content(bytes.data(), bytes.size());
+    auto [it, isNew] =
+        constantOffsets.try_emplace(content, program.constants.size());
+    if (isNew) {
+      program.constants.append(bytes.begin(), bytes.end());
+      program.constants.resize(
+          llvm::alignTo(program.constants.size(), kConstantAlignment));
+    }
+    places.push_back(json::Object{{"offset", int64_t(it->second)},
+                                  {"bytes", int64_t(bytes.size())}});
+  }
+  return std::move(places);
+}
+
 llvm::Error DeviceCompiler::addPortable(json::Object plan,
                                         const json::Object &description,
                                         const json::Object *external) {
@@ -471,6 +501,12 @@ llvm::Error DeviceCompiler::addPortable(json::Object plan,
   } else {
     for (StringRef key : {"workspace", "launches"})
       function.cuda[key] = std::move(*plan.get(key));
+  }
+  if (const json::Array *constants = plan.getArray("constants")) {
+    Expected<json::Array> places = addConstants(*constants);
+    if (!places)
+      return places.takeError();
+    function.cuda["constants"] = std::move(*places);
   }
   function.cuda["path"] = isMixed ? "mixed" : "portable";
   function.cuda["symbols"] = std::move(*plan.get("symbols"));
