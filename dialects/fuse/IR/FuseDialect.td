@@ -38,7 +38,12 @@ def Fuse_Dialect : Dialect {
     `real value = scale * stored value`. Scales are rounded to f32 before use.
   }];
   let cppNamespace = "::fuse";
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
   let useDefaultAttributePrinterParser = 1;
+  let hasCanonicalizer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;

@@ -718,6 +718,29 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let dependentDialects = ["::tile::TileDialect"];
 }
 
+def UniqueSitesPass : Pass<"fuse-unique-sites"> {
+  let summary = "Make the ids of sites unique";
+  let description = [{
+    Passes that copy ops, such as `--inline`, also copy the ids of fused ops. If
+    several fused ops have one id, this pass keeps it for the op in the function
+    that the id names, or for the first op. The others get the next free id of
+    their own function.
+
+    `fuse-unfuse` with `sites` and `fuse-explain` do the same first, so an id
+    that they list always names one op.
+
+    Does not change ops with a unique id or without one.
+
+    After this pass no two fused ops have the same id.
+
+    Example: `fuse-opt formed.mlir --inline --fuse-unique-sites`
+  }];
+  let statistics = [
+    Statistic<"numRenamed", "sites-renamed", "Fused ops with a new id">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
 def UnfusePass : Pass<"fuse-unfuse"> {
   let summary = "Replace fused ops by their chains";
   let description = [{
@@ -726,6 +749,8 @@ def UnfusePass : Pass<"fuse-unfuse"> {
     discardable attributes. Kernels are unfused in the reverse order of their
     forming. If other ops have changed since then and a member no longer fits in
     its place, the members replace the kernel instead.
+
+    With `sites`, the ids are made unique first, as by `fuse-unique-sites`.
 
     In a model, every fused call is replaced by the calls of its members, each
     in its former place, and the function with their bodies is erased. `paths`
