@@ -7,7 +7,7 @@
 #ifndef FUSE_IR_FUSELAYEROPS_TD
 #define FUSE_IR_FUSELAYEROPS_TD
 
-include "FuseAttrs.td"
+include "fuse/IR/FuseAttrs.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
