@@ -7,6 +7,7 @@
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/IR/FuseAttrs.h"
 #include "fuse/IR/FuseOps.h"
+#include "fuse/Support/IRVersion.h"
 #include "mlir/Transforms/InliningUtils.h"
 
 using namespace mlir;
@@ -29,8 +30,16 @@ struct FuseInliner : DialectInlinerInterface {
 void FuseDialect::initialize() {
   registerAttributes();
   addInterfaces<FuseInliner>();
+  addVersionInterface(this);
   addOperations<
 #define GET_OP_LIST
 #include "fuse/IR/FuseOps.cpp.inc"
       >();
+}
+
+LogicalResult FuseDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() == kVersionAttrName)
+    return verifyVersion(op, attribute.getValue());
+  return success();
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tile/IR/TileDialect.h"
+#include "fuse/Support/IRVersion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -26,6 +27,7 @@ using namespace tile;
 #include "tile/IR/TileTypes.cpp.inc"
 
 void TileDialect::initialize() {
+  fuse::addVersionInterface(this);
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "tile/IR/TileAttrs.cpp.inc"
