@@ -105,6 +105,14 @@ static std::optional<uint64_t> readNumber(StringRef rest) {
   return number;
 }
 
+/// Whether the word before `rest` is a name in a dictionary of attributes. It
+/// may be the name of an op as well, such as `fuse.parameter`.
+static bool isAttributeName(StringRef rest) {
+  rest = rest.ltrim();
+  return rest.starts_with("=") || rest.starts_with(",") ||
+         rest.starts_with("}");
+}
+
 llvm::Expected<std::optional<std::string>>
 fuse::upgradeText(StringRef text, const IRVersions &versions) {
   if (!text.contains(kVersionAttrName))
@@ -141,6 +149,8 @@ fuse::upgradeText(StringRef text, const IRVersions &versions) {
       }
       return;
     }
+    if (!word.starts_with("#") && isAttributeName(rest))
+      return;
     StringRef name = word;
     for (const IRRename &rename : versions.renames)
       if (rename.version > oldest && name == rename.from)

@@ -58,6 +58,13 @@ TEST(VersionTest, GenericNamesAreStrings) {
             "{fuse.version = 3 : i32}");
 }
 
+TEST(VersionTest, NamesOfAttributesStay) {
+  EXPECT_EQ(upgrade("{fuse.version = 1} {fuse.add = 1, a, fuse.add, fuse.add}"
+                    " [#fuse.table, #fuse.table]"),
+            "{fuse.version = 3} {fuse.add = 1, a, fuse.add, fuse.add}"
+            " [#fuse.scales, #fuse.scales]");
+}
+
 TEST(VersionTest, WordsAreWhole) {
   EXPECT_EQ(upgrade("fuse.version = 1 @fuse.add %fuse.add fuse.add_more "
                     "my.fuse.add fuse.add.x 'fuse.add'"),

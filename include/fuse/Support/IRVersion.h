@@ -39,7 +39,8 @@ namespace fuse {
 inline constexpr llvm::StringLiteral kVersionAttrName = "fuse.version";
 
 /// A name that changed. Ops are named `fuse.rms_norm`, attributes and types
-/// with their mark: `#fuse.scales`.
+/// with their mark: `#fuse.scales`. Names in dictionaries of attributes do not
+/// change.
 struct IRRename {
   /// First version that has the new name.
   unsigned version;
