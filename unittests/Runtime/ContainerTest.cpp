@@ -36,6 +36,21 @@ TEST(Sha256Test, HasTheDigestsOfTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST(Sha256Test, HasTheSameDigestsByInstructions) {
+  if (!Sha256::hasInstructions())
+    GTEST_SKIP() << "the processor has no instructions for SHA-256";
+  std::vector<uint8_t> data(9 * Sha256::kBlockSize);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  for (size_t count = 0; count <= 9; ++count) {
+    Sha256::State portable = {1, 2, 3, 4, 5, 6, 7, 0xffffffff};
+    Sha256::State other = portable;
+    Sha256::processPortably(portable, data.data(), count);
+    Sha256::processByInstructions(other, data.data(), count);
+    EXPECT_EQ(portable, other);
+  }
+}
+
 TEST(Sha256Test, ParsesHexadecimalDigits) {
   std::string text =
       "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

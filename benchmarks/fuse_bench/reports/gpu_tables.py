@@ -408,6 +408,24 @@ def ready(section: Section) -> str:
                 *(significant(second) for second in row["seconds"]),
             ]
             for row in records(section)
+            if not row["way"].startswith("compile")
+        ],
+    )
+
+
+def first_token(section: Section) -> str:
+    """Seconds until the first token of a model under torch.compile."""
+    names = {"compile": "unfused", "compile_fused": "fused"}
+    return table(
+        ["model", "process", "fusing, s", "compiling and first call, s"],
+        [
+            [
+                names[row["way"]],
+                row["process"],
+                *(significant(second) for second in row["seconds"]),
+            ]
+            for row in records(section)
+            if row["way"] in names
         ],
     )
 

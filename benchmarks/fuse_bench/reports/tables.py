@@ -308,6 +308,9 @@ def _eager(section: Section) -> list[str]:
             "Seconds of `fuse_modules` or `calibrate`, and of the first calls "
             "after it. The first process has no cache on disk.",
             gpu_tables.ready(section),
+            "Seconds until the first token of a prompt of 33 rows from the same "
+            "model under `torch.compile`.",
+            gpu_tables.first_token(section),
         ),
     ]
 

@@ -5,6 +5,8 @@ Unfused and fused copies of a decoder take turns in one process. A third copy,
 whose norms and MLPs do nothing, is a lower bound. The parts of one fused call
 are timed one by one. Other processes are timed from the model to the results of
 calls with 1, 33 and 512 rows, with an empty cache on disk and with a full one.
+Two more wait for the first token of a model under torch.compile, unfused and
+fused.
 
     python3 -m fuse_bench.suites.eager --device=cuda --output out/eager.json
 """
@@ -205,6 +207,29 @@ def measure_model(device: str) -> dict[str, Any]:
     }
 
 
+def get_compiled(device: str, way: str) -> None:
+    """One process: prints seconds until the first token of a compiled model."""
+    import torch
+
+    model = make_model(device)
+    prompt = draw(ROWS[1], device)
+    with torch.inference_mode():
+        model(prompt, use_cache=False)
+        wait(device)
+        start = time.perf_counter()
+        times = [0.0]
+        if way == "compile_fused":
+            import fuse_mlir
+
+            fuse_mlir.fuse_modules(model)
+            wait(device)
+            times = [time.perf_counter() - start]
+        compiled = torch.compile(model)
+        compiled(prompt, use_cache=False).logits[:, -1].argmax().item()
+        times.append(time.perf_counter() - start - times[0])
+    print("times", *times)
+
+
 def get_ready(device: str, way: str) -> None:
     """One process: prints seconds of fusing and of the first calls."""
     import torch
@@ -237,7 +262,7 @@ def get_ready(device: str, way: str) -> None:
 def measure_ready(device: str) -> list[dict[str, Any]]:
     """Seconds of the first and the second process."""
     found = []
-    for way in ("fuse_modules", "calibrate"):
+    for way in ("fuse_modules", "calibrate", "compile", "compile_fused"):
         with tempfile.TemporaryDirectory() as folder:
             environment = {
                 **os.environ,
@@ -245,6 +270,8 @@ def measure_ready(device: str) -> list[dict[str, Any]]:
                 "FUSE_CACHE_DIR": f"{folder}/fuse",
                 # The driver has a separate cache.
                 "CUDA_CACHE_PATH": f"{folder}/nv",
+                "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+                "TRITON_CACHE_DIR": f"{folder}/triton",
             }
             for process in ("first", "second"):
                 done = subprocess.run(
@@ -275,7 +302,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.ready:
-        get_ready(options.device, options.ready)
+        compiles = options.ready.startswith("compile")
+        get = get_compiled if compiles else get_ready
+        get(options.device, options.ready)
         return
     import torch
     import transformers

@@ -7,7 +7,6 @@ one kind share it. `fuse_mlir.compiler.kernels` adds the weights.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import itertools
@@ -15,35 +14,29 @@ import re
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import nn
-from torch.export import Dim, ExportedProgram
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fuse_mlir import errors, native
+from fuse_mlir.compiler.exports import InputType, Shared, export_chain
 from fuse_mlir.compiler.ptx import compile_ptx
-from fuse_mlir.errors import ImportFailure, KernelError, PtxError, Refusal
-from fuse_mlir.frontend.importer import import_program
+from fuse_mlir.errors import KernelError, PtxError
 from fuse_mlir.frontend.walker import storage_key
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.matching.sites import Plan, Source, Step
 from fuse_mlir.native.device import gpu_chip
 from fuse_mlir.native.refusals import refusal
 from fuse_mlir.quantized.stored import Policy, StoredLinear
-from fuse_mlir.support.clone import clone
-from fuse_mlir.support.messages import first_line
 from fuse_mlir.support.module_snapshot import (
     STANDARD,
     has_own_forward,
     leaves,
     plain,
 )
-from fuse_mlir.support.quiet import quiet
 
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
@@ -120,15 +113,6 @@ def run_chain(
             )
         )
     return results[-1]
-
-
-@dataclass(frozen=True)
-class InputType:
-    """Type of an input; all dimensions except the last have any size."""
-
-    rank: int
-    features: int
-    dtype: torch.dtype
 
 
 @dataclass
@@ -514,10 +498,6 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     )
 
 
-#: The structure of a chain without scales, and what it refers to by id.
-Shared = tuple[tuple[object, ...], list[object]]
-
-
 def _compile(
     chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None = None
 ) -> Compiled:
@@ -526,14 +506,10 @@ def _compile(
     ):
         # Tensors on the meta device have no storage to compare.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
-    program, clones = _export_shared(chain, inputs, shared)
+    exported = export_chain(chain, inputs, shared)
+    found = exported.description
     try:
-        function = import_program(program, "main")
-    except ImportFailure as error:
-        raise KernelError(_untranslated(chain, inputs, error)) from error
-    result, dtype = _result_type(program)
-    try:
-        module = native.Module(function.text)
+        module = native.Module(found.text)
         module.run(RAISE)
         layers = module.text()
         module.run(FORM)
@@ -543,254 +519,20 @@ def _compile(
             refusal("no-code", f"the compiler refuses the members: {error}")
         ) from error
     families = tuple(dict.fromkeys(FUSED_OP.findall(formed)))
-    # The cache must not keep parameters of a model alive.
-    constants = {
-        name: tensor
-        for name, tensor in function.weights.items()
-        if owner_of(chain, name) is None
-    }
-    parameters = {
-        name: (tensor.dtype, tuple(tensor.shape))
-        for name, tensor in function.weights.items()
-    }
     ops = re.findall(r"^ +%[^=]*= ([\w.]+)", formed, re.MULTILINE)
     by_rows = bool(families) and ROW_OPS.issuperset(ops)
-    aliases = {
-        name: owner
-        for name, owner in function.aliases.items()
-        if owner in parameters
-    }
     return Compiled(
-        parameters,
-        constants,
+        found.parameters,
+        exported.constants,
         layers,
         formed,
         families,
         module.remarks,
         tuple(inputs),
-        result,
-        dtype,
-        aliases=aliases,
+        found.result,
+        found.dtype,
+        aliases=found.aliases,
         by_rows=by_rows,
         ops=tuple(ops),
-        clones=clones,
+        clones=exported.clones,
     )
-
-
-def _untranslated(
-    chain: nn.Module, inputs: Sequence[InputType], error: ImportFailure
-) -> Refusal:
-    """Why a program has no IR: its dtypes, or else an op."""
-    tensors = [("an input", t.dtype) for t in inputs]
-    tensors += [
-        (f"'{name}'", t.dtype)
-        for name, t in itertools.chain(
-            chain.named_parameters(), chain.named_buffers()
-        )
-    ]
-    for name, dtype in tensors:
-        if dtype.is_complex or dtype is torch.float64:
-            return refusal(
-                "unsupported-type",
-                f"{name} is {dtype}, and "
-                "kernels compute in bfloat16, float16 or float32; "
-                "convert the model with model.to(torch.float32)",
-            )
-    return refusal(
-        "no-translation",
-        f"{error}; leave this module out of the "
-        "chain, or write that line with ops that "
-        "docs/how-to/import-a-block.md lists",
-    )
-
-
-def rows_of(name: str) -> tuple[str, slice | None]:
-    """The parameter and its rows that a name such as `w[0:8]` means."""
-    found = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", name)
-    if found is None:
-        return name, None
-    return found[1], slice(int(found[2]), int(found[3]))
-
-
-def rows(tensor: torch.Tensor, part: slice | None) -> torch.Tensor:
-    """A view of rows of a tensor; all of it for None."""
-    return tensor if part is None else tensor[part]
-
-
-def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
-    """The module that holds a parameter or buffer."""
-    path, _, attribute = rows_of(name)[0].rpartition(".")
-    try:
-        owner = chain.get_submodule(path)
-    except AttributeError:
-        return None
-    held = attribute in owner._parameters or attribute in owner._buffers
-    return owner if held else None
-
-
-#: Programs of the chains that are compiled in a scope of `shared_exports`.
-_EXPORTS: ContextVar[dict[Any, tuple[Any, bool, Any]] | None] = ContextVar(
-    "exports", default=None
-)
-
-
-@contextlib.contextmanager
-def shared_exports() -> Iterator[None]:
-    """Exports chains that differ only in static scales once.
-
-    Layers of a quantized model do. The programs, which hold the weights of the
-    first layer, end with the scope.
-    """
-    token = _EXPORTS.set({})
-    try:
-        yield
-    finally:
-        _EXPORTS.reset(token)
-
-
-def _export_shared(
-    chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None
-) -> tuple[Any, bool]:
-    """`_export_apart`, or the program of a chain that differs only in scales,
-    with the scales of this one. A chain without `shared` shares nothing."""
-    known = _EXPORTS.get()
-    if known is None or shared is None:
-        return _export_apart(chain, inputs)
-    key, kept = shared
-    if key in known and _set_scales(known[key][0], chain):
-        return known[key][:2]
-    program, clones = _export_apart(chain, inputs)
-    # A program that is not of a clone may read the weights of its own chain.
-    if clones:
-        # Ids in the key are those of objects that exist.
-        known[key] = program, clones, kept
-    return program, clones
-
-
-def _set_scales(program: ExportedProgram, chain: nn.Module) -> bool:
-    """Gives the linears of a program the static scales of those in `chain`.
-
-    Returns:
-        False, and leaves the program as it is, if a linear is not found.
-    """
-    buffers = program.graph_signature.inputs_to_buffers
-    changes = []
-    for node in program.graph.nodes:
-        if node.target is not torch.ops.fuse_mlir.stored_linear.default:
-            continue
-        path = buffers.get(getattr(node.args[1], "name", ""))
-        if path is None or node.kwargs or len(node.args) < 6:
-            return False
-        linear = chain.get_submodule(path.rpartition(".")[0])
-        if not isinstance(linear, StoredLinear):
-            return False
-        args = list(node.args)
-        args[4:6] = linear.scale_of_input, linear.scale_of_weight
-        changes.append((node, tuple(args)))
-    for node, arguments in changes:
-        node.args = arguments
-    return True
-
-
-def _export_apart(
-    chain: nn.Module, inputs: Sequence[InputType]
-) -> tuple[Any, bool]:
-    """The program of a clone of `chain`, and whether clones work.
-
-    If they do not, the program is that of `chain` itself.
-    """
-    program = _export(clone(chain), inputs)
-    held = {
-        storage_key(t)
-        for t in itertools.chain(chain.parameters(), chain.buffers())
-        if t.numel()
-    }
-    if not any(
-        isinstance(t, torch.Tensor) and storage_key(t) in held
-        for t in program.constants.values()
-    ):
-        return program, True
-    # A function in an attribute may read parameters of the original module.
-    return _export(chain, inputs), False
-
-
-def _export(chain: nn.Module, inputs: Sequence[InputType]) -> ExportedProgram:
-    tensor = next(itertools.chain(chain.parameters(), chain.buffers()), None)
-    device = torch.device("cpu") if tensor is None else tensor.device
-    # torch.export would specialize sizes 0 and 1, and unify equal sizes.
-    sizes = (5, 7, 3, 11, 13)
-    depth = max(t.rank for t in inputs) - 1
-    if depth > len(sizes):
-        raise KernelError(
-            refusal(
-                "unsupported-argument",
-                f"an input has {depth + 1} dimensions; "
-                f"expected at most {len(sizes) + 1}",
-            )
-        )
-    dims = [Dim(f"d{i}", min=1) for i in range(depth)]
-    examples, dynamic = [], []
-    for type_ in inputs:
-        shape = [*sizes[: type_.rank - 1], type_.features]
-        examples.append(torch.zeros(shape, dtype=type_.dtype, device=device))
-        dynamic.append({i: dims[i] for i in range(type_.rank - 1)} or None)
-    try:
-        with torch.no_grad(), quiet():
-            return torch.export.export(
-                chain, tuple(examples), dynamic_shapes=(tuple(dynamic),)
-            )
-    # Any error of a module or of the tracer is about the module.
-    except Exception as error:
-        why = (
-            "they branch on the values of a tensor; compute both results "
-            "and choose with torch.where"
-            if isinstance(error, GuardOnDataDependentSymNode)
-            else first_line(error)
-        )
-        raise KernelError(
-            refusal(
-                "not-traceable", f"torch.export cannot trace the members: {why}"
-            )
-        ) from error
-
-
-def _result_type(program: ExportedProgram) -> tuple[tuple, torch.dtype]:
-    spec = program.call_spec.out_spec
-    if not spec.is_leaf():
-        kind = "None" if spec.type is None else spec.type.__name__
-        raise KernelError(
-            refusal(
-                "unsupported-argument",
-                f"the members return a {kind}; expected a tensor",
-            )
-        )
-    nodes = list(program.graph.nodes)
-    users = {
-        s.arg.name
-        for s in program.graph_signature.input_specs
-        if s.kind is torch.export.graph_signature.InputKind.USER_INPUT
-    }
-    holders: dict[Any, tuple[int, int]] = {}
-    count = 0
-    for node in nodes:
-        if node.op == "placeholder" and node.name in users:
-            for i, size in enumerate(node.meta["val"].shape):
-                if isinstance(size, torch.SymInt):
-                    holders.setdefault(size.node.expr, (count, i))
-            count += 1
-    value = nodes[-1].args[0][0].meta["val"]
-    dims: list[int | tuple[int, int]] = []
-    for size in value.shape:
-        if not isinstance(size, torch.SymInt):
-            dims.append(size)
-        elif size.node.expr in holders:
-            dims.append(holders[size.node.expr])
-        else:
-            raise KernelError(
-                refusal(
-                    "unsupported-argument",
-                    f"the result has size "
-                    f"{size.node.expr}; expected a number or a size of an input",
-                )
-            )
-    return tuple(dims), value.dtype

@@ -10,7 +10,8 @@ from dataclasses import replace
 import torch
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import CACHE_SIZE, Compiled, InputType
+from fuse_mlir.compiler.chains import CACHE_SIZE, Compiled
+from fuse_mlir.compiler.exports import InputType
 from fuse_mlir.errors import KernelError
 
 _VERSION = 1

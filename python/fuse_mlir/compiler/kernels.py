@@ -22,15 +22,10 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import (
-    Compiled,
-    is_dense,
-    owner_of,
-    rows,
-    rows_of,
-)
+from fuse_mlir.compiler.chains import Compiled, is_dense
 from fuse_mlir.compiler.copies import Copies
 from fuse_mlir.compiler.description import describe
+from fuse_mlir.compiler.exports import owner_of, rows, rows_of
 from fuse_mlir.errors import KernelError
 from fuse_mlir.quantized.stored import StoredLinear
 from fuse_mlir.support.clone import clone

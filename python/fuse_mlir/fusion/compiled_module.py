@@ -15,7 +15,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.nn.utils import parametrize
 
 from fuse_mlir import native
-from fuse_mlir.compiler import chains, kernels
+from fuse_mlir.compiler import chains, exports, kernels
 from fuse_mlir.compiler.chains import Chain, require_dense, structure
 from fuse_mlir.compiler.fast_calls import Arguments, make_call
 from fuse_mlir.compiler.kernels import Kernel
@@ -228,7 +228,7 @@ class _Built:
 
     def make(
         self,
-        inputs: Sequence[chains.InputType],
+        inputs: Sequence[exports.InputType],
         device: torch.device,
         before: Kernel | None = None,
     ) -> Kernel:
@@ -499,15 +499,15 @@ class LoadedKernel:
         )
         for name, tensor in weights.items():
             require(tensor, torch.Tensor, f"parameter '{name}'", "a tensor")
-        wanted = {chains.rows_of(name)[0] for name in self.parameters}
+        wanted = {exports.rows_of(name)[0] for name in self.parameters}
         for name, tensor in weights.items():
             if name not in wanted:
                 # The error of the library lists the names.
                 self._instance.bind(name, tensor)
         for name in self.parameters:
-            whole, part = chains.rows_of(name)
+            whole, part = exports.rows_of(name)
             if whole in weights:
-                self._instance.bind(name, chains.rows(weights[whole], part))
+                self._instance.bind(name, exports.rows(weights[whole], part))
         self._instance.prepare()
         self._prepared = True
         return self

@@ -16,7 +16,7 @@ from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
-from fuse_mlir.compiler import chains
+from fuse_mlir.compiler import exports
 from fuse_mlir.errors import (
     FuseError,
     FusionWarning,
@@ -349,7 +349,7 @@ def _plan_all(
     """The outcome for each site, and the modules of those that can fuse."""
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
-    with chains.shared_exports():
+    with exports.shared_exports():
         for done, site in enumerate(sites, 1):
             result, module = plan_site(
                 site,

@@ -12,9 +12,7 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,10 +22,12 @@ import torch
 from fuse_mlir import native
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.timing import RowRanges, Table, Times, Verdict
-from fuse_mlir.support.cache_folder import cache_folder
+from fuse_mlir.support.cache_folder import cache_folder, write_file
 
 # Part of every key: what a file holds and how calls are measured.
 FORMAT = "fuse-timings-1"
+#: Maximum number of files, of about one KiB each. The oldest ones go first.
+MOST = 4096
 
 
 def folder() -> Path:
@@ -121,13 +121,4 @@ def store(key: str, verdict: Verdict) -> None:
     """Writes a file at once; a folder that cannot be written is no error."""
     text = json.dumps({"format": FORMAT, "key": key, **asdict(verdict)})
     with contextlib.suppress(OSError):
-        here = folder()
-        here.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=here, suffix=".part")
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text)
-            os.replace(name, here / f"{key}.json")
-        except BaseException:
-            os.unlink(name)
-            raise
+        write_file(folder() / f"{key}.json", text, MOST)

@@ -205,6 +205,10 @@ class Range:
 
     def _keep(self, flat: torch.Tensor) -> None:
         """Reservoir sampling: each value is kept with the same probability."""
+        if self.count == 0 and flat.numel() > 4 * self.sample_size:
+            chosen = torch.from_numpy(self._distinct(flat.numel()))
+            self.sample = flat[chosen.to(flat.device)].cpu().numpy()
+            return
         free = self.sample_size - self.sample.size
         head, rest = flat[:free], flat[free:]
         self.sample = np.concatenate([self.sample, head.cpu().numpy()])
@@ -229,6 +233,15 @@ class Range:
         self.sample[slots] = (
             rest[torch.from_numpy(chosen).to(rest.device)].cpu().numpy()
         )
+
+    def _distinct(self, count: int) -> np.ndarray:
+        """One random position of each of `sample_size` equal parts of `count`
+        values."""
+        parts = np.arange(self.sample_size) + self._random.random(
+            self.sample_size
+        )
+        places = (parts * (count / self.sample_size)).astype(np.int64)
+        return np.minimum(places, count - 1)
 
     def _skips(self, start: int, count: int) -> np.ndarray:
         """Positions of the values that enter the sample.

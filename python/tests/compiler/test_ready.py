@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler import chains
+from fuse_mlir.compiler import chains, exports
 from fuse_mlir.errors import FusionWarning, KernelError
 from fuse_mlir.matching.sites import Plan, Source, Step
 from fuse_mlir.native import compiler
@@ -54,7 +54,7 @@ def compile_mlp() -> chains.Compiled:
     chain = [nn.Sequential(Norm(64), MLP(64, 128)).bfloat16()]
     plan = Plan([0], [], [Step([Source("input", 0)], {})])
     return chains.compile_chain(
-        ["chain"], chain, plan, [chains.InputType(2, 64, torch.bfloat16)]
+        ["chain"], chain, plan, [exports.InputType(2, 64, torch.bfloat16)]
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir.compiler import chains
+from fuse_mlir.compiler import chains, exports
 from fuse_mlir.fusion.fused_module import FusedModule
 from tests.models import Block, Net, needs_library
 
@@ -47,7 +47,7 @@ class SharedExports(unittest.TestCase):
 
     def test_one_export_for_all_layers(self):
         with mock.patch.object(
-            chains, "_export", wraps=chains._export
+            exports, "_export", wraps=exports._export
         ) as export:
             model, _ = calibrated()
         # Calibration plans with scales of one before, and has one more.
@@ -58,18 +58,18 @@ class SharedExports(unittest.TestCase):
         shared, data = calibrated()
         chains._CACHE.clear()
         with mock.patch.object(
-            chains,
+            exports,
             "_export_shared",
-            lambda chain, inputs, _: chains._export_apart(chain, inputs),
+            lambda chain, inputs, _: exports._export_apart(chain, inputs),
         ):
             separate, _ = calibrated()
         self.assertEqual(formed(shared), formed(separate))
         self.assertTrue(torch.equal(shared(data), separate(data)))
 
     def test_programs_end_with_the_scope(self):
-        with chains.shared_exports():
+        with exports.shared_exports():
             calibrated()
-        self.assertIsNone(chains._EXPORTS.get())
+        self.assertIsNone(exports._EXPORTS.get())
 
     def test_a_linear_that_is_not_found(self):
         program = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),))
@@ -79,7 +79,7 @@ class SharedExports(unittest.TestCase):
         with mock.patch.object(
             type(program.graph), "nodes", [node], create=True
         ):
-            self.assertFalse(chains._set_scales(program, nn.Linear(2, 2)))
+            self.assertFalse(exports._set_scales(program, nn.Linear(2, 2)))
 
 
 if __name__ == "__main__":

@@ -22,16 +22,28 @@ using Digest = std::array<uint8_t, 32>;
 /// well.
 class Sha256 {
 public:
+  static constexpr size_t kBlockSize = 64;
+  using State = std::array<uint32_t, 8>;
+
   void update(std::string_view bytes);
   Digest finish();
 
-private:
-  void processBlock(const uint8_t *block);
+  /// Whether the processor has instructions for the rounds. On an EPYC, they
+  /// make digests five times as fast, and digests are most of the time that a
+  /// cached artifact takes.
+  static bool hasInstructions();
+  static void processPortably(State &state, const uint8_t *blocks,
+                              size_t count);
+  /// Requires `hasInstructions`.
+  static void processByInstructions(State &state, const uint8_t *blocks,
+                                    size_t count);
 
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372,
-                                   0xa54ff53a, 0x510e527f, 0x9b05688c,
-                                   0x1f83d9ab, 0x5be0cd19};
-  std::array<uint8_t, 64> buffer = {};
+private:
+  void process(const uint8_t *blocks, size_t count);
+
+  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, kBlockSize> buffer = {};
   size_t buffered = 0;
   uint64_t length = 0;
 };
