@@ -4,8 +4,8 @@
  *
  *===----------------------------------------------------------------------===*
  *
- * For hosts that use MLIR themselves, unlike those of the other headers: libfuse
- * hides its MLIR, or contains its own copy. These functions are in
+ * For hosts that use MLIR themselves, unlike those of the other headers:
+ * libfuse hides its MLIR, or contains its own copy. These functions are in
  * libFusePlugin, which shares libMLIR with the host.
  *
  *===----------------------------------------------------------------------===*/
