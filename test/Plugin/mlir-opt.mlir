@@ -1,3 +1,5 @@
+// REQUIRES: plugin
+
 // MLIR's own mlir-opt loads the dialects and the passes as a plugin.
 
 // RUN: mlir-opt %s --load-dialect-plugin=%plugin --load-pass-plugin=%plugin \
