@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <unistd.h>
+
 using namespace fuse;
 using namespace fuse::emulator;
 
@@ -73,8 +75,22 @@ uint64_t Machine::choose(uint64_t bound) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// Memory of the emulated device in bytes: that of a small GPU, but at most
+/// half of the host's. Without a limit, the system ends the process.
+static uint64_t getMemoryBytes() {
+  constexpr uint64_t most = uint64_t(16) << 30;
+  long pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || pageBytes <= 0)
+    return most;
+  return std::min(most, uint64_t(pages) * uint64_t(pageBytes) / 2);
+}
+
 uint64_t Machine::allocate(uint64_t bytes, unsigned alignment) {
-  if (bytes == 0 || bytes > uint64_t(1) << 46)
+  static const uint64_t memoryBytes = getMemoryBytes();
+  uint64_t used = 0;
+  for (const auto &[address, count] : allocations)
+    used += count;
+  if (bytes == 0 || bytes > memoryBytes || used > memoryBytes - bytes)
     return 0;
   uint64_t size = (bytes + alignment - 1) / alignment * alignment;
   void *memory = std::aligned_alloc(alignment, size);

@@ -213,12 +213,17 @@ typedef struct fuse_explain_options {
   /* Size that dynamic dimensions are assumed to have, from 1 (default) to
    * 1048576. */
   int64_t tokens;
+  /* GPU or CPU for whose plans savings are counted, in the form of
+   * fuse_compile_options; "" for none (default), and at most one. */
+  const char *chip;
+  const char *cpu;
 } fuse_explain_options;
 
 FUSE_C_EXPORT void fuse_explain_options_init(fuse_explain_options *options);
 
-/* Reports for every site of a module whether it is fused, what it gains, or why
- * it is refused. The module is not changed. Options may be null. For the text
+/* Raises a copy of a module as fuse-kernel-formation-pipeline does, and reports
+ * for every site whether it is fused, what it saves on a target, or why it is
+ * refused. The module is not changed. Options may be null. For the text
  * see `fuse_module_print`. */
 FUSE_C_EXPORT fuse_status fuse_module_explain(
     const fuse_module *module, const fuse_explain_options *options,

@@ -82,7 +82,8 @@ typedef enum fuse_section_kind {
                                   * threads generated the code, an ar archive */
   FUSE_SECTION_PTX = 5,          /* text */
   FUSE_SECTION_CUBIN = 6,        /* code for one chip */
-  FUSE_SECTION_SLOTS = 7         /* JSON: bindings of the slots */
+  FUSE_SECTION_SLOTS = 7,        /* JSON: bindings of the slots */
+  FUSE_SECTION_CONSTANTS = 8     /* tensors that kernels read */
 } fuse_section_kind;
 
 typedef struct fuse_section {

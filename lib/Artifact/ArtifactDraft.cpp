@@ -53,7 +53,7 @@ void ArtifactDraft::detach() {
 static Expected<json::Object>
 describeModule(ArtifactDraft &draft, DeviceModule &code, size_t number) {
   json::Object entry;
-  if (code.ptx.empty() && !code.kernel.empty()) {
+  if (code.ptx.empty() && code.cubin.empty()) {
     entry["deferred"] = int64_t(number);
     entry["ptx_version"] = kHopperPTXVersion;
     return std::move(entry);
@@ -85,7 +85,14 @@ Expected<std::string> fuse::writeArtifact(ArtifactDraft draft) {
       return entry.takeError();
     modules.push_back(std::move(*entry));
   }
+  int64_t constants = -1;
+  if (!draft.device.constants.empty())
+    constants = draft.addSection(FUSE_SECTION_CONSTANTS,
+                                 std::move(draft.device.constants));
   for (DeviceFunction &function : draft.device.functions) {
+    if (json::Array *places = function.cuda.getArray("constants"))
+      for (json::Value &place : *places)
+        (*place.getAsObject())["section"] = constants;
     json::Array used;
     for (size_t index : function.modules)
       used.push_back(json::Object(modules[index]));

@@ -312,7 +312,7 @@ llvm::Error ArtifactBuilder::compileForCPU() {
     if (llvm::Error error = scheduleForCPU(entries, kernels))
       return error;
   bool isPortable = !lowered->getBody()->empty();
-  if (isPortable)
+  if (isPortable && !options.planOnly)
     if (llvm::Error error = runPhases(*lowered, "buffers", "llvm"))
       return error;
   for (auto [function, description] :
@@ -325,15 +325,16 @@ llvm::Error ArtifactBuilder::compileForCPU() {
     getOrMakeObject(description, "cpu")["symbol"] = symbol;
   }
   Expected<std::string> code = "";
-  runPhase(module.getContext(), "LLVM for the CPU", [&] {
-    code = emitCPUObject(isPortable ? *lowered : ModuleOp(),
-                         kernels ? *kernels : ModuleOp(), options.cpu, entries,
-                         runTasks);
-  });
+  if (!options.planOnly)
+    runPhase(module.getContext(), "LLVM for the CPU", [&] {
+      code = emitCPUObject(isPortable ? *lowered : ModuleOp(),
+                           kernels ? *kernels : ModuleOp(), options.cpu,
+                           entries, runTasks);
+    });
   if (!code)
     return code.takeError();
   uint32_t kind = FUSE_SECTION_HOST_OBJECT;
-  if (options.link) {
+  if (options.link && !options.planOnly) {
     runPhase(module.getContext(), "link",
              [&] { code = linkCPUObject(*code, options.toolDirectories); });
     if (!code)

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -29,6 +30,9 @@ using namespace fuse;
 using llvm::createStringError;
 using llvm::Expected;
 namespace json = llvm::json;
+
+/// Alignment of constants in bytes: that of buffers from a CUDA allocator.
+static constexpr size_t kConstantAlignment = 256;
 
 static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
   if (failed(runPasses(pm, module)))
@@ -42,6 +46,12 @@ namespace {
 struct LaunchRange {
   std::optional<int64_t> upTo;
   SmallVector<tile::LaunchOp> launches;
+};
+
+/// A scheduled kernel of a fused op.
+struct KernelUse {
+  std::string function, kernel;
+  Location loc;
 };
 
 /// Compiles the GPU code of a module.
@@ -65,6 +75,7 @@ private:
   llvm::Error addPortable(json::Object plan, const json::Object &description,
                           const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
+  Expected<json::Array> addConstants(const json::Array &constants);
 
   ModuleOp module;
   ArrayRef<func::FuncOp> functions;
@@ -80,8 +91,12 @@ private:
   SmallVector<HybridOp> mixedOps;
   /// Modules by the names of their binaries; generated code has no name.
   llvm::StringMap<size_t> moduleIndices;
+  /// Offsets of constants by their content.
+  llvm::StringMap<size_t> constantOffsets;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
+  /// Kernels that were made, in program order.
+  SmallVector<KernelUse> uses;
 };
 
 } // namespace
@@ -89,6 +104,21 @@ private:
 //===----------------------------------------------------------------------===//
 // The scheduled path
 //===----------------------------------------------------------------------===//
+
+/// The kernels of each fused op that has some. Several ranges of tokens may
+/// share one.
+static SmallVector<KernelUse> findKernelUses(ModuleOp planned) {
+  SmallVector<KernelUse> uses;
+  llvm::SmallDenseSet<std::pair<Attribute, Attribute>> seen;
+  planned.walk([&](tile::LaunchOp launch) {
+    auto function = launch->getParentOfType<func::FuncOp>();
+    StringAttr kernel = launch.getKernel().getLeafReference();
+    LocationAttr loc = launch.getLoc();
+    if (function && seen.insert({loc, kernel}).second)
+      uses.push_back({function.getSymName().str(), kernel.str(), loc});
+  });
+  return uses;
+}
 
 /// The launches in a block if they are those of one fused op on arguments of
 /// the function whose results the terminator returns unchanged; otherwise
@@ -296,6 +326,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
   buildHopperPlanPipeline(planning, pipeline);
   if (llvm::Error error = run(planning, *planned, "scheduled path"))
     return error;
+  uses = findKernelUses(*planned);
 
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
@@ -406,6 +437,30 @@ Expected<size_t> DeviceCompiler::addExternal(StringRef name,
   return it->second;
 }
 
+/// Adds constants of a plan, and returns their places.
+Expected<json::Array>
+DeviceCompiler::addConstants(const json::Array &constants) {
+  json::Array places;
+  for (const json::Value &value : constants) {
+    std::vector<char> bytes;
+    if (llvm::Error error = llvm::decodeBase64(
+            value.getAsObject()->getString("data").value_or(""), bytes))
+      return std::move(error);
+    // Functions often share constants, such as rotary tables.
+    StringRef content(bytes.data(), bytes.size());
+    auto [it, isNew] =
+        constantOffsets.try_emplace(content, program.constants.size());
+    if (isNew) {
+      program.constants.append(bytes.begin(), bytes.end());
+      program.constants.resize(
+          llvm::alignTo(program.constants.size(), kConstantAlignment));
+    }
+    places.push_back(json::Object{{"offset", int64_t(it->second)},
+                                  {"bytes", int64_t(bytes.size())}});
+  }
+  return std::move(places);
+}
+
 llvm::Error DeviceCompiler::addPortable(json::Object plan,
                                         const json::Object &description,
                                         const json::Object *external) {
@@ -447,6 +502,12 @@ llvm::Error DeviceCompiler::addPortable(json::Object plan,
     for (StringRef key : {"workspace", "launches"})
       function.cuda[key] = std::move(*plan.get(key));
   }
+  if (const json::Array *constants = plan.getArray("constants")) {
+    Expected<json::Array> places = addConstants(*constants);
+    if (!places)
+      return places.takeError();
+    function.cuda["constants"] = std::move(*places);
+  }
   function.cuda["path"] = isMixed ? "mixed" : "portable";
   function.cuda["symbols"] = std::move(*plan.get("symbols"));
   program.functions.push_back(std::move(function));
@@ -460,6 +521,8 @@ llvm::Error DeviceCompiler::compilePortable() {
       function.setPrivate();
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
+  if (options.planOnly)
+    pipeline.stage = "gpu";
   PassManager pm(module.getContext());
   if (llvm::Error error = buildGPUPipeline(pm, pipeline))
     return error;
@@ -470,12 +533,12 @@ llvm::Error DeviceCompiler::compilePortable() {
       portable->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
   FailureOr<std::string> ptx = std::string();
-  if (hasLaunch)
+  if (hasLaunch && !options.planOnly)
     ptx = getPTX(*portable);
   FailureOr<json::Value> plans = getLaunchPlans(*portable);
   if (failed(ptx) || failed(plans))
     return createStringError("the portable path made no PTX");
-  if (!ptx->empty()) {
+  if (!ptx->empty() || (hasLaunch && options.planOnly)) {
     moduleIndices[""] = program.modules.size();
     program.modules.push_back({std::move(*ptx), "", "", ""});
   }
@@ -510,6 +573,23 @@ static void forEachLaunch(json::Object &cuda,
     visitAll(*plan.getAsObject());
 }
 
+/// Emits a remark for each of the kernels that a plan launches. A kernel that
+/// was made and is in no plan has none.
+static void reportKernels(ArrayRef<KernelUse> uses, DeviceProgram &program) {
+  for (DeviceFunction &function : program.functions) {
+    llvm::StringSet<> launched;
+    forEachLaunch(function.cuda, [&](json::Object &launch) {
+      launched.insert(launch.getString("kernel").value_or(""));
+    });
+    for (const KernelUse &use : uses)
+      if (use.function == function.name && launched.contains(use.kernel))
+        remark::passed(
+            use.loc,
+            remark::RemarkOpts::name("tile-kernel").category("codegen"))
+            << remark::metric("Kernel", use.kernel);
+  }
+}
+
 Expected<DeviceProgram> DeviceCompiler::compile() {
   portable = module.clone();
   if (options.chip == "sm_90a" && options.scheduled)
@@ -520,6 +600,7 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
       return std::move(error);
   for (DeviceFunction &function : program.functions)
     function.cuda["chip"] = options.chip;
+  reportKernels(uses, program);
   return std::move(program);
 }
 

@@ -185,8 +185,21 @@ Expected<json::Object> fuse::describeFunction(func::FuncOp function,
     (*tensor)["sizes"] = std::move(sizes);
     results.push_back(std::move(*tensor));
   }
-  return json::Object{{"name", name},
-                      {"arguments", std::move(arguments)},
-                      {"results", std::move(results)},
-                      {"symbols", std::move(symbols)}};
+  FailureOr<json::Array> checks =
+      getChecks(lowered, [&](int64_t argument, int64_t dim) -> AffineExpr {
+        for (auto [index, sizeClass] : llvm::enumerate(classes))
+          if (llvm::is_contained(sizeClass.places,
+                                 std::pair<unsigned, unsigned>(argument, dim)))
+            return getAffineSymbolExpr(index, function.getContext());
+        return {};
+      });
+  if (failed(checks))
+    return createStringError("the checks of @" + name + " are malformed");
+  json::Object description{{"name", name},
+                           {"arguments", std::move(arguments)},
+                           {"results", std::move(results)},
+                           {"symbols", std::move(symbols)}};
+  if (!checks->empty())
+    description["checks"] = std::move(*checks);
+  return std::move(description);
 }

@@ -131,6 +131,20 @@ private:
 
 } // namespace
 
+LogicalResult ContextState::connectRemarks(bool isMuted) {
+  if (!remarkHandler || isMuted) {
+    context.setRemarkEngine(nullptr);
+    return success();
+  }
+  remark::RemarkCategories categories;
+  // `all` alone does not enable any category.
+  categories.passed = categories.missed = categories.analysis =
+      categories.failed = ".*";
+  return remark::enableOptimizationRemarks(
+      context, std::make_unique<RemarkForwarder>(remarkHandler, remarkData),
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+}
+
 fuse_status fuse_context_create(fuse_context **context) {
   if (!context)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
@@ -158,18 +172,9 @@ fuse_status fuse_context_set_remark_handler(fuse_context *context,
   if (!context)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
   return guard([&] {
-    MLIRContext &mlirContext = context->state->context;
-    if (!handler) {
-      mlirContext.setRemarkEngine(nullptr);
-      return FUSE_OK;
-    }
-    remark::RemarkCategories categories;
-    // `all` alone does not enable any category.
-    categories.passed = categories.missed = categories.analysis =
-        categories.failed = ".*";
-    if (failed(remark::enableOptimizationRemarks(
-            mlirContext, std::make_unique<RemarkForwarder>(handler, user_data),
-            std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
+    context->state->remarkHandler = handler;
+    context->state->remarkData = user_data;
+    if (failed(context->state->connectRemarks()))
       return fail(FUSE_ERROR_INTERNAL, "remarks cannot be enabled");
     return FUSE_OK;
   });

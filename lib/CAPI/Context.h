@@ -46,6 +46,9 @@ struct ContextState {
   ~ContextState();
 
   void handle(mlir::Diagnostic &diagnostic);
+  /// Sends remarks to the remark handler, or to no handler if it is null or
+  /// `isMuted`.
+  llvm::LogicalResult connectRemarks(bool isMuted = false);
   /// Adds other contexts to this context's trace. Null if it is not traced.
   ContextObserver getObserver() const;
 
@@ -60,6 +63,8 @@ struct ContextState {
   std::string errors;
   fuse_diagnostic_handler diagnosticHandler = nullptr;
   void *diagnosticData = nullptr;
+  fuse_remark_handler remarkHandler = nullptr;
+  void *remarkData = nullptr;
   std::shared_ptr<Trace> trace;
 };
 

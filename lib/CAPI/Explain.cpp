@@ -7,10 +7,13 @@
 #include "fuse/Transforms/Explain.h"
 #include "Context.h"
 #include "Enum.h"
+#include "fuse/Artifact/PlanCost.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -23,6 +26,8 @@ void fuse_explain_options_init(fuse_explain_options *options) {
   *options = fuse_explain_options();
   options->size = sizeof(*options);
   options->target = "";
+  options->chip = "";
+  options->cpu = "";
   options->tokens = 1;
 }
 
@@ -44,10 +49,16 @@ static fuse_status convert(const fuse_explain_options *options,
                            ExplainOptions &chosen) {
   if (!options)
     return FUSE_OK;
-  if (options->size < sizeof(*options))
+  // Callers built with an earlier header have fewer fields.
+  fuse_explain_options complete;
+  fuse_explain_options_init(&complete);
+  if (options->size < offsetof(fuse_explain_options, chip) ||
+      options->size > sizeof(complete))
     return fail(FUSE_ERROR_INVALID_ARGUMENT,
-                "'size' is " + Twine(options->size) + ", expected " +
-                    Twine(sizeof(*options)));
+                "'size' is " + Twine(options->size) + ", expected at most " +
+                    Twine(sizeof(complete)));
+  std::memcpy(&complete, options, options->size);
+  options = &complete;
   if (options->tokens < 1 || options->tokens > ExplainOptions::kMaxTokens)
     return fail(FUSE_ERROR_INVALID_ARGUMENT,
                 "'tokens' is " + Twine(options->tokens) + ", expected 1 to " +
@@ -55,6 +66,9 @@ static fuse_status convert(const fuse_explain_options *options,
   chosen.tokens = options->tokens;
   if (options->target)
     chosen.target = options->target;
+  if (llvm::Error error = setTarget(chosen, options->chip ? options->chip : "",
+                                    options->cpu ? options->cpu : ""))
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, llvm::toString(std::move(error)));
   fuse_status status = copyList(options->patterns, options->num_patterns,
                                 "patterns", chosen.patterns);
   if (status != FUSE_OK)
@@ -82,8 +96,11 @@ fuse_status fuse_module_explain(const fuse_module *module,
     ContextState &state = *module->state;
     state.errors.clear();
     state.context.loadDialect<arith::ArithDialect, func::FuncDialect>();
+    // The report has what the passes would remark.
+    (void)state.connectRemarks(/*isMuted=*/true);
+    llvm::scope_exit restore([&] { (void)state.connectRemarks(); });
     llvm::FailureOr<Explanation> explanation =
-        fuse::explain(ModuleOp(*module->module), chosen);
+        fuse::explain(*module->module, chosen);
     if (failed(explanation))
       return fail(FUSE_ERROR_PASS,
                   state.takeErrors("the module cannot be explained"));

@@ -120,13 +120,10 @@ static Expected<SmallVector<int64_t>> chooseShape(unsigned argument,
 
 /// Sizes that the function assumes although its types leave them open, with
 /// their distance from the last dimension.
-static Expected<SmallVector<std::pair<size_t, int64_t>>>
-getRequiredSizes(func::FuncOp function) {
-  auto lowered = lowerForCPU(function, /*reference=*/false, "linalg");
-  if (!lowered)
-    return lowered.takeError();
+static SmallVector<std::pair<size_t, int64_t>>
+getRequiredSizes(ModuleOp lowered) {
   SmallVector<std::pair<size_t, int64_t>> required;
-  (*lowered)->walk([&](tensor::CastOp castOp) {
+  lowered.walk([&](tensor::CastOp castOp) {
     auto from = dyn_cast<RankedTensorType>(castOp.getSource().getType());
     auto to = dyn_cast<RankedTensorType>(castOp.getType());
     if (!from || !to)
@@ -138,20 +135,54 @@ getRequiredSizes(func::FuncOp function) {
   return required;
 }
 
+/// Checks the comparisons of sizes that the function records.
+static llvm::Error checkSizes(func::FuncOp lowered,
+                              ArrayRef<HostTensor> inputs) {
+  auto checks = lowered->getAttrOfType<ArrayAttr>(kChecksAttrName);
+  if (!checks)
+    return llvm::Error::success();
+  Builder builder(lowered.getContext());
+  for (auto check : checks.getAsRange<DictionaryAttr>()) {
+    SmallVector<Attribute> sizes, folded;
+    for (auto symbol :
+         check.getAs<ArrayAttr>("symbols").getAsRange<DenseI64ArrayAttr>())
+      sizes.push_back(
+          builder.getIndexAttr(inputs[symbol[0]].getShape()[symbol[1]]));
+    StringRef predicate = check.getAs<StringAttr>("predicate").getValue();
+    bool holds = false;
+    // Folding fails on a division by zero.
+    if (succeeded(check.getAs<AffineMapAttr>("sizes").getValue().constantFold(
+            sizes, folded))) {
+      int64_t lhs = cast<IntegerAttr>(folded[0]).getInt();
+      int64_t rhs = cast<IntegerAttr>(folded[1]).getInt();
+      holds = predicate == "eq"   ? lhs == rhs
+              : predicate == "ne" ? lhs != rhs
+              : predicate == "lt" ? lhs < rhs
+                                  : lhs <= rhs;
+    }
+    if (!holds)
+      return createStringError("the sizes of the arguments do not fit @" +
+                               lowered.getSymName() + ": " +
+                               check.getAs<StringAttr>("message").getValue());
+  }
+  return llvm::Error::success();
+}
+
 /// Compiled code reads a size from one argument and uses it for another.
 static llvm::Error checkAgreement(func::FuncOp function,
                                   ArrayRef<HostTensor> inputs,
                                   const Signature &signature) {
-  auto required = getRequiredSizes(function);
-  if (!required)
-    return required.takeError();
+  auto lowered = lowerForCPU(function, /*reference=*/false, "linalg");
+  if (!lowered)
+    return lowered.takeError();
+  auto required = getRequiredSizes(**lowered);
   llvm::SmallDenseMap<size_t, unsigned> first;
   for (auto [index, spec] : llvm::enumerate(signature.inputs))
     for (auto [dim, size] : llvm::enumerate(spec.shape)) {
       if (size >= 0)
         continue;
       size_t fromEnd = spec.shape.size() - dim;
-      for (auto [place, expected] : *required)
+      for (auto [place, expected] : required)
         if (place == fromEnd && inputs[index].getShape()[dim] != expected)
           return createStringError(
               "@" + function.getSymName() + " needs size " + Twine(expected) +
@@ -168,7 +199,8 @@ static llvm::Error checkAgreement(func::FuncOp function,
             toString(inputs[other].getType(), otherShape) + ", argument " +
             Twine(index) + " is " + toString(spec.type, shape));
     }
-  return llvm::Error::success();
+  return checkSizes(
+      (*lowered)->lookupSymbol<func::FuncOp>(function.getSymName()), inputs);
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,13 +46,49 @@ Expected<func::FuncOp> fuse::findFunction(ModuleOp module, StringRef name) {
   return found;
 }
 
-/// The tensor type that replaces a scalar, or null for other types.
+/// The type of stored elements for elements that files do not have.
+static Type getStored(Type element) {
+  Builder builder(element.getContext());
+  return element.isIndex()      ? builder.getI64Type()
+         : element.isInteger(1) ? builder.getI8Type()
+                                : element;
+}
+
+/// The tensor type that replaces a scalar or a tensor of truth values, or null
+/// for other types.
 static RankedTensorType getLifted(Type type) {
-  if (!type.isIntOrIndexOrFloat())
-    return nullptr;
-  if (type.isIndex())
-    type = IntegerType::get(type.getContext(), 64);
-  return RankedTensorType::get({}, type);
+  if (type.isIntOrIndexOrFloat())
+    return RankedTensorType::get({}, getStored(type));
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor && tensor.getElementType().isInteger(1))
+    return tensor.clone(getStored(tensor.getElementType()));
+  return nullptr;
+}
+
+/// Converts between the elements of a program and stored ones. Every stored
+/// value but zero is true.
+static Value convert(ImplicitLocOpBuilder &b, Value value, Type to) {
+  Type from = value.getType();
+  if (from == to)
+    return value;
+  if (getElementTypeOrSelf(to).isInteger(1)) {
+    // A dynamic tensor has no constant of its type.
+    Value zero;
+    if (auto tensor = dyn_cast<RankedTensorType>(from)) {
+      SmallVector<Value> sizes;
+      for (int64_t dim = 0; dim < tensor.getRank(); ++dim)
+        if (tensor.isDynamicDim(dim))
+          sizes.push_back(tensor::DimOp::create(b, value, dim));
+      Value element = arith::ConstantIntOp::create(b, 0, 8);
+      zero = tensor::SplatOp::create(b, element, tensor, sizes);
+    } else {
+      zero = arith::ConstantIntOp::create(b, 0, 8);
+    }
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
+  }
+  if (getElementTypeOrSelf(from).isInteger(1))
+    return arith::ExtUIOp::create(b, to, value);
+  return arith::IndexCastOp::create(b, to, value);
 }
 
 llvm::Error fuse::liftScalars(func::FuncOp function) {
@@ -70,18 +106,22 @@ llvm::Error fuse::liftScalars(func::FuncOp function) {
   function.getContext()
       ->loadDialect<arith::ArithDialect, tensor::TensorDialect>();
   ImplicitLocOpBuilder b(function.getLoc(), function.getContext());
-  auto cast = [&](Value value, Type to) -> Value {
-    return value.getType() == to ? value
-                                 : arith::IndexCastOp::create(b, to, value);
-  };
   SmallVector<Type> inputs, results;
   b.setInsertionPointToStart(&function.getBody().front());
   for (BlockArgument argument : function.getArguments()) {
     Type scalar = argument.getType();
     if (RankedTensorType lifted = getLifted(scalar)) {
       argument.setType(lifted);
-      auto element = tensor::ExtractOp::create(b, argument, ValueRange());
-      argument.replaceAllUsesExcept(cast(element, scalar), element);
+      // The uses of the argument change, not those that the conversion adds.
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : argument.getUses())
+        uses.push_back(&use);
+      Value stored = argument;
+      if (!isa<TensorType>(scalar))
+        stored = tensor::ExtractOp::create(b, argument, ValueRange());
+      Value value = convert(b, stored, scalar);
+      for (OpOperand *use : uses)
+        use->set(value);
     }
     inputs.push_back(argument.getType());
   }
@@ -92,9 +132,15 @@ llvm::Error fuse::liftScalars(func::FuncOp function) {
   function.walk([&](func::ReturnOp op) {
     b.setInsertionPoint(op);
     for (OpOperand &operand : op->getOpOperands())
-      if (RankedTensorType lifted = getLifted(operand.get().getType()))
-        operand.set(tensor::FromElementsOp::create(
-            b, lifted, cast(operand.get(), lifted.getElementType())));
+      if (RankedTensorType lifted = getLifted(operand.get().getType())) {
+        bool isScalar = !isa<TensorType>(operand.get().getType());
+        Value stored =
+            convert(b, operand.get(),
+                    isScalar ? lifted.getElementType() : Type(lifted));
+        if (isScalar)
+          stored = tensor::FromElementsOp::create(b, lifted, stored);
+        operand.set(stored);
+      }
   });
   function.setFunctionType(b.getFunctionType(inputs, results));
   return llvm::Error::success();

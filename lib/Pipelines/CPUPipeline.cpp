@@ -42,6 +42,8 @@ static void addBufferization(OpPassManager &pm) {
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
+  // An iteration that allocates frees the buffer of the previous one.
+  options.allowReturnAllocsFromLoops = true;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   bufferization::buildBufferDeallocationPipeline(pm, {});
   pm.addPass(createCanonicalizerPass());
@@ -88,9 +90,11 @@ SmallVector<Phase> fuse::getCPUPhases(const CPUPipelineOptions &options) {
   bool reference = options.reference;
   return {{"linalg",
            [](OpPassManager &pm) {
+             pm.addPass(createCheckCallsPass());
              pm.addPass(createLowerSlotsPass());
              buildLinalgPipeline(pm);
              pm.addNestedPass<func::FuncOp>(createPrepareEntryPointsPass());
+             pm.addNestedPass<func::FuncOp>(createRecordChecksPass());
            }},
           {"buffers", addBufferization},
           {"loops",

@@ -13,6 +13,7 @@
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -36,12 +37,16 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   slots.chip = chip.name.str();
   pm.addPass(createLowerSlotsPass(slots));
   pm.addPass(createFlattenModelsPass());
+  pm.addPass(createCheckCallsPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createConvertFuseToLinalgPass());
   // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
   addCleanup(pm);
+  pm.addPass(createFlattenControlFlowPass());
+  addCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createRecordChecksPass());
   // Gives each reduction a separate fill. A later CSE would merge them again.
   pm.addPass(createMergeElementwisePass());
   pm.addPass(createCanonicalizerPass());

@@ -6,6 +6,7 @@
 
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -14,8 +15,8 @@ using namespace fuse;
 
 void fuse::buildKernelFormationPipeline(
     OpPassManager &pm, const KernelFormationPipelineOptions &options) {
+  buildRaisingPipeline(pm);
   OpPassManager &functions = pm.nest<func::FuncOp>();
-  functions.addPass(createRaiseLayersPass());
   RepairScalesPassOptions repair;
   repair.unequal = options.unequalScales;
   functions.addPass(createRepairScalesPass(repair));

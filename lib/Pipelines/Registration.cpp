@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -12,6 +13,10 @@ using namespace mlir;
 using namespace fuse;
 
 void fuse::registerPipelines() {
+  PassPipelineRegistration<>(
+      "fuse-raising-pipeline",
+      "Recognize layers, as each tool does first that fuses a file",
+      buildRaisingPipeline);
   PassPipelineRegistration<KernelFormationPipelineOptions>(
       "fuse-kernel-formation-pipeline",
       "Recognize layers and replace chains of them by fused ops",
@@ -43,7 +48,7 @@ void fuse::registerPipelines() {
           return failure();
         return buildGPUPipeline(pm, options, reportError);
       },
-      [](function_ref<void(const detail::PassOptions &)> handler) {
+      [](function_ref<void(const mlir::detail::PassOptions &)> handler) {
         handler(GPUPipelineOptions());
       });
 }

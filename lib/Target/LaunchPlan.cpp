@@ -16,8 +16,10 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/Support/Base64.h"
 
 using namespace mlir;
@@ -67,9 +69,10 @@ static std::string toText(Type type) {
 static std::optional<json::Value> argumentToJSON(Attribute attr) {
   if (auto name = dyn_cast<StringAttr>(attr)) {
     StringRef text = name.getValue();
-    StringRef key = text.consume_front("arg")  ? "arg"
-                    : text.consume_front("ws") ? "workspace"
-                                               : "";
+    StringRef key = text.consume_front("arg")     ? "arg"
+                    : text.consume_front("ws")    ? "workspace"
+                    : text.consume_front("const") ? "constant"
+                                                  : "";
     int64_t index;
     if (key.empty() || text.getAsInteger(10, index))
       return std::nullopt;
@@ -120,6 +123,121 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
   return result;
 }
 
+/// The bytes of a constant as kernels read them, or nothing if its elements
+/// have no size in memory.
+static std::optional<std::string> getBytes(ElementsAttr elements) {
+  ShapedType type = elements.getShapedType();
+  Type element = type.getElementType();
+  if (!element.isIntOrIndexOrFloat())
+    return std::nullopt;
+  unsigned bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  size_t size = llvm::divideCeil(bits, 8);
+  size_t total = type.getNumElements() * size;
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(elements)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob || blob->getData().size() != total)
+      return std::nullopt;
+    return std::string(blob->getData().begin(), blob->getData().end());
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(elements);
+  if (!dense)
+    return std::nullopt;
+  if (!dense.isSplat() && bits % 8 == 0)
+    return std::string(dense.getRawData().begin(), dense.getRawData().end());
+  std::string bytes;
+  bytes.reserve(total);
+  auto append = [&](const APInt &value) {
+    APInt wide = value.zext(8 * size);
+    for (size_t i = 0; i < size; ++i)
+      bytes.push_back(static_cast<char>(wide.extractBitsAsZExtValue(8, 8 * i)));
+  };
+  if (isa<FloatType>(element))
+    for (const APFloat &value : dense.getValues<APFloat>())
+      append(value.bitcastToAPInt());
+  else
+    for (const APInt &value : dense.getValues<APInt>())
+      append(value);
+  return bytes;
+}
+
+/// The contents of the globals that a plan lists, in base 64, or nothing if one
+/// is not a constant.
+static std::optional<json::Array> constantsToJSON(func::FuncOp function,
+                                                  ArrayAttr names) {
+  json::Array list;
+  for (Attribute attr : names) {
+    auto name = dyn_cast<FlatSymbolRefAttr>(attr);
+    auto global = name ? SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
+                             function, name)
+                       : memref::GlobalOp();
+    auto elements =
+        global ? dyn_cast_or_null<ElementsAttr>(global.getConstantInitValue())
+               : ElementsAttr();
+    std::optional<std::string> bytes;
+    if (elements)
+      bytes = getBytes(elements);
+    if (!bytes)
+      return std::nullopt;
+    list.push_back(json::Object{{"type", toText(elements.getShapedType())},
+                                {"data", llvm::encodeBase64(*bytes)}});
+  }
+  return list;
+}
+
+/// The checks of a function, or nothing if they are malformed. `getSymbol`
+/// numbers a pair of argument and dimension.
+static std::optional<json::Array>
+checksToJSON(func::FuncOp function,
+             function_ref<AffineExpr(int64_t, int64_t)> getSymbol) {
+  json::Array list;
+  auto checks = function->getAttrOfType<ArrayAttr>(kChecksAttrName);
+  if (!checks)
+    return list;
+  for (Attribute attr : checks) {
+    auto check = dyn_cast<DictionaryAttr>(attr);
+    if (!check)
+      return std::nullopt;
+    auto message = check.getAs<StringAttr>("message");
+    auto predicate = check.getAs<StringAttr>("predicate");
+    auto sizes = check.getAs<AffineMapAttr>("sizes");
+    auto symbols = check.getAs<ArrayAttr>("symbols");
+    if (!message || !predicate || !sizes || !symbols ||
+        sizes.getValue().getNumResults() != 2 ||
+        sizes.getValue().getNumSymbols() != symbols.size() ||
+        sizes.getValue().getNumDims() != 0)
+      return std::nullopt;
+    SmallVector<AffineExpr> replacements;
+    for (Attribute symbol : symbols) {
+      auto place = dyn_cast<DenseI64ArrayAttr>(symbol);
+      if (!place || place.size() != 2)
+        return std::nullopt;
+      AffineExpr replacement = getSymbol(place[0], place[1]);
+      if (!replacement)
+        return std::nullopt;
+      replacements.push_back(replacement);
+    }
+    AffineExpr lhs = sizes.getValue().getResult(0).replaceSymbols(replacements);
+    AffineExpr rhs = sizes.getValue().getResult(1).replaceSymbols(replacements);
+    // Callers already check that equal symbols are equal sizes.
+    if (lhs == rhs && (predicate == "eq" || predicate == "le"))
+      continue;
+    list.push_back(json::Object{{"message", message.getValue()},
+                                {"predicate", predicate.getValue()},
+                                {"lhs", toJSON(lhs)},
+                                {"rhs", toJSON(rhs)}});
+  }
+  return list;
+}
+
+FailureOr<json::Array>
+fuse::getChecks(func::FuncOp function,
+                function_ref<AffineExpr(int64_t, int64_t)> getSymbol) {
+  std::optional<json::Array> checks = checksToJSON(function, getSymbol);
+  if (!checks)
+    return function.emitOpError("has malformed fuse.checks");
+  return std::move(*checks);
+}
+
 /// The plan of a function with the types of its arguments, or nothing if it is
 /// malformed.
 static std::optional<json::Object> planToJSON(func::FuncOp function,
@@ -166,11 +284,32 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
       return std::nullopt;
     launchList.push_back(std::move(*launch));
   }
-  return json::Object{{"name", function.getName()},
+  // Checks may add symbols.
+  std::optional<json::Array> checks =
+      checksToJSON(function, [&](int64_t argument, int64_t dim) -> AffineExpr {
+        json::Value place = json::Array{argument, dim};
+        auto it = llvm::find(symbolList, place);
+        size_t index = it - symbolList.begin();
+        if (it == symbolList.end())
+          symbolList.push_back(std::move(place));
+        return getAffineSymbolExpr(index, function.getContext());
+      });
+  if (!checks)
+    return std::nullopt;
+  json::Object result{{"name", function.getName()},
                       {"arguments", std::move(argumentList)},
                       {"symbols", std::move(symbolList)},
                       {"workspace", std::move(workspaceList)},
                       {"launches", std::move(launchList)}};
+  if (!checks->empty())
+    result["checks"] = std::move(*checks);
+  if (auto names = plan.getAs<ArrayAttr>("constants")) {
+    std::optional<json::Array> constants = constantsToJSON(function, names);
+    if (!constants)
+      return std::nullopt;
+    result["constants"] = std::move(*constants);
+  }
+  return result;
 }
 
 /// Code from files, separate from generated code: PTX as text, a cubin in base

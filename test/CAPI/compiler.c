@@ -4,6 +4,7 @@
 
 #include "fuse-c/Compiler.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,27 @@ int main(void) {
   // CHECK: <!DOCTYPE html>
   // CHECK: (1)
   explain(module, NULL, FUSE_EXPLAIN_HTML);
+  // What fusing saves is counted in the plans of a target.
+  // CHECK: explain: FUSE_OK
+  // CHECK: f#0{{ +}}ops{{ +}}fused{{ +}}mlp
+  // CHECK: @f on sm_80: launches unfused [[ALL:[0-9]+]], fused [[ALL]];
+  // CHECK: nothing is saved on sm_80
+  options.chip = "sm_80";
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: unknown chip 'sm_1'
+  options.chip = "sm_1";
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: unknown processor 'x'
+  options.chip = "";
+  options.cpu = "x";
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // A caller with an earlier header has no targets.
+  // CHECK: explain: FUSE_OK
+  // CHECK-NOT: saved
+  options.size = offsetof(fuse_explain_options, chip);
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  options.size = sizeof(options);
+  options.cpu = NULL;
   // CHECK: explain: FUSE_ERROR_PASS: library 'none.mlir'
   const char *libraries[] = {"none.mlir"};
   options.libraries = libraries;

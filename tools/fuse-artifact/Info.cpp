@@ -43,6 +43,8 @@ static const char *getKindName(uint32_t kind) {
     return "cubin";
   case FUSE_SECTION_SLOTS:
     return "slots";
+  case FUSE_SECTION_CONSTANTS:
+    return "constants";
   }
   return "unknown";
 }
@@ -186,6 +188,9 @@ static void printLaunches(const json &cuda) {
       first = last + 1;
     }
   }
+  if (cuda.contains("constants"))
+    for (const json &constant : cuda["constants"])
+      std::cout << "  constant    " << constant["bytes"] << " bytes\n";
   if (cuda.contains("packed"))
     printPacked(cuda["packed"]);
 }

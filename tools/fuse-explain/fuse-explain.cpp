@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Artifact/PlanCost.h"
 #include "fuse/IR/FuseModules.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Support/OutputFile.h"
@@ -14,6 +15,7 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -70,6 +72,16 @@ int main(int argc, char **argv) {
   llvm::cl::opt<std::string> target(
       "target", llvm::cl::desc("Target on which declared kernels must run"),
       llvm::cl::cat(category));
+  llvm::cl::opt<std::string> chip(
+      "chip",
+      llvm::cl::desc("GPU for whose launch plans savings are counted, such as "
+                     "sm_90a"),
+      llvm::cl::cat(category));
+  llvm::cl::opt<std::string> cpu(
+      "cpu",
+      llvm::cl::desc("CPU for whose plans savings are counted: native, or a "
+                     "level such as x86-64-v3"),
+      llvm::cl::cat(category));
   llvm::cl::opt<int64_t> tokens(
       "tokens", llvm::cl::desc("What dynamic dimensions count as"),
       llvm::cl::init(1), llvm::cl::cat(category));
@@ -92,6 +104,7 @@ int main(int argc, char **argv) {
 
   DialectRegistry registry;
   registerAllDialects(registry);
+  registerAllExtensions(registry);
   fuse::registerAllDialects(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
@@ -114,8 +127,12 @@ int main(int argc, char **argv) {
   options.libraries.assign(libraries.begin(), libraries.end());
   options.target = target;
   options.tokens = tokens;
-  FailureOr<fuse::Explanation> explanation =
-      fuse::explain(module.get(), options);
+  if (llvm::Error error = fuse::setTarget(options, chip, cpu)) {
+    llvm::errs() << "fuse-explain: error: " << llvm::toString(std::move(error))
+                 << "\n";
+    return 2;
+  }
+  FailureOr<fuse::Explanation> explanation = fuse::explain(*module, options);
   if (failed(explanation))
     return 1;
   return write(*explanation, format, output);

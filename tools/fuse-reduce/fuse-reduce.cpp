@@ -14,12 +14,14 @@
 #include "fuse/InitAllPasses.h"
 #include "fuse/Support/ReadModule.h"
 #include "fuse/Support/TextLimits.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Program.h"
@@ -28,6 +30,13 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
+
+/// mlir-reduce prints it after its own options.
+static llvm::cl::extrahelp
+    testHelp("\n  fuse-reduce FILE --test=SCRIPT\n\n"
+             "  --test=<script>  - Remove ops as long as <script> exits with 1 "
+             "on the file that it\n                     gets; without a "
+             "pipeline. Layers are raised first if it then still does\n");
 
 /// Whether a script exits with 1 on a module, which mlir-reduce calls
 /// interesting. `problem` is set if the script did not run.
@@ -73,6 +82,15 @@ static int reduce(MLIRContext &context, llvm::StringRef file,
       os << "cannot run '" << script << "': " << problem << "\n";
     return 1;
   }
+  // Layers are smaller than what they were written as. If the failure is in
+  // raising, it is gone, and the module stays as it is.
+  OwningOpRef<ModuleOp> raised = cast<ModuleOp>((*module)->clone());
+  bool isRaised = [&] {
+    ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+    return succeeded(fuse::raiseProgram(*raised));
+  }();
+  if (isRaised && isInteresting(script, *raised, problem))
+    *module = std::move(raised);
   fuse::Reduction reduction;
   auto small = fuse::reduceModule(
       **module,

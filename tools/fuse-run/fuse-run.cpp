@@ -84,8 +84,9 @@ struct Options {
   cl::opt<bool> verifyChecks{
       "verify",
       cl::desc(
-          "Check that unfusing undoes forming (V0), that fused and "
-          "unfused are bit-equal (V1), and the reference lowering; with --chip "
+          "Raise the function, and check that it computes the same and that "
+          "unfusing undoes forming (V0), that fused and unfused are bit-equal "
+          "(V1), and the reference lowering; with --chip "
           "also that its code gives what the contract allows (V2), on the "
           "emulator; without --entry for every public function"),
       cl::cat(category)};

@@ -308,6 +308,86 @@ TEST(ManifestTest, SurvivesAnyValueAnywhere) {
   EXPECT_GT(taken, 50);
 }
 
+/// The error message for a manifest with a constant in a section of 16 bytes,
+/// which the argument `argument` of the last launch names.
+static std::string readConstant(const json &constant, const json &argument) {
+  json manifest = json::parse(kManifest);
+  json &cuda = manifest["functions"][0]["cuda"];
+  cuda["constants"] = json::array({constant});
+  cuda["launches"][1]["args"].push_back(argument);
+  try {
+    Artifact artifact(
+        writeContainer({{FUSE_SECTION_MANIFEST, manifest.dump()},
+                        {FUSE_SECTION_PTX, ".version 8.0\n"},
+                        {FUSE_SECTION_CUBIN, "ELF"},
+                        {FUSE_SECTION_CONSTANTS, std::string(16, 'c')}}));
+    EXPECT_EQ(getFormatVersion(artifact.bytes), 6u);
+    const DeviceCode &code = *artifact.manifest.functions[0].device;
+    EXPECT_EQ(code.constants[0].section, 3u);
+    EXPECT_EQ(code.plans[0].launches[1].arguments.back().kind,
+              KernelArgument::Kind::Constant);
+    return "";
+  } catch (const Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+TEST(ManifestTest, ReadsConstants) {
+  json first = {{"constant", 0}};
+  auto make = [](int section, int offset, int bytes) -> json {
+    return {{"section", section}, {"offset", offset}, {"bytes", bytes}};
+  };
+  EXPECT_EQ(readConstant(make(3, 8, 8), first), "");
+  const std::string where = "the manifest is malformed: it.functions0.cuda.";
+  EXPECT_EQ(readConstant(make(3, 8, 16), first),
+            where + "constants0 ends at byte 24 of a section of 16");
+  EXPECT_EQ(readConstant(make(3, 4, 8), first),
+            where +
+                "constants0 begins at byte 4, which is not a multiple of 8");
+  EXPECT_EQ(readConstant(make(1, 0, 8), first),
+            where + "constants0 has no section of the right kind at 'section'");
+  EXPECT_EQ(readConstant(make(3, 0, 8), {{"constant", 1}}),
+            where + "launches1.args5 has 'constant' = 1, there are 1");
+}
+
+/// The error message for an input of `size` rows and a check of the size.
+static std::string check(const json &check, int64_t size) {
+  json manifest = json::parse(kManifest);
+  manifest["functions"][0]["checks"] = json::array({check});
+  try {
+    Artifact artifact(makeArtifact(manifest.dump()));
+    int64_t shape[] = {size, 64}, symbol = 0;
+    TensorView view;
+    view.shape = shape;
+    evaluateSymbols(artifact.manifest.functions[0], {view}, &symbol);
+    return "";
+  } catch (const Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+TEST(ManifestTest, ComparesSizes) {
+  auto make = [](const char *predicate) -> json {
+    return {{"predicate", predicate},
+            {"lhs", "s0"},
+            {"rhs", 8},
+            {"message", "too many"}};
+  };
+  const std::string refused =
+      "the sizes of the arguments do not fit f: too many";
+  EXPECT_EQ(check(make("eq"), 8), "");
+  EXPECT_EQ(check(make("eq"), 7), refused);
+  EXPECT_EQ(check(make("ne"), 7), "");
+  EXPECT_EQ(check(make("ne"), 8), refused);
+  EXPECT_EQ(check(make("lt"), 7), "");
+  EXPECT_EQ(check(make("lt"), 8), refused);
+  EXPECT_EQ(check(make("le"), 8), "");
+  EXPECT_EQ(check(make("le"), 9), refused);
+  EXPECT_EQ(check(make("gt"), 9),
+            "the manifest is malformed: it.functions0.checks0 has the unknown "
+            "predicate 'gt', expected one of eq, ne, lt, le");
+}
+
 TEST(CpuCodeTest, RefusesOtherMachines) {
   CpuTarget here = getThisCpu();
   EXPECT_NO_THROW(checkCpu(here));

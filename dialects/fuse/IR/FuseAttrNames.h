@@ -26,6 +26,9 @@ inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 /// Function attribute: the launches of the function, with their sizes.
 inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
+/// Function attribute: comparisons of sizes of arguments that a caller has to
+/// check, each with `message`, `predicate`, `sizes` and `symbols`.
+inline constexpr llvm::StringLiteral kChecksAttrName = "fuse.checks";
 /// Launch attribute in a plan with portable kernels: the number of the
 /// scheduled op that the launch represents.
 inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";

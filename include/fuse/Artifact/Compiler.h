@@ -55,6 +55,9 @@ struct CompileOptions {
   int64_t multiprocessors = 132;
   /// Table of fuse-tune whose schedules take precedence; empty for none.
   std::string schedules;
+  /// Whether to stop at plans. An artifact then has no code, so that only its
+  /// manifest is of use.
+  bool planOnly = false;
   Assemble assemble = Assemble::Never;
   /// Path of ptxas; empty to search for it.
   std::string ptxas;

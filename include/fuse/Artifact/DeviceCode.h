@@ -36,6 +36,9 @@ struct DeviceFunction {
 struct DeviceProgram {
   std::vector<DeviceModule> modules;
   std::vector<DeviceFunction> functions;
+  /// Contents of the constants that kernels read. The field `constants` of a
+  /// function has their offsets and sizes.
+  std::string constants;
 };
 
 /// Compiles the functions of a module for a chip. The scheduled path compiles

@@ -37,11 +37,14 @@ double getEnergyBound(llvm::ArrayRef<HostTensor> inputs,
 
 /// Prints a table of checks over sets of inputs, and returns whether all hold:
 ///
-/// - V0: forming kernels and unfusing them gives the same IR;
+/// - V0: forming kernels and unfusing them gives the same IR. If raising
+/// changes
+///   the function, it computes the same, up to the last bits of f32;
 /// - V1: fused and unfused give the same bits;
 /// - the optimized and the reference lowering differ only by rounding;
 /// - V2, if the options name a GPU: the code for it gives values that the
-///   contract of the function allows, and the same bits each time.
+///   contract of the function allows, and the same bits each time. Values
+///   without a contract are counted, with the reason.
 llvm::Expected<bool> verify(mlir::func::FuncOp function,
                             llvm::ArrayRef<std::vector<HostTensor>> inputSets,
                             const GpuOptions &gpu, llvm::raw_ostream &os);

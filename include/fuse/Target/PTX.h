@@ -7,6 +7,7 @@
 #ifndef FUSE_TARGET_PTX_H
 #define FUSE_TARGET_PTX_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -34,6 +35,14 @@ bool isExternalBinary(mlir::Operation *binary);
 /// The launch plans of all functions, in the format of `fuse-emit-ptx`. Emits
 /// an error if a plan is malformed.
 mlir::FailureOr<llvm::json::Value> getLaunchPlans(mlir::ModuleOp module);
+
+/// The `fuse.checks` of a function in the format of manifests. `getSymbol`
+/// gives the symbol of a pair of argument and dimension, or null if there is
+/// none. Checks that always hold are left out. Emits an error if the checks are
+/// malformed.
+mlir::FailureOr<llvm::json::Array>
+getChecks(mlir::func::FuncOp function,
+          llvm::function_ref<mlir::AffineExpr(int64_t, int64_t)> getSymbol);
 
 /// An expression over symbols in the format of launch plans: a number, a symbol
 /// such as "s0", or [operator, left, right].

@@ -12,19 +12,21 @@ include "mlir/Pass/PassBase.td"
 def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
   let summary = "Record launches so that a host needs no compiler";
   let description = [{
-    Attaches `fuse.launch_plan` to every function that launches kernels. The
-    plan describes the work of the host, with all sizes as affine maps of
+    Attaches `fuse.launch_plan` to every public function and every other one
+    that launches kernels. The plan describes the work of the host, with all sizes as affine maps of
     symbols:
 
     - `symbols`: pairs of argument and dimension. These are sizes that the host
       reads from the shapes of its arguments; `s0` is the first pair;
     - `workspace`: the size in bytes of every intermediate buffer. Buffers must
       be aligned to 256 bytes;
+    - `constants`: if there are any, the `memref.global` ops whose contents the
+      host uploads before the first launch;
     - `launches`: in order, the `kernel`, its `grid` (one map with three
       results), `block`, and `args`. An argument is `"arg<i>"`, the address of a
       buffer argument of the function, or its value if it is a scalar;
       `"ws<i>"`, the address of a workspace buffer; a map, which is a 64-bit
-      integer; or a constant. `shared` is the number of bytes of dynamic shared
+      integer; `"const<i>"`, the address of a constant; or a number. `shared` is the number of bytes of dynamic shared
       memory, if any.
 
     Function arguments with `fuse.result` are results, which the kernels write.
@@ -57,6 +59,46 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::affine::AffineDialect"];
 }
 
+def FlattenControlFlowPass
+    : Pass<"fuse-flatten-control-flow", "::mlir::ModuleOp"> {
+  let summary = "Unroll loops whose number of iterations is known";
+  let description = [{
+    A launch plan is a list of launches. The pass unrolls every `scf.for` with
+    constant bounds, the outermost first, and folds the `scf.if` and
+    `scf.index_switch` ops whose conditions become constant. Loops in the body
+    of a linalg op belong to a kernel and stay.
+
+    The pass fails on other control flow and names its op: on loops with another
+    number of iterations, on conditions that are not constants, on functions of
+    several blocks, and on more than 1,024 iterations in a function.
+
+    After this pass every function is a list of ops without control flow.
+
+    Example:
+
+    ```mlir
+    %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+      %s = arith.addf %h, %h : tensor<4xf32>
+      scf.yield %s : tensor<4xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = arith.addf %x, %x : tensor<4xf32>
+    %r = arith.addf %0, %0 : tensor<4xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numUnrolled", "loops-unrolled", "Loops unrolled">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ExpandMathPass : Pass<"fuse-expand-math"> {
   let summary = "Replace math functions by arithmetic";
   let description = [{
@@ -66,13 +108,14 @@ def ExpandMathPass : Pass<"fuse-expand-math"> {
 
     The approximations are MLIR's. The tests hold silu, gelu and gelu_tanh of
     f32 values `x`, which use exp, erf and tanh, to an error of `3e-7 |x|`.
-    1/sqrt is a division by the correctly rounded root.
+    1/sqrt is a division by the correctly rounded root. `arith.remf` becomes a
+    long division of integers and is exact.
 
-    The pass fails on functions without an expansion.
+    The pass fails on functions without an expansion, such as those of f64.
 
     After this pass the only remaining math functions are one instruction or a
-    short exact sequence on every target: sqrt, fma, abs, rounding, copysign and
-    bit counts.
+    short exact sequence on every target: sqrt, fma, abs, rounding, copysign,
+    tests for NaN and infinity, and bit counts.
 
     Example: `math.rsqrt %x` becomes `1.0 / math.sqrt %x`.
   }];
@@ -82,6 +125,7 @@ def ExpandMathPass : Pass<"fuse-expand-math"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];
 }
@@ -98,7 +142,8 @@ def MergeElementwisePass : Pass<"fuse-merge-elementwise"> {
     it writes; converting or dequantizing a weight is merged, an activation is
     not.
 
-    A `linalg.fill` with several users is repeated for each of them.
+    A `linalg.fill` with several users is repeated for each of them. A constant
+    of one value that initializes a result becomes a fill.
 
     After this pass every elementwise chain is one op.
 

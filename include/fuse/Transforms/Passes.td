@@ -127,7 +127,8 @@ def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
   let description = [{
     Replaces `arith.extf` from and `arith.truncf` to f8E4M3FN, f8E5M2 and bf16
     by integer ops. This is for targets that lack such an instruction or that
-    treat subnormal numbers differently. Supports scalars and vectors.
+    treat subnormal numbers differently. Supports scalars and vectors; the pass
+    fails on tensors, which `convert-elementwise-to-linalg` takes apart.
 
     - `extf` is exact. 8-bit floats are converted through f16, which represents
       all of them.
@@ -463,6 +464,74 @@ def PrepareEntryPointsPass
   }];
   let statistics = [
     Statistic<"numPrepared", "entry-points", "Functions that can be called">
+  ];
+}
+
+def CheckCallsPass : Pass<"fuse-check-calls", "::mlir::ModuleOp"> {
+  let summary = "Refuse recursive functions";
+  let description = [{
+    Compiled code has no bound on the depth of calls, so a recursion that does
+    not end takes all memory. The pass fails on every call that is part of a
+    cycle of calls and names it. Nothing is changed.
+
+    After this pass the depth of calls is bounded by the number of functions.
+
+    Example: the pass refuses
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numChecked", "calls-checked", "Calls of functions checked">
+  ];
+}
+
+def RecordChecksPass : Pass<"fuse-record-checks", "::mlir::func::FuncOp"> {
+  let summary = "Turn asserts on sizes into checks before the call";
+  let description = [{
+    Moves every `cf.assert` to the function attribute `fuse.checks`. The runtime
+    checks it before a call and returns an error with the message of the assert.
+    Compiled code could only end the process.
+
+    The condition must be a comparison of integer expressions over sizes of
+    arguments, or a conjunction of such comparisons. The pass finds the sizes of
+    intermediate tensors by their bounds.
+
+    The pass fails on other asserts and names them: on conditions that depend on
+    values, on asserts under control flow, and on those of private functions.
+
+    After this pass the function has no `cf.assert`.
+
+    Example:
+
+    ```mlir
+    func.func @f(%x: tensor<?xf32>, %y: tensor<?xf32>) {
+      %c0 = arith.constant 0 : index
+      %m = tensor.dim %x, %c0 : tensor<?xf32>
+      %n = tensor.dim %y, %c0 : tensor<?xf32>
+      %equal = arith.cmpi eq, %m, %n : index
+      cf.assert %equal, "sizes differ"
+      return
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @f(%x: tensor<?xf32>, %y: tensor<?xf32>) attributes {
+      fuse.checks = [{message = "sizes differ", predicate = "eq",
+                      sizes = affine_map<()[s0, s1] -> (s0, s1)>,
+                      symbols = [array<i64: 0, 0>, array<i64: 1, 0>]} ]} {
+      return
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRecorded", "checks-recorded", "Comparisons recorded">
   ];
 }
 

@@ -14,13 +14,26 @@
 
 #include "fuse/Analysis/Refusal.h"
 #include "fuse/IR/FuseOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <functional>
 #include <string>
 #include <vector>
 
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
 namespace fuse {
+
+/// Adds the passes that turn a user's program into layer ops, in each function
+/// of a module. Each tool that fuses a user's file runs them first, so that all
+/// tools find the same sites. Forwards of models do not change.
+void buildRaisingPipeline(mlir::OpPassManager &pm);
+
+/// Runs these passes.
+llvm::LogicalResult raiseProgram(mlir::ModuleOp module);
 
 /// The options of `fuse-form-kernels`.
 struct KernelFormation {

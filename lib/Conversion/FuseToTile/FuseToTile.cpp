@@ -19,7 +19,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Remarks.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_CONVERTFUSETOTILEPASS
@@ -87,9 +86,6 @@ struct ConvertFuseToTilePass
                            last ? TypeRange(op->getResultTypes()) : TypeRange(),
                            symbol, op->getOperands(), planned.plan);
     }
-    remark::passed(op->getLoc(),
-                   remark::RemarkOpts::name("tile-kernel").category("codegen"))
-        << "kernel " << launch.getKernel().getLeafReference();
     return launch;
   }
 

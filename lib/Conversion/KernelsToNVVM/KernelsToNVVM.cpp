@@ -54,33 +54,74 @@ public:
     configureGpuToNVVMTypeConverter(converter);
 
     RewritePatternSet patterns(context);
-    populateGpuToNVVMConversionPatterns(converter, patterns, /*benefit=*/10);
-    populateMathToLLVMConversionPatterns(
-        converter, patterns, /*approximateLog1p=*/false, /*benefit=*/20);
+    // Patterns that call libdevice apply only where no other pattern does.
+    populateGpuToNVVMConversionPatterns(converter, patterns, /*benefit=*/0);
+    populateMathToLLVMConversionPatterns(converter, patterns,
+                                         /*approximateLog1p=*/false);
     arith::populateArithToLLVMConversionPatterns(converter, patterns);
     cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
 
+    if (failed(checkFunctions()))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<gpu::GPUFuncOp>())
       numLowered += function.isKernel();
 
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);
-    target.addLegalOp<LLVM::FAbsOp, LLVM::FCeilOp, LLVM::FFloorOp,
-                      LLVM::RoundEvenOp, LLVM::RoundOp, LLVM::SqrtOp>();
+    target.addLegalOp<LLVM::CopySignOp, LLVM::FAbsOp, LLVM::FCeilOp,
+                      LLVM::FFloorOp, LLVM::RoundEvenOp, LLVM::RoundOp,
+                      LLVM::SqrtOp>();
     target.addIllegalDialect<math::MathDialect>();
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       return signalPassFailure();
 
-    for (auto function : getOperation().getOps<LLVM::LLVMFuncOp>()) {
-      if (!function.isExternal())
-        continue;
-      function.emitOpError("is called by a kernel, but no library is linked");
+    if (failed(checkLowered()))
       return signalPassFailure();
-    }
   }
+
+private:
+  LogicalResult checkFunctions();
+  LogicalResult checkLowered();
 };
 
 } // namespace
+
+/// Refuses functions that only a library implements.
+LogicalResult ConvertKernelsToNVVMPass::checkFunctions() {
+  WalkResult result = getOperation().walk([](Operation *op) {
+    bool isMath = isa_and_present<math::MathDialect>(op->getDialect());
+    if (!isa<arith::RemFOp>(op) &&
+        (!isMath ||
+         isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
+             math::CountLeadingZerosOp, math::CountTrailingZerosOp,
+             math::CtPopOp, math::FloorOp, math::FmaOp, math::IsFiniteOp,
+             math::IsNaNOp, math::RoundEvenOp, math::RoundOp, math::SqrtOp,
+             math::TruncOp>(op)))
+      return WalkResult::advance();
+    op->emitOpError("is not an instruction of a GPU, and no library is linked; "
+                    "fuse-expand-math expands it");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Refuses what LLVM could not translate, while its location is known.
+LogicalResult ConvertKernelsToNVVMPass::checkLowered() {
+  auto check = [](Operation *op) {
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if (function && function.isExternal())
+      op->emitOpError("is called by a kernel, but no library is linked");
+    else if (isa<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()) ||
+             isa<gpu::GPUModuleOp, UnrealizedConversionCastOp>(op))
+      return WalkResult::advance();
+    else
+      op->emitOpError("has no lowering to NVVM");
+    return WalkResult::interrupt();
+  };
+  // An op is named before those in its regions.
+  return failure(
+      getOperation()->walk<WalkOrder::PreOrder>(check).wasInterrupted());
+}

@@ -258,11 +258,12 @@ private:
 
 /// Whether an op may stay on the host. Launches need only sizes and buffers.
 static bool isHostOp(Operation *op) {
-  return isa<func::ReturnOp, memref::AllocOp, memref::DeallocOp, memref::DimOp,
-             memref::CastOp, memref::CollapseShapeOp, memref::ExpandShapeOp,
-             memref::SubViewOp, memref::ReinterpretCastOp,
-             memref::ExtractStridedMetadataOp, affine::AffineApplyOp,
-             affine::AffineMinOp, affine::AffineMaxOp, gpu::LaunchFuncOp>(op) ||
+  return isa<func::ReturnOp, memref::AllocOp, memref::DeallocOp,
+             memref::GetGlobalOp, memref::DimOp, memref::CastOp,
+             memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp,
+             memref::ReinterpretCastOp, memref::ExtractStridedMetadataOp,
+             affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp,
+             gpu::LaunchFuncOp>(op) ||
          (isa_and_present<arith::ArithDialect>(op->getDialect()) &&
           llvm::all_of(op->getResultTypes(),
                        [](Type type) { return !isa<ShapedType>(type); }));

@@ -426,6 +426,21 @@ const CudaModule &CudaProgram::getModule(const KernelModule &module,
   return *slot.module;
 }
 
+DevicePtr CudaProgram::getConstant(const Constant &constant) {
+  std::string_view data = getArtifact().sections[constant.section].data;
+  // Tensors without elements have no address.
+  if (data.empty())
+    return 0;
+  std::lock_guard<std::mutex> lock(mutex);
+  DeviceMemory &memory = constants[constant.section];
+  if (!memory.get()) {
+    DeviceMemory uploaded(device, data.size(), "constants");
+    uploaded.upload(data.data(), data.size());
+    memory = std::move(uploaded);
+  }
+  return memory.get() + constant.offset;
+}
+
 std::shared_ptr<Program>
 CudaDevice::load(std::shared_ptr<const Artifact> artifact) {
   check();

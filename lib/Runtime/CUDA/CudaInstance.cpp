@@ -115,6 +115,8 @@ private:
   /// Device copies of bound arguments that are on the CPU, by argument.
   std::vector<DeviceMemory> copies;
   std::vector<Placed> packedWeights;
+  /// Addresses of the constants.
+  std::vector<DevicePtr> constants;
 };
 
 } // namespace
@@ -321,6 +323,9 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   ProfilerRange range("fuse prepare " + function.name);
   copies.clear();
   kernels.clear();
+  constants.clear();
+  for (const Constant &constant : code.constants)
+    constants.push_back(cudaProgram->getConstant(constant));
   packAll(arguments, shared);
   // Only tensors that kernels read unpacked have to be on the device.
   copies.resize(function.arguments.size());
@@ -506,6 +511,9 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
     break;
   case Kind::Packed:
     value = packedWeights[argument.index].memory->get();
+    break;
+  case Kind::Constant:
+    value = constants[argument.index];
     break;
   case Kind::TensorMap: {
     if (!workspace)

@@ -62,14 +62,18 @@ static std::string_view toBytes(const Digest &digest) {
 
 /// Earliest format version that can represent the sections. Version 5 allows
 /// archives in place of one object; older libraries would pass them to a
-/// linker.
+/// linker. Version 6 has constants, which older libraries do not upload.
 static uint32_t getWrittenVersion(const std::vector<Section> &sections) {
   constexpr std::string_view archiveMagic = "!<arch>\n";
-  for (const Section &section : sections)
-    if (section.kind == FUSE_SECTION_HOST_OBJECT &&
-        section.data.substr(0, archiveMagic.size()) == archiveMagic)
-      return kFormatVersion;
-  return 4;
+  uint32_t version = 4;
+  for (const Section &section : sections) {
+    if (section.kind == FUSE_SECTION_CONSTANTS)
+      version = 6;
+    else if (section.kind == FUSE_SECTION_HOST_OBJECT &&
+             section.data.substr(0, archiveMagic.size()) == archiveMagic)
+      version = std::max(version, uint32_t(5));
+  }
+  return version;
 }
 
 std::string

@@ -84,6 +84,9 @@ public:
       fail("has no section of the right kind at '" + std::string(key) + "'");
     return index;
   }
+  uint64_t getSectionSize(size_t index) const {
+    return sections[index].data.size();
+  }
   Reader at(const json &entry, const std::string &name) const {
     return Reader(entry, sections, mayDefer, where + "." + name);
   }
@@ -291,6 +294,9 @@ static KernelArgument readKernelArgument(const Reader &reader,
   } else if (reader.has("packed")) {
     argument.kind = Kind::Packed;
     readIndex("packed", code.packed.size());
+  } else if (reader.has("constant")) {
+    argument.kind = Kind::Constant;
+    readIndex("constant", code.constants.size());
   } else if (reader.has("size")) {
     argument.kind = Kind::Size;
     argument.size = Expression::parse(reader.get("size"), code.symbols.size());
@@ -361,6 +367,24 @@ static PackedWeight readPacked(const Reader &reader, const Function &function) {
     packed.operands.push_back(operand.get<size_t>());
   }
   return packed;
+}
+
+static Constant readConstant(const Reader &reader) {
+  Constant constant;
+  constant.section = reader.getSection("section", FUSE_SECTION_CONSTANTS);
+  constant.offset = reader.getUnsigned("offset");
+  constant.bytes = reader.getUnsigned("bytes");
+  // Both numbers have at most 49 bits, so the sum does not overflow.
+  uint64_t size = reader.getSectionSize(constant.section);
+  if (constant.offset + constant.bytes > size)
+    reader.fail("ends at byte " +
+                std::to_string(constant.offset + constant.bytes) +
+                " of a section of " + std::to_string(size));
+  // Elements have up to 8 bytes, and kernels read whole elements.
+  if (constant.offset % 8 != 0)
+    reader.fail("begins at byte " + std::to_string(constant.offset) +
+                ", which is not a multiple of 8");
+  return constant;
 }
 
 static KernelModule readModule(const Reader &reader) {
@@ -444,6 +468,8 @@ static DeviceCode readDeviceCode(const Reader &reader,
     code.packed = reader.readList("packed", [&](const Reader &packed) {
       return readPacked(packed, function);
     });
+  if (reader.has("constants"))
+    code.constants = reader.readList("constants", readConstant);
   if (reader.has("alternatives"))
     readAlternatives(reader, function, function.maxTokens, code);
   else
@@ -524,6 +550,38 @@ static CpuCode readCpuCode(const Reader &reader, const Function &function) {
 // Functions
 //===----------------------------------------------------------------------===//
 
+static Check readCheck(const Reader &reader, size_t numSymbols) {
+  using Predicate = Check::Predicate;
+  static constexpr std::pair<std::string_view, Predicate> predicates[] = {
+      {"eq", Predicate::Equal},
+      {"ne", Predicate::NotEqual},
+      {"lt", Predicate::Less},
+      {"le", Predicate::LessOrEqual}};
+  const std::string &text = reader.getString("predicate");
+  for (auto [name, predicate] : predicates)
+    if (text == name)
+      return {predicate, Expression::parse(reader.get("lhs"), numSymbols),
+              Expression::parse(reader.get("rhs"), numSymbols),
+              reader.getString("message")};
+  reader.fail("has the unknown predicate '" + text +
+              "', expected one of eq, ne, lt, le");
+}
+
+bool Check::holds(const int64_t *symbols) const {
+  int64_t left = lhs.evaluate(symbols), right = rhs.evaluate(symbols);
+  switch (predicate) {
+  case Predicate::Equal:
+    return left == right;
+  case Predicate::NotEqual:
+    return left != right;
+  case Predicate::Less:
+    return left < right;
+  case Predicate::LessOrEqual:
+    return left <= right;
+  }
+  return false;
+}
+
 static Function readFunction(const Reader &reader) {
   Function function;
   function.name = reader.getString("name");
@@ -541,6 +599,10 @@ static Function readFunction(const Reader &reader) {
   function.symbols = reader.readList("symbols", [&](const Reader &symbol) {
     return readSymbol(symbol, function);
   });
+  if (reader.has("checks"))
+    function.checks = reader.readList("checks", [&](const Reader &check) {
+      return readCheck(check, function.symbols.size());
+    });
   const json &results = reader.getArray("results");
   for (size_t i = 0; i < results.size(); ++i)
     function.resultSizes.push_back(

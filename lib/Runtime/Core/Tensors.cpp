@@ -133,4 +133,9 @@ void fuse::runtime::evaluateSymbols(const Function &function,
                                   place(other) + " is " + std::to_string(size));
     }
   }
+  for (const Check &check : function.checks)
+    if (!check.holds(values))
+      throw Failure(FUSE_ERROR_TENSOR,
+                    "the sizes of the arguments do not fit " + function.name +
+                        ": " + check.message);
 }

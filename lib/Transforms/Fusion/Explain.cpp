@@ -10,13 +10,15 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace fuse;
 
 //===----------------------------------------------------------------------===//
-// Gain
+// Chains
 //===----------------------------------------------------------------------===//
 
 static int64_t countElements(ArrayRef<int64_t> shape, int64_t tokens) {
@@ -34,72 +36,77 @@ static int64_t countBytes(Value value, int64_t tokens) {
          llvm::divideCeil(type.getElementTypeBitWidth(), 8u);
 }
 
-static SiteGain computeGain(FusedOpInterface kernel, int64_t tokens) {
+static SiteChain describeChain(FusedOpInterface kernel, int64_t tokens) {
   OpBuilder builder(kernel);
-  Decomposition chain = kernel.decompose(builder);
-  SiteGain gain;
-  gain.launches = chain.members.size() - 1;
-  gain.flops = 0;
-  for (Operation *member : chain.members) {
-    for (Value value : member->getOperands())
-      gain.bytes += countBytes(value, tokens);
-    for (Value value : member->getResults())
-      gain.bytes += countBytes(value, tokens);
+  Decomposition members = kernel.decompose(builder);
+  SiteChain chain;
+  chain.layers = members.members.size();
+  chain.flops = 0;
+  for (Operation *member : members.members) {
+    for (Value value : member->getResults()) {
+      int64_t bytes = countBytes(value, tokens);
+      if (!llvm::is_contained(members.results, value))
+        chain.bytes += bytes;
+      llvm::SmallPtrSet<Operation *, 4> readers(value.user_begin(),
+                                                value.user_end());
+      chain.bytes += bytes * readers.size();
+    }
     auto linear = dyn_cast<LinearOp>(member);
     if (!linear)
       continue;
     auto weight = cast<RankedTensorType>(linear.getWeight().getType());
     int64_t rows =
         countElements(linear.getY().getType().getShape().drop_back(), tokens);
-    *gain.flops += 2 * rows * countElements(weight.getShape(), tokens);
+    *chain.flops += 2 * rows * countElements(weight.getShape(), tokens);
   }
-  llvm::SmallPtrSet<Value, 16> inputs(kernel->operand_begin(),
-                                      kernel->operand_end());
-  for (Value value : inputs)
-    gain.bytes -= countBytes(value, tokens);
-  for (Value value : kernel->getResults())
-    gain.bytes -= countBytes(value, tokens);
-  for (Operation *member : llvm::reverse(chain.members)) {
+  for (Operation *member : llvm::reverse(members.members)) {
     member->dropAllUses();
     member->erase();
   }
-  return gain;
+  return chain;
 }
 
-SiteGain &SiteGain::operator+=(const SiteGain &other) {
-  launches += other.launches;
+SiteChain &SiteChain::operator+=(const SiteChain &other) {
+  layers += other.layers;
   bytes += other.bytes;
   if (other.flops)
     flops = flops.value_or(0) + *other.flops;
   return *this;
 }
 
-/// The total gain of the kernels of a function, or nothing without kernels.
-static std::optional<SiteGain> sumKernels(Operation *function, int64_t tokens) {
+static SmallVector<FusedOpInterface> findKernels(Operation *root) {
   SmallVector<FusedOpInterface> kernels;
-  function->walk([&](FusedOpInterface kernel) { kernels.push_back(kernel); });
+  root->walk([&](FusedOpInterface kernel) { kernels.push_back(kernel); });
+  return kernels;
+}
+
+/// The layers of all kernels of a function, or nothing without kernels.
+static std::optional<SiteChain> sumKernels(Operation *function,
+                                           int64_t tokens) {
+  SmallVector<FusedOpInterface> kernels = findKernels(function);
   if (kernels.empty())
     return std::nullopt;
-  SiteGain sum;
+  SiteChain sum;
   for (FusedOpInterface kernel : kernels)
-    sum += computeGain(kernel, tokens);
+    sum += describeChain(kernel, tokens);
   return sum;
 }
 
-/// The gain that a refused chain of modules would have. Its bodies are fused in
-/// a temporary function. Without bodies, the gain is the traffic of the values
-/// between members.
-static std::optional<SiteGain> predictGain(const ModuleSite &site,
-                                           SymbolTableCollection &tables,
-                                           int64_t tokens) {
+/// The layers that the kernel of a refused chain of modules would have. Its
+/// bodies are fused in a temporary function. Without bodies, members count.
+static std::optional<SiteChain> predictChain(const ModuleSite &site,
+                                             SymbolTableCollection &tables,
+                                             int64_t tokens) {
   if (site.calls.empty() || site.calls.size() != site.members.size())
     return std::nullopt;
-  OwningOpRef<func::FuncOp> function =
+  OwningOpRef<func::FuncOp> inlined =
       inlineCalls(tables, site.calls, "predicted");
-  if (function && isGeneratedKernel(site.kernel)) {
+  if (inlined && isGeneratedKernel(site.kernel)) {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(inlined->getLoc());
+    func::FuncOp function = inlined.release();
+    module->push_back(function);
     if (site.kernel == "group")
-      (*function)->setAttr(kGroupAttrName,
-                           UnitAttr::get(function->getContext()));
+      function->setAttr(kGroupAttrName, UnitAttr::get(function->getContext()));
     KernelFormation formation;
     formation.onRefusal = [](StringRef, const Refusal &, Location,
                              Operation *) {};
@@ -107,25 +114,27 @@ static std::optional<SiteGain> predictGain(const ModuleSite &site,
     formation.onFused = [](StringRef, FusedOpInterface) {};
     ScopedDiagnosticHandler silence(function->getContext(),
                                     [](Diagnostic &) {});
-    if (succeeded(formKernels(*function, formation)))
-      if (std::optional<SiteGain> gain = sumKernels(*function, tokens))
-        return gain;
+    if (succeeded(raiseProgram(*module)) &&
+        succeeded(formKernels(function, formation)))
+      if (std::optional<SiteChain> chain = sumKernels(function, tokens))
+        return chain;
   }
-  SiteGain gain;
-  gain.launches = site.calls.size() - 1;
+  SiteChain chain;
+  chain.layers = site.calls.size();
   for (CallModuleOp call : ArrayRef(site.calls).drop_back())
     for (Value value : call.getOutputs())
-      gain.bytes += 2 * countBytes(value, tokens);
-  return gain;
+      chain.bytes += 2 * countBytes(value, tokens);
+  return chain;
 }
 
-/// The gain that the op of a refused site would have as one kernel with the
-/// layer ops that produce its operands and those that use its results.
-static std::optional<SiteGain> predictGain(Operation *op, int64_t tokens) {
-  SiteGain gain;
+/// The op of a refused site with the layer ops that produce its operands and
+/// those that use its results.
+static std::optional<SiteChain> predictChain(Operation *op, int64_t tokens) {
+  SiteChain chain;
+  chain.layers = 1;
   auto addEdge = [&](Value value) {
-    ++gain.launches;
-    gain.bytes += 2 * countBytes(value, tokens);
+    ++chain.layers;
+    chain.bytes += 2 * countBytes(value, tokens);
   };
   for (Value operand : op->getOperands())
     if (Operation *def = operand.getDefiningOp(); def && isLayerOp(def))
@@ -136,9 +145,9 @@ static std::optional<SiteGain> predictGain(Operation *op, int64_t tokens) {
         addEdge(result);
         break;
       }
-  if (!gain.launches)
+  if (chain.layers == 1)
     return std::nullopt;
-  return gain;
+  return chain;
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,7 +200,7 @@ static SiteReport reportKernel(FusedOpInterface kernel, int64_t tokens) {
     for (StringRef path : origins.getAsValueRange<StringAttr>())
       report.members.push_back(path.str());
   report.location = toText(kernel->getLoc());
-  report.gain = computeGain(kernel, tokens);
+  report.chain = describeChain(kernel, tokens);
   return report;
 }
 
@@ -229,9 +238,9 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
                              int64_t tokens) {
   Operation *body = getBody(call, tables);
   std::string other = body ? describeOtherFamily(call, body) : "";
-  std::optional<SiteGain> gain;
+  std::optional<SiteChain> chain;
   SiteReport report;
-  if (body && !(gain = sumKernels(body, tokens))) {
+  if (body && !(chain = sumKernels(body, tokens))) {
     auto reason = reasons.find(body);
     if (reason != reasons.end()) {
       report = reason->second;
@@ -259,15 +268,145 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
       report.weights.push_back(toText(recipe));
   if (!report.refusal)
     report.location = toText(call.getLoc());
-  report.gain = gain;
+  report.chain = chain;
   return report;
 }
 
-llvm::FailureOr<Explanation> fuse::explain(Operation *root,
+//===----------------------------------------------------------------------===//
+// Savings
+//===----------------------------------------------------------------------===//
+
+/// Text that is equal for kernels that save the same: the op without its
+/// identity, where its operands come from and where its results go.
+static std::string describeUse(FusedOpInterface kernel,
+                               const llvm::StringSet<> &bodies) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto function = kernel->getParentOfType<FunctionOpInterface>();
+  if (function && !bodies.contains(function.getName()))
+    os << function.getName();
+  os << " " << kernel->getName();
+  for (NamedAttribute attr : kernel->getAttrs())
+    if (attr.getValue() != kernel.getSiteAttr() &&
+        attr.getValue() != kernel.getOriginsAttr() &&
+        attr.getValue() != kernel.getProvenanceAttr())
+      os << " " << attr.getName() << attr.getValue();
+  for (Value operand : kernel->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    os << " " << operand.getType() << " "
+       << (def ? def->getName().getStringRef() : "argument");
+  }
+  for (Value result : kernel->getResults()) {
+    os << " " << result.getType();
+    for (Operation *user : result.getUsers())
+      os << " " << user->getName();
+  }
+  return text;
+}
+
+namespace {
+
+/// Counts on a target what kernels save: the costs of the program without them
+/// minus its costs with them.
+class SavingsCounter {
+public:
+  /// Fills in the costs of all functions in `explanation`.
+  SavingsCounter(ModuleOp fused, const ExplainOptions &options,
+                 Explanation &explanation);
+
+  std::optional<PlanCost> count(ArrayRef<FusedOpInterface> removed);
+
+private:
+  llvm::Expected<std::vector<FunctionCost>>
+  countWithout(llvm::function_ref<bool(size_t)> isRemoved);
+
+  ModuleOp fused;
+  const ExplainOptions &options;
+  Explanation &explanation;
+  SmallVector<FusedOpInterface> kernels;
+  llvm::StringSet<> bodies;
+  PlanCost total;
+  /// Savings by the uses of the removed kernels.
+  llvm::StringMap<PlanCost> known;
+};
+
+} // namespace
+
+static PlanCost sum(ArrayRef<FunctionCost> costs) {
+  PlanCost total;
+  for (const FunctionCost &cost : costs)
+    total += cost.cost;
+  return total;
+}
+
+SavingsCounter::SavingsCounter(ModuleOp fused, const ExplainOptions &options,
+                               Explanation &explanation)
+    : fused(fused), options(options), explanation(explanation),
+      kernels(findKernels(fused)) {
+  if (!options.countPlans)
+    return;
+  explanation.target = options.countedFor;
+  fused->walk([&](FusedCallOp call) {
+    if (FlatSymbolRefAttr body = call.getBodyAttr())
+      bodies.insert(body.getValue());
+  });
+  auto with = options.countPlans(fused);
+  if (!with) {
+    explanation.problem = llvm::toString(with.takeError());
+    return;
+  }
+  auto without = countWithout([](size_t) { return true; });
+  if (!without) {
+    explanation.problem =
+        "without kernels, " + llvm::toString(without.takeError());
+    return;
+  }
+  for (auto [x, y] : llvm::zip_equal(*without, *with))
+    explanation.functions.push_back({x.name, x.cost, y.cost});
+  total = sum(*with);
+}
+
+llvm::Expected<std::vector<FunctionCost>>
+SavingsCounter::countWithout(llvm::function_ref<bool(size_t)> isRemoved) {
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(fused->clone());
+  for (auto [index, kernel] : llvm::enumerate(findKernels(*copy))) {
+    if (!isRemoved(index))
+      continue;
+    OpBuilder builder(kernel);
+    Decomposition chain = kernel.decompose(builder);
+    kernel->replaceAllUsesWith(chain.results);
+    kernel->erase();
+  }
+  return options.countPlans(*copy);
+}
+
+std::optional<PlanCost>
+SavingsCounter::count(ArrayRef<FusedOpInterface> removed) {
+  if (explanation.functions.empty() || removed.empty())
+    return std::nullopt;
+  std::string key;
+  for (FusedOpInterface kernel : removed)
+    key += describeUse(kernel, bodies) + "\n";
+  auto [saved, isNew] = known.try_emplace(key);
+  if (!isNew)
+    return saved->second;
+  auto without = countWithout([&](size_t index) {
+    return llvm::is_contained(removed, kernels[index]);
+  });
+  if (!without) {
+    // Compiles with all kernels and without any.
+    llvm::consumeError(without.takeError());
+    known.erase(key);
+    return std::nullopt;
+  }
+  return saved->second = sum(*without) - total;
+}
+
+llvm::FailureOr<Explanation> fuse::explain(ModuleOp root,
                                            const ExplainOptions &options) {
   Explanation explanation;
   explanation.before = print(root);
-  OwningOpRef<Operation *> copy = root->clone();
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(root->clone());
 
   std::vector<SiteReport> refused;
   SmallVector<ModelOp> models = findModels(*copy);
@@ -287,7 +426,7 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     refused.push_back(reportRefusal(site.id, "modules", *site.refusal,
                                     *site.location, site.detail));
     SiteReport &report = refused.back();
-    report.gain = predictGain(site, before, options.tokens);
+    report.chain = predictChain(site, before, options.tokens);
     for (ModuleNode *member : site.members)
       if (member) {
         report.members.push_back(member->getPath());
@@ -302,6 +441,9 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
         return failure();
   }
 
+  if (failed(raiseProgram(*copy)))
+    return failure();
+
   // The first refusal of each function, which explains a body without kernels.
   DenseMap<Operation *, SiteReport> reasons;
   FunctionOpInterface current;
@@ -311,7 +453,7 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     refused.push_back(
         reportRefusal(site, "ops", refusal, loc, getText(refusal.kind).reason));
     reasons.try_emplace(current, refused.back());
-    refused.back().gain = predictGain(op, options.tokens);
+    refused.back().chain = predictChain(op, options.tokens);
   };
   // Kernels are in the report, so they get no remarks.
   formation.onFused = [](StringRef, FusedOpInterface) {};
@@ -329,17 +471,21 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     if (failed(formKernels(function, formation)))
       return failure();
   }
-  explanation.after = print(copy.get());
+  explanation.after = print(*copy);
 
-  SmallVector<FusedOpInterface> kernels;
-  copy->walk([&](FusedOpInterface kernel) { kernels.push_back(kernel); });
+  SavingsCounter savings(*copy, options, explanation);
   std::vector<SiteReport> formed;
-  for (FusedOpInterface kernel : kernels)
+  for (FusedOpInterface kernel : findKernels(*copy)) {
     formed.push_back(reportKernel(kernel, options.tokens));
+    formed.back().saved = savings.count(kernel);
+  }
   SymbolTableCollection tables;
   copy->walk([&](FusedCallOp call) {
-    explanation.sites.push_back(
-        reportCall(call, tables, reasons, options.tokens));
+    SiteReport report = reportCall(call, tables, reasons, options.tokens);
+    Operation *body = getBody(call, tables);
+    if (body && !report.refusal)
+      report.saved = savings.count(findKernels(body));
+    explanation.sites.push_back(std::move(report));
   });
   llvm::append_range(explanation.sites, formed);
   llvm::append_range(explanation.sites, refused);

@@ -13,56 +13,101 @@
 using namespace mlir;
 using namespace fuse;
 
+static SmallVector<StringRef> getHeads(const Explanation &explanation) {
+  SmallVector<StringRef> heads = {
+      "site",   "level",         "state", "kernel or reason",
+      "layers", "bytes between", "flop"};
+  if (!explanation.target.empty())
+    llvm::append_values(heads, "launches saved", "bytes saved");
+  return heads;
+}
+
 /// The columns of a site, the same in all formats.
-static SmallVector<std::string> getColumns(const SiteReport &site) {
-  // The predicted gain of a refused site is in parentheses.
+static SmallVector<std::string> getColumns(const Explanation &explanation,
+                                           const SiteReport &site) {
+  // What a kernel would have at a refused site is in parentheses.
   auto number = [&](std::optional<int64_t> value) {
     if (!value)
       return std::string("-");
     std::string text = llvm::itostr(*value);
     return site.refusal ? "(" + text + ")" : text;
   };
-  std::optional<int64_t> launches, bytes, flops;
-  if (site.gain) {
-    launches = site.gain->launches;
-    bytes = site.gain->bytes;
-    flops = site.gain->flops;
+  std::optional<int64_t> layers, between, flops, launches, bytes;
+  if (site.chain) {
+    layers = site.chain->layers;
+    between = site.chain->bytes;
+    flops = site.chain->flops;
+  }
+  if (site.saved) {
+    launches = site.saved->launches;
+    bytes = site.saved->bytes;
   }
   std::string verdict = site.kernel;
   if (site.refusal) {
     const RefusalText &text = getText(*site.refusal);
     verdict = (text.id + " " + text.name).str();
   }
-  return {site.id,      site.level,       site.refusal ? "refused" : "fused",
-          verdict,      number(launches), number(bytes),
-          number(flops)};
+  SmallVector<std::string> columns = {
+      site.id,      site.level,     site.refusal ? "refused" : "fused",
+      verdict,      number(layers), number(between),
+      number(flops)};
+  if (!explanation.target.empty())
+    llvm::append_values(columns, number(launches), number(bytes));
+  return columns;
 }
 
-static constexpr llvm::StringLiteral kHeads[] = {
-    "site", "level", "state", "kernel or reason", "launches", "bytes", "flop"};
-
 static std::string summarize(const Explanation &explanation) {
-  SiteGain sum;
-  unsigned fused = 0;
+  int64_t fused = 0, kernels = 0, layers = 0;
   for (const SiteReport &site : explanation.sites) {
     fused += !site.refusal;
-    if (site.refusal || site.level != "ops" || !site.gain)
+    if (site.refusal || site.level != "ops")
       continue;
-    sum += *site.gain;
+    ++kernels;
+    layers += site.chain ? site.chain->layers : 0;
   }
-  return std::to_string(fused) + (fused == 1 ? " site" : " sites") +
-         " fused, " + std::to_string(explanation.sites.size() - fused) +
-         " refused; kernels save " + std::to_string(sum.launches) +
-         " launches and " + std::to_string(sum.bytes) + " bytes";
+  std::string text =
+      std::to_string(fused) + (fused == 1 ? " site" : " sites") + " fused, " +
+      std::to_string(explanation.sites.size() - fused) + " refused";
+  if (kernels)
+    text += "; kernels: " + std::to_string(kernels) +
+            ", of layers: " + std::to_string(layers);
+  if (!explanation.problem.empty())
+    return text + "; savings on " + explanation.target +
+           " are unknown: " + explanation.problem;
+  if (explanation.target.empty())
+    return text;
+  PlanCost unfused, saved;
+  for (const FunctionReport &function : explanation.functions) {
+    unfused += function.unfused;
+    saved += function.unfused - function.fused;
+  }
+  if (saved.launches == 0 && saved.bytes == 0)
+    return text + "; nothing is saved on " + explanation.target;
+  return text + "; on " + explanation.target + " they save " +
+         std::to_string(saved.launches) + " of " +
+         std::to_string(unfused.launches) + " launches and " +
+         std::to_string(saved.bytes) + " of " + std::to_string(unfused.bytes) +
+         " bytes";
+}
+
+/// What a call of a function costs on the target.
+static std::string describe(const FunctionReport &function,
+                            const Explanation &explanation) {
+  return "@" + function.name + " on " + explanation.target +
+         ": launches unfused " + std::to_string(function.unfused.launches) +
+         ", fused " + std::to_string(function.fused.launches) +
+         "; bytes unfused " + std::to_string(function.unfused.bytes) +
+         ", fused " + std::to_string(function.fused.bytes);
 }
 
 void fuse::printText(const Explanation &explanation, raw_ostream &os) {
   SmallVector<SmallVector<std::string>> rows;
+  SmallVector<StringRef> heads = getHeads(explanation);
   rows.push_back(llvm::to_vector(
-      llvm::map_range(kHeads, [](StringRef head) { return head.str(); })));
+      llvm::map_range(heads, [](StringRef head) { return head.str(); })));
   for (const SiteReport &site : explanation.sites)
-    rows.push_back(getColumns(site));
-  SmallVector<size_t> widths(std::size(kHeads));
+    rows.push_back(getColumns(explanation, site));
+  SmallVector<size_t> widths(heads.size());
   for (ArrayRef<std::string> row : rows)
     for (auto [width, text] : llvm::zip_equal(widths, row))
       width = std::max(width, text.size());
@@ -84,7 +129,13 @@ void fuse::printText(const Explanation &explanation, raw_ostream &os) {
     os << "  at " << site.at << ", " << site.location << "\n  " << site.detail
        << "\n  do: " << getText(*site.refusal).suggestion << "\n";
   }
+  for (const FunctionReport &function : explanation.functions)
+    os << describe(function, explanation) << "\n";
   os << summarize(explanation) << "\n";
+}
+
+static llvm::json::Object describe(const PlanCost &cost) {
+  return llvm::json::Object{{"launches", cost.launches}, {"bytes", cost.bytes}};
 }
 
 llvm::json::Value fuse::toJSON(const Explanation &explanation) {
@@ -110,17 +161,32 @@ llvm::json::Value fuse::toJSON(const Explanation &explanation) {
       row["tied"] = llvm::json::Array(site.tied);
     if (!site.weights.empty())
       row["weights"] = llvm::json::Array(site.weights);
-    if (site.gain) {
-      llvm::json::Object gain{{"launches", site.gain->launches},
-                              {"bytes", site.gain->bytes}};
-      if (site.gain->flops)
-        gain["flops"] = *site.gain->flops;
-      row[site.refusal ? "predicted_gain" : "gain"] = std::move(gain);
+    if (site.chain) {
+      llvm::json::Object chain{{"layers", site.chain->layers},
+                               {"bytes", site.chain->bytes}};
+      if (site.chain->flops)
+        chain["flops"] = *site.chain->flops;
+      row[site.refusal ? "predicted_chain" : "chain"] = std::move(chain);
     }
+    if (site.saved)
+      row["saved"] = describe(*site.saved);
     sites.push_back(std::move(row));
   }
-  return llvm::json::Object{{"summary", summarize(explanation)},
+  llvm::json::Object report{{"summary", summarize(explanation)},
                             {"sites", std::move(sites)}};
+  if (explanation.target.empty())
+    return report;
+  report["target"] = explanation.target;
+  llvm::json::Array functions;
+  for (const FunctionReport &function : explanation.functions)
+    functions.push_back(
+        llvm::json::Object{{"name", function.name},
+                           {"unfused", describe(function.unfused)},
+                           {"fused", describe(function.fused)}});
+  report["functions"] = std::move(functions);
+  if (!explanation.problem.empty())
+    report["problem"] = explanation.problem;
+  return report;
 }
 
 void fuse::printHTML(const Explanation &explanation, raw_ostream &os) {
@@ -135,12 +201,12 @@ void fuse::printHTML(const Explanation &explanation, raw_ostream &os) {
         "</style></head><body>\n<h1>Fusion report</h1>\n<p>";
   llvm::printHTMLEscaped(summarize(explanation), os);
   os << "</p>\n<table><tr>";
-  for (StringRef head : kHeads)
+  for (StringRef head : getHeads(explanation))
     os << "<th>" << head << "</th>";
   os << "<th>details</th></tr>\n";
   for (const SiteReport &site : explanation.sites) {
     os << "<tr class=\"" << (site.refusal ? "refused" : "fused") << "\">";
-    for (const std::string &cell : getColumns(site)) {
+    for (const std::string &cell : getColumns(explanation, site)) {
       os << "<td>";
       llvm::printHTMLEscaped(cell, os);
       os << "</td>";
@@ -158,6 +224,11 @@ void fuse::printHTML(const Explanation &explanation, raw_ostream &os) {
     os << "</td></tr>\n";
   }
   os << "</table>\n";
+  for (const FunctionReport &function : explanation.functions) {
+    os << "<p>";
+    llvm::printHTMLEscaped(describe(function, explanation), os);
+    os << "</p>\n";
+  }
   auto printCode = [&](StringRef title, StringRef code) {
     os << "<details><summary>" << title << "</summary><pre>";
     llvm::printHTMLEscaped(code, os);

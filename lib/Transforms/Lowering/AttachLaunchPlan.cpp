@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -67,6 +68,8 @@ private:
   Builder builder;
   LaunchSizes sizes;
   DenseMap<Value, unsigned> workspace;
+  /// The globals that launches read.
+  llvm::SetVector<Attribute> constants;
 };
 
 class AttachLaunchPlanPass
@@ -81,7 +84,8 @@ public:
         continue;
       if (failed(checkFlow(function)))
         return signalPassFailure();
-      if (launches.empty())
+      // A host may call a public function on tensors without elements.
+      if (launches.empty() && !function.isPublic())
         continue;
       DictionaryAttr plan = PlanBuilder(function).build();
       if (!plan)
@@ -117,6 +121,17 @@ FailureOr<Attribute> PlanBuilder::getArgument(Value value) {
       value = view.getViewSource();
     if (auto it = workspace.find(value); it != workspace.end())
       return Attribute(builder.getStringAttr("ws" + Twine(it->second)));
+    if (auto read = value.getDefiningOp<memref::GetGlobalOp>()) {
+      Attribute name = read.getNameAttr();
+      auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
+          read, read.getNameAttr());
+      if (!global || !global.getConstantInitValue())
+        return read.emitOpError("reads a global that is not a constant");
+      constants.insert(name);
+      const auto *it = llvm::find(constants, name);
+      return Attribute(
+          builder.getStringAttr("const" + Twine(it - constants.begin())));
+    }
   } else if (matchPattern(value, m_Constant(&constant))) {
     return constant;
   } else if (value.getType().isIndex()) {
@@ -193,10 +208,14 @@ DictionaryAttr PlanBuilder::build() {
   for (LaunchSizes::Symbol symbol : sizes.getSymbols())
     symbolAttrs.push_back(
         builder.getDenseI64ArrayAttr({symbol.first, symbol.second}));
-  auto plan = builder.getDictionaryAttr(
-      {builder.getNamedAttr("launches", builder.getArrayAttr(launches)),
-       builder.getNamedAttr("symbols", builder.getArrayAttr(symbolAttrs)),
-       builder.getNamedAttr("workspace", builder.getArrayAttr(buffers))});
+  SmallVector<NamedAttribute> entries = {
+      builder.getNamedAttr("launches", builder.getArrayAttr(launches)),
+      builder.getNamedAttr("symbols", builder.getArrayAttr(symbolAttrs)),
+      builder.getNamedAttr("workspace", builder.getArrayAttr(buffers))};
+  if (!constants.empty())
+    entries.push_back(builder.getNamedAttr(
+        "constants", builder.getArrayAttr(constants.getArrayRef())));
+  auto plan = builder.getDictionaryAttr(entries);
   // Extend every map to the final list of symbols.
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](AffineMapAttr attr) -> Attribute {

@@ -9,8 +9,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -34,19 +37,209 @@ static constexpr StringLiteral kApproximated[] = {
 
 /// Kept: every target has one instruction or a short exact sequence for them.
 static constexpr StringLiteral kKept[] = {
-    "absf",  "absi", "ceil",  "copysign",  "ctlz", "ctpop", "cttz",
-    "floor", "fma",  "round", "roundeven", "sqrt", "trunc"};
+    "absf",  "absi",  "ceil",      "copysign", "ctlz",
+    "ctpop", "cttz",  "floor",     "fma",      "isfinite",
+    "isnan", "round", "roundeven", "sqrt",     "trunc"};
 
 static bool contains(ArrayRef<StringLiteral> names, StringRef name) {
   name.consume_front("math.");
   return llvm::is_contained(names, name);
 }
 
-/// Whether `op` is a math op that must be expanded.
+/// Whether `op` must be expanded.
 static bool isMeant(Operation *op) {
-  return isa_and_present<math::MathDialect>(op->getDialect()) &&
-         !contains(kKept, op->getName().getStringRef());
+  return isa<arith::RemFOp>(op) ||
+         (isa_and_present<math::MathDialect>(op->getDialect()) &&
+          !contains(kKept, op->getName().getStringRef()));
 }
+
+//===----------------------------------------------------------------------===//
+// Remainders
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Builds integer arithmetic in 64 bits.
+class IntBuilder : public ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  Value constant(int64_t value) {
+    return arith::ConstantIntOp::create(*this, value, 64);
+  }
+  template <typename OpTy>
+  Value make(Value lhs, Value rhs) {
+    return OpTy::create(*this, lhs, rhs);
+  }
+  template <typename OpTy>
+  Value make(Value lhs, int64_t rhs) {
+    return OpTy::create(*this, lhs, constant(rhs));
+  }
+  Value compare(arith::CmpIPredicate predicate, Value lhs, int64_t rhs) {
+    return arith::CmpIOp::create(*this, predicate, lhs, constant(rhs));
+  }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(*this, condition, yes, no);
+  }
+};
+
+/// Expands a remainder of f32 or f64 to the long division of integers, which is
+/// exact for all operands. `x - y * trunc(x / y)` is not.
+struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::RemFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<FloatType>(op.getType());
+    if (!type || !(type.isF32() || type.isF64()))
+      return rewriter.notifyMatchFailure(op, "expected f32 or f64");
+    IntBuilder b(op.getLoc(), rewriter);
+    // The number of fraction bits of the type.
+    int64_t fraction = type.getFPMantissaWidth() - 1;
+    int64_t width = type.getWidth();
+    int64_t sign = int64_t(1) << (width - 1);
+    int64_t infinity = (int64_t(1) << (width - 1)) - (int64_t(1) << fraction);
+    Type bitsType = b.getIntegerType(width);
+    auto getBits = [&](Value value) -> Value {
+      Value bits = arith::BitcastOp::create(b, bitsType, value);
+      return width == 64
+                 ? bits
+                 : Value(arith::ExtUIOp::create(b, b.getI64Type(), bits));
+    };
+    // A magnitude is `mantissa * 2^exponent`. The mantissa of a subnormal
+    // number is not normalized.
+    auto getExponent = [&](Value bits) {
+      return b.make<arith::MaxUIOp>(b.make<arith::ShRUIOp>(bits, fraction), 1);
+    };
+    auto getMantissa = [&](Value bits, Value exponent) {
+      Value above = b.make<arith::SubIOp>(exponent, 1);
+      return b.make<arith::SubIOp>(bits,
+                                   b.make<arith::ShLIOp>(above, fraction));
+    };
+    Value bits = getBits(op.getLhs());
+    Value x = b.make<arith::AndIOp>(bits, sign - 1);
+    Value y = b.make<arith::AndIOp>(getBits(op.getRhs()), sign - 1);
+    Value exponentX = getExponent(x), exponentY = getExponent(y);
+    // The remainder of a zero divisor is NaN, but the division is still made.
+    Value divisor = b.make<arith::MaxUIOp>(getMantissa(y, exponentY), 1);
+    Value rest = b.make<arith::RemUIOp>(getMantissa(x, exponentX), divisor);
+
+    // Append the zeros that the exponents differ by, as many at a time as 64
+    // bits hold.
+    int64_t most = 63 - fraction;
+    Value zeros = b.make<arith::SubIOp>(exponentX, exponentY);
+    auto loop = scf::ForOp::create(
+        b, b.constant(0), zeros, b.constant(most), ValueRange(rest),
+        [&](OpBuilder &builder, Location loc, Value done, ValueRange carried) {
+          IntBuilder body(loc, builder);
+          Value count = body.make<arith::MinSIOp>(
+              body.make<arith::SubIOp>(zeros, done), most);
+          Value longer = body.make<arith::ShLIOp>(carried[0], count);
+          Value next = body.make<arith::RemUIOp>(longer, divisor);
+          scf::YieldOp::create(body, next);
+        });
+    rest = loop.getResult(0);
+
+    // Normalize the rest, unless the result is subnormal.
+    Value leading = math::CountLeadingZerosOp::create(b, rest);
+    Value shift =
+        b.make<arith::MinSIOp>(b.make<arith::SubIOp>(leading, 63 - fraction),
+                               b.make<arith::SubIOp>(exponentY, 1));
+    Value above =
+        b.make<arith::SubIOp>(b.make<arith::SubIOp>(exponentY, shift), 1);
+    Value result =
+        b.make<arith::AddIOp>(b.make<arith::ShLIOp>(rest, shift),
+                              b.make<arith::ShLIOp>(above, fraction));
+    using Predicate = arith::CmpIPredicate;
+    result = b.select(b.compare(Predicate::eq, rest, 0), b.constant(0), result);
+    result = b.select(b.compare(Predicate::slt, zeros, 0), x, result);
+    result = b.make<arith::OrIOp>(result, b.make<arith::AndIOp>(bits, sign));
+    Value isNaN = b.make<arith::OrIOp>(
+        b.make<arith::OrIOp>(b.compare(Predicate::uge, x, infinity),
+                             b.compare(Predicate::ugt, y, infinity)),
+        b.compare(Predicate::eq, y, 0));
+    int64_t quiet = infinity | int64_t(1) << (fraction - 1);
+    result = b.select(isNaN, b.constant(quiet), result);
+    if (width != 64)
+      result = arith::TruncIOp::create(b, bitsType, result);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, result);
+    return success();
+  }
+};
+
+/// Computes remainders of narrower floats in f32. They are exact in both types.
+struct ExtendRemainder : OpRewritePattern<arith::RemFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::RemFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<FloatType>(op.getType());
+    if (!type || type.getWidth() >= 32)
+      return rewriter.notifyMatchFailure(op, "expected a narrow float");
+    Location loc = op.getLoc();
+    Type f32 = rewriter.getF32Type();
+    Value lhs = arith::ExtFOp::create(rewriter, loc, f32, op.getLhs());
+    Value rhs = arith::ExtFOp::create(rewriter, loc, f32, op.getRhs());
+    Value rest = arith::RemFOp::create(rewriter, loc, lhs, rhs);
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, rest);
+    return success();
+  }
+};
+
+/// Expands a decimal logarithm to a natural one.
+struct ExpandLog10 : OpRewritePattern<math::Log10Op> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::Log10Op op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "expected f32");
+    Location loc = op.getLoc();
+    Value log = math::LogOp::create(rewriter, loc, op.getOperand());
+    Value factor = arith::ConstantOp::create(
+        rewriter, loc, rewriter.getF32FloatAttr(llvm::numbers::log10ef));
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, log, factor);
+    return success();
+  }
+};
+
+/// Expands tests for infinities and for normal numbers to comparisons.
+template <typename OpTy>
+struct ExpandClass : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<FloatType>(op.getOperand().getType());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "expected a scalar");
+    Location loc = op.getLoc();
+    const llvm::fltSemantics &semantics = type.getFloatSemantics();
+    Value magnitude = math::AbsFOp::create(rewriter, loc, op.getOperand());
+    auto compare = [&](arith::CmpFPredicate predicate, const APFloat &bound) {
+      Value constant = arith::ConstantOp::create(
+          rewriter, loc, rewriter.getFloatAttr(type, bound));
+      return arith::CmpFOp::create(rewriter, loc, predicate, magnitude,
+                                   constant);
+    };
+    APFloat infinity = APFloat::getInf(semantics);
+    if (std::is_same_v<OpTy, math::IsInfOp>) {
+      rewriter.replaceOp(op, compare(arith::CmpFPredicate::OEQ, infinity));
+      return success();
+    }
+    Value isFinite = compare(arith::CmpFPredicate::OLT, infinity);
+    Value isLarge = compare(arith::CmpFPredicate::OGE,
+                            APFloat::getSmallestNormalized(semantics));
+    rewriter.replaceOpWithNewOp<arith::AndIOp>(op, isFinite, isLarge);
+    return success();
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -62,9 +255,13 @@ public:
       return contains(kApproximated, name);
     };
     populateMathF32ExpansionPatterns(patterns, [&](StringRef name) {
-      return contains(kExpanded, name) || isApproximated(name);
+      return contains(kExpanded, name) || isApproximated(name) ||
+             name == math::Log10Op::getOperationName();
     });
     populateMathPolynomialApproximationPatterns(patterns, isApproximated);
+    patterns.add<ExpandRemainder, ExtendRemainder, ExpandLog10,
+                 ExpandClass<math::IsInfOp>, ExpandClass<math::IsNormalOp>>(
+        &getContext());
     getOperation()->walk([&](Operation *op) { numExpanded += isMeant(op); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

@@ -223,6 +223,8 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
                                 PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
+    if (isa<TensorType>(op.getType()))
+      return rewriter.notifyMatchFailure(op, "is on tensors");
     if (!(f8 && isFloat8(from)) && !(bf16 && from.isBF16()))
       return rewriter.notifyMatchFailure(op, "operand is not to be expanded");
     BitBuilder b(rewriter, op.getLoc(), op.getType());
@@ -249,6 +251,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
                                 PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
+    if (isa<TensorType>(op.getType()))
+      return rewriter.notifyMatchFailure(op, "is on tensors");
     if (!(f8 && isFloat8(to)) && !(bf16 && to.isBF16()))
       return rewriter.notifyMatchFailure(op, "result is not to be expanded");
     if (!from.isF32() && !from.isBF16() && !from.isF16())
@@ -275,11 +279,29 @@ struct ExpandSmallFloatsPass
     : fuse::impl::ExpandSmallFloatsPassBase<ExpandSmallFloatsPass> {
   using Base::Base;
 
+  /// Whether the options ask for an expansion of conversions of `value`.
+  bool isExpanded(Value value) const {
+    Type element = getElementTypeOrSelf(value);
+    return (f8 && isFloat8(element)) || (bf16 && element.isBF16());
+  }
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateExpandSmallFloatsPatterns(patterns, f8, bf16);
     ReplacementCounter expanded(numExpanded);
     walkAndApplyPatterns(getOperation(), std::move(patterns), &expanded);
+    WalkResult result = getOperation()->walk([&](Operation *op) {
+      if (!isa<arith::ExtFOp, arith::TruncFOp>(op) ||
+          !isa<TensorType>(op->getResult(0).getType()) ||
+          !(isExpanded(op->getOperand(0)) || isExpanded(op->getResult(0))))
+        return WalkResult::advance();
+      op->emitOpError("expected scalars or vectors to expand, but got ")
+          << op->getOperand(0).getType()
+          << "; convert-elementwise-to-linalg makes scalars of it";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 

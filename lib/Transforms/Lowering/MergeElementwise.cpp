@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -101,9 +102,30 @@ public:
   }
 
 private:
+  /// Replaces a constant of one value that initializes a result by a fill,
+  /// which a reduction absorbs. Bufferization would copy the constant.
+  static void fillInit(linalg::LinalgOp op, OpOperand &init) {
+    DenseElementsAttr constant;
+    if (!matchPattern(init.get(), m_Constant(&constant)) ||
+        !constant.isSplat() || !op.payloadUsesValueFromOperand(&init))
+      return;
+    OpBuilder builder(op);
+    Location loc = init.get().getLoc();
+    auto type = cast<RankedTensorType>(init.get().getType());
+    Value value = arith::ConstantOp::create(
+        builder, loc, constant.getSplatValue<TypedAttr>());
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                          type.getElementType());
+    init.set(linalg::FillOp::create(builder, loc, value, empty).getResult(0));
+  }
+
   /// Gives each user of a filled tensor a separate fill. Otherwise,
   /// bufferization copies a buffer that initializes two reductions.
   void repeatFills() {
+    getOperation()->walk([](linalg::LinalgOp op) {
+      for (OpOperand &init : op.getDpsInitsMutable())
+        fillInit(op, init);
+    });
     getOperation()->walk([](linalg::FillOp fill) {
       // A fill of a buffer has no result.
       if (fill->use_empty())

@@ -192,7 +192,7 @@ class Runner:
     def original(self, data: Sequence[Path]) -> np.ndarray:
         raised = self._directory / "original.mlir"
         self._tools.run(
-            "fuse-opt", self._source, "--fuse-raise-layers", "-o", raised
+            "fuse-opt", self._source, "--fuse-raising-pipeline", "-o", raised
         )
         return self.run("the original", raised, self._weights, data)
 
@@ -210,7 +210,7 @@ class Runner:
         self._tools.run(
             "fuse-opt",
             self._source,
-            "--fuse-raise-layers",
+            "--fuse-raising-pipeline",
             f"--fuse-quantize-linears=scales={scales} type={storage} "
             f"activations={activations} order={order} weights=stored",
             "--fuse-form-kernels",

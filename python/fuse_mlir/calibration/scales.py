@@ -169,7 +169,7 @@ def observe(
         tools.run(
             "fuse-opt",
             source,
-            "--fuse-raise-layers",
+            "--fuse-raising-pipeline",
             "--fuse-observe-activations",
             "-o",
             observed,

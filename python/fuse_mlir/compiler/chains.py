@@ -38,7 +38,7 @@ from fuse_mlir.support.module_snapshot import (
     plain,
 )
 
-RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
+RAISE = "builtin.module(fuse-raising-pipeline,canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
 FUSED_OP = re.compile(
     r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"

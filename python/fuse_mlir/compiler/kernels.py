@@ -274,7 +274,13 @@ class Kernel:
 
     def weights(self) -> list[torch.Tensor]:
         """Parameters that the code reads, as they are now."""
-        return list(map(_tensor_of, self._sources))
+        # torch.compile enters each function that this one calls.
+        return [
+            getattr(source[0], source[1])
+            if isinstance(source, tuple) and source[2] is None
+            else _tensor_of(source)
+            for source in self._sources
+        ]
 
     def _bind(
         self, instance: native.Instance, weights: Sequence[torch.Tensor]

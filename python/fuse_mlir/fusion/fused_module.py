@@ -526,6 +526,27 @@ class FusedModule(FusedPlace):
         # the types of parameters themselves.
         return tuple(chains.structure(m, [], types=False) for m in self.members)
 
+    def _trace(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        kernel, rows = self._kernel, self._traced_rows
+        if (
+            kernel is None
+            or self.gradients == "error"
+            or self.training
+            or torch.is_grad_enabled()
+            or rows is not None
+            and rows.ranges != ((0, None),)
+            or len(args) != 1
+            or kwargs
+            or self.plan.inputs[0] != 0
+            or len(self.plan.inputs) != 1
+            or not isinstance(args[0], torch.Tensor)
+            or torch.is_autocast_enabled(args[0].device.type)
+            or getattr(torch.compiler, "_is_exporting_flag", True)
+            and is_exporting()
+        ):
+            return self._run(args, kwargs)
+        return torch.ops.fuse_mlir.call([args[0]], kernel.weights(), kernel.id)
+
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """A call that asks everything in Python."""
         first = self._first_input(args, kwargs)

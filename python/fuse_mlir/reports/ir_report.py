@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reports which sites of a program are fused, why others are not, and gains."""
+"""Reports which sites of a program are fused, what that saves, and refusals."""
 
 from __future__ import annotations
 
@@ -16,19 +16,41 @@ from fuse_mlir.support.messages import tool_error
 
 
 @dataclass(frozen=True)
-class Gain:
-    """The savings of one kernel compared with one launch per member.
+class Chain:
+    """The layers of one kernel. They say nothing about what it saves.
 
     Attributes:
-        launches: number of saved launches.
-        bytes: bytes of intermediates that are neither written nor read.
-        flops: operations of its linears, which stay; None without bodies of
-            functions to count them in.
+        layers: number of layer ops.
+        bytes: bytes that layers write for others of them, and that these read.
+        flops: operations of its linears; None without bodies of functions to
+            count them in.
+    """
+
+    layers: int
+    bytes: int
+    flops: int | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a call costs, counted in the plan for a target.
+
+    Attributes:
+        launches: number of launches; on a CPU, of phases or loop nests.
+        bytes: bytes of the buffers that the launches take.
     """
 
     launches: int
     bytes: int
-    flops: int | None = None
+
+
+@dataclass(frozen=True)
+class FunctionCost:
+    """The costs of a function without and with fused ops."""
+
+    name: str
+    unfused: Cost
+    fused: Cost
 
 
 @dataclass(frozen=True)
@@ -46,7 +68,10 @@ class Site:
         suggestion: advice to the user.
         location: of the op.
         members: paths of the modules.
-        gain: the savings, also of a refused site; None if unknown.
+        chain: the layers of the kernel, or those that it would have at a
+            refused site; None if unknown.
+        saved: what a call costs less than without this kernel; None if
+            unknown, and without a target.
     """
 
     id: str
@@ -58,15 +83,25 @@ class Site:
     suggestion: str | None
     location: str
     members: tuple[str, ...]
-    gain: Gain | None
+    chain: Chain | None
+    saved: Cost | None = None
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The sites of a program and one line about them."""
+    """The sites of a program and one line about them.
+
+    Attributes:
+        summary: the line.
+        sites: all sites.
+        functions: the costs of each function on the target, if there is one.
+        problem: reason why they could not be counted there, or None.
+    """
 
     summary: str
     sites: tuple[Site, ...]
+    functions: tuple[FunctionCost, ...] = ()
+    problem: str | None = None
 
     @property
     def fused(self) -> tuple[Site, ...]:
@@ -83,11 +118,15 @@ def explain_ir(
     *,
     libraries: Sequence[str | Path] = (),
     target: str = "",
+    chip: str = "",
+    cpu: str = "",
     tokens: int = 1,
     html: str | Path | None = None,
     tools: str | Path | None = None,
 ) -> Explanation:
     """Reports for all sites of a program whether they are fused, or why not.
+
+    The program is raised first, as by all tools that fuse a file.
 
     Args:
         source: IR as text, or the path of a file with it.
@@ -95,7 +134,9 @@ def explain_ir(
             patterns, only ops are fused.
         libraries: files with patterns and kernels from outside of the model.
         target: chip that declared kernels must support; empty for any.
-        tokens: value of dynamic dimensions in gains.
+        chip: GPU for whose plans savings are counted, such as "sm_90a".
+        cpu: CPU for whose plans they are counted instead, such as "native".
+        tokens: value of dynamic dimensions.
         html: file to which the report is also written as a page.
         tools: directory of `fuse-explain`. None uses the search path.
 
@@ -115,8 +156,8 @@ def explain_ir(
     options = [f"--patterns={pattern}" for pattern in patterns]
     options += [f"--libraries={path}" for path in libraries]
     options.append(f"--tokens={tokens}")
-    if target:
-        options.append(f"--target={target}")
+    chosen = {"target": target, "chip": chip, "cpu": cpu}
+    options += [f"--{name}={value}" for name, value in chosen.items() if value]
     text = None if isinstance(source, Path) else source
     command = [tool, str(source) if text is None else "-", *options]
     if html is not None:
@@ -136,7 +177,8 @@ def _run(command: list[str], text: str | None) -> str:
 def _parse(report: dict[str, Any]) -> Explanation:
     sites = []
     for row in report["sites"]:
-        gain = row.get("gain") or row.get("predicted_gain")
+        chain = row.get("chain") or row.get("predicted_chain")
+        saved = row.get("saved")
         sites.append(
             Site(
                 id=row["site"],
@@ -148,7 +190,14 @@ def _parse(report: dict[str, Any]) -> Explanation:
                 suggestion=row.get("suggestion"),
                 location=row["location"],
                 members=tuple(row["members"]),
-                gain=Gain(**gain) if gain else None,
+                chain=Chain(**chain) if chain else None,
+                saved=Cost(**saved) if saved else None,
             )
         )
-    return Explanation(report["summary"], tuple(sites))
+    functions = tuple(
+        FunctionCost(row["name"], Cost(**row["unfused"]), Cost(**row["fused"]))
+        for row in report.get("functions", ())
+    )
+    return Explanation(
+        report["summary"], tuple(sites), functions, report.get("problem")
+    )

@@ -10,6 +10,7 @@ from fuse_mlir.errors import ExplainError
 from tests.support import ROOT, tool
 
 EXAMPLE = ROOT / "examples" / "decoder-model.mlir"
+MLP = ROOT / "test" / "Tools" / "fuse-explain" / "targets.mlir"
 
 
 class Explain(unittest.TestCase):
@@ -28,9 +29,39 @@ class Explain(unittest.TestCase):
         site = report.sites[0]
         self.assertEqual(site.kernel, "gated_mlp")
         self.assertEqual(site.members, ("layers.0.norm", "layers.0.mlp"))
-        # Norm, two linears, activation, product and linear in one launch.
-        self.assertEqual(site.gain.launches, 5)
-        self.assertEqual(site.gain.flops, 3 * 2 * 16 * 64 * 128)
+        # Norm, two linears, activation, product and linear in one kernel.
+        self.assertEqual(site.chain.layers, 6)
+        self.assertEqual(site.chain.flops, 3 * 2 * 16 * 64 * 128)
+        # Without a target, nothing is called saved.
+        self.assertIsNone(site.saved)
+        self.assertEqual(report.functions, ())
+
+    def test_savings_are_those_of_the_target(self):
+        saved = {}
+        for chip in ("sm_90a", "sm_80"):
+            report = explain_ir(MLP, chip=chip, tools=self.tools)
+            (site,) = report.fused
+            (function,) = report.functions
+            self.assertIsNone(report.problem)
+            self.assertEqual(
+                site.saved.launches,
+                function.unfused.launches - function.fused.launches,
+            )
+            saved[chip] = site.saved
+        # On sm_80 a fused op becomes its layers again.
+        self.assertEqual(
+            (saved["sm_80"].launches, saved["sm_80"].bytes), (0, 0)
+        )
+        self.assertGreater(saved["sm_90a"].launches, 0)
+
+    def test_problem_of_the_target(self):
+        text = "func.func @f(%x: index) -> index { return %x : index }"
+        report = explain_ir(text, chip="sm_80", tools=self.tools)
+        self.assertIn("index, expected a ranked tensor", report.problem)
+        with self.assertRaisesRegex(ExplainError, "unknown chip 'sm_1'"):
+            explain_ir(text, chip="sm_1", tools=self.tools)
+        with self.assertRaisesRegex(ExplainError, "one target, got"):
+            explain_ir(text, chip="sm_80", cpu="native", tools=self.tools)
 
     def test_refused_sites_have_a_reason_and_a_prediction(self):
         text = EXAMPLE.read_text().replace(
@@ -46,7 +77,7 @@ class Explain(unittest.TestCase):
         self.assertIn("hooks accelerate", site.detail)
         self.assertEqual(site.suggestion, "remove the hooks before fusing")
         fused = next(s for s in report.fused if s.level == "modules")
-        self.assertEqual(site.gain, fused.gain)
+        self.assertEqual(site.chain, fused.chain)
 
     def test_page(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -30,14 +30,70 @@ gpu.module @kernels {
   }
 }
 
+// Neither do the maximum, the minimum and the sign call a library.
+
+// CHECK-LABEL: llvm.func @extremes(
+// CHECK-NOT:     __nv
+// CHECK:         llvm.intr.maxnum
+// CHECK:         llvm.intr.minnum
+// CHECK:         llvm.intr.maximum
+// CHECK:         llvm.intr.copysign
+gpu.module @more {
+  gpu.func @extremes(%x: memref<f32>, %y: memref<f32>) kernel {
+    %0 = memref.load %x[] : memref<f32>
+    %1 = memref.load %y[] : memref<f32>
+    %2 = arith.maxnumf %0, %1 : f32
+    %3 = arith.minnumf %2, %1 : f32
+    %4 = arith.maximumf %3, %0 : f32
+    %5 = math.copysign %4, %1 : f32
+    memref.store %5, %x[] : memref<f32>
+    gpu.return
+  }
+}
+
 // -----
 
 gpu.module @kernels {
   gpu.func @remainder(%x: memref<f32>) kernel {
     %0 = memref.load %x[] : memref<f32>
-    // expected-error@below {{is called by a kernel, but no library is linked}}
+    // expected-error@below {{'arith.remf' op is not an instruction of a GPU, and no library is linked; fuse-expand-math expands it}}
     %1 = arith.remf %0, %0 : f32
     memref.store %1, %x[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @exponential(%x: memref<f64>) kernel {
+    %0 = memref.load %x[] : memref<f64>
+    // expected-error@below {{'math.exp' op is not an instruction of a GPU}}
+    %1 = math.exp %0 : f64
+    memref.store %1, %x[] : memref<f64>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @loop(%x: memref<f32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-error@below {{'scf.for' op has no lowering to NVVM}}
+    scf.for %i = %c0 to %n step %c1 {
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @print(%x: memref<f32>) kernel {
+    // expected-error@below {{'llvm.func' op is called by a kernel, but no library is linked}}
+    gpu.printf "here"
     gpu.return
   }
 }

@@ -14,7 +14,7 @@
 // CHECK-NEXT: 1 of 5 sites fused: bad
 // CHECK-NEXT: guilty: five#3
 // CHECK-NEXT: runs: 6
-// CHECK-NEXT: reproduce: fuse-opt {{.*}}bisect.mlir '--fuse-form-kernels=disable=five#0,five#1,five#2,five#4'
+// CHECK-NEXT: reproduce: fuse-opt {{.*}}bisect.mlir --fuse-raising-pipeline '--fuse-form-kernels=disable=five#0,five#1,five#2,five#4'
 
 // TWO:      guilty: five#3, together with sites in front of it
 // TWO:      reproduce: {{.*}}=disable=five#4

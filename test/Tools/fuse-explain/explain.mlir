@@ -14,24 +14,28 @@
 // RUN: fuse-explain %s --target=sm_80 -o /dev/null \
 // RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp'
 
-// Layer `a` is fused: the norm and three ops of the MLP are one launch. The
+// Layer `a` is fused: the norm and three ops of the MLP are one kernel. The
 // intermediates are the normalized value (written once, read once, 4 x 8 x 4
 // bytes) and the hidden values before and after the activation (4 x 16 x 4).
 // Each linear has 2 x 4 x 8 x 16 operations. Layer `b` is refused. The numbers
-// in brackets are what fusing it would save at least: the normalized value.
+// in brackets are what a kernel would have there at least: two members and the
+// normalized value between them. Without a target, nothing is called saved.
 
-// CHECK:      site level state kernel or reason launches bytes flop
-// CHECK-NEXT: a.norm+mlp#0 modules fused mlp 3 1280 2048
-// CHECK-NEXT: a.norm+mlp#0#1 ops fused mlp 3 1280 2048
-// CHECK-NEXT: b.norm+mlp#0 modules refused FUSE-N208 has-hooks (1) (256) -
+// CHECK-NOT:  saved
+// CHECK:      site level state kernel or reason layers bytes between flop
+// CHECK-NEXT: a.norm+mlp#0 modules fused mlp 4 1280 2048
+// CHECK-NEXT: a.norm+mlp#0#1 ops fused mlp 4 1280 2048
+// CHECK-NEXT: b.norm+mlp#0 modules refused FUSE-N208 has-hooks (2) (256) -
 // CHECK-NEXT:   at fuse.module,
 // CHECK-NEXT:   'b.mlp' has hooks accelerate
 // CHECK-NEXT:   do: remove the hooks before fusing
-// CHECK-NEXT: 2 sites fused, 1 refused; kernels save 3 launches and 1280 bytes
+// CHECK-NEXT: 2 sites fused, 1 refused; kernels: 1, of layers: 4{{$}}
 
 // JSON:      "sites": [
-// JSON:      "gain": {
+// JSON:      "chain": {
 // JSON-NEXT:   "bytes": 1280,
+// JSON-NEXT:   "flops": 2048,
+// JSON-NEXT:   "layers": 4
 // JSON:      "kernel": "mlp"
 // JSON:      "location": "\"{{.*}}explain.mlir\":{{[0-9]+}}:{{[0-9]+}}"
 // JSON:      "fused": false,

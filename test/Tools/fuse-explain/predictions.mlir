@@ -4,21 +4,21 @@
 // RUN: fuse-explain %s --tokens=4 --patterns='@pair->Stores' \
 // RUN:   | FileCheck %s --check-prefix=STORES
 
-// A refused site with bodies would gain what the kernel in it gains: what layer
-// `a` gains is what layer `b` would. Tied parameters are named. A refused norm
-// would gain what is between it and the layers around it.
+// The kernel at a refused site with bodies would have the layers that it forms:
+// those of layer `a` are those of layer `b`. Tied parameters are named. The
+// kernel of a refused norm would have the layers around it.
 
-// CHECK: a.norm+mlp#0 modules fused mlp 3 1280 2048
+// CHECK: a.norm+mlp#0 modules fused mlp 4 1280 2048
 // CHECK-NEXT: tied: a.mlp.down = b.mlp.down
-// CHECK: b.norm+mlp#0 modules refused FUSE-N209 tensor-parallel (3) (1280) (2048)
-// CHECK: alone#0 ops refused FUSE-N012 no-consumer (1) (256) -
-// CHECK: kernels save 3 launches and 1280 bytes
+// CHECK: b.norm+mlp#0 modules refused FUSE-N209 tensor-parallel (4) (1280) (2048)
+// CHECK: alone#0 ops refused FUSE-N012 no-consumer (2) (256) -
+// CHECK: kernels: 1, of layers: 4
 
 // JSON:      "fused": false,
-// JSON:      "predicted_gain": {
+// JSON:      "predicted_chain": {
 // JSON-NEXT:   "bytes": 1280,
 // JSON-NEXT:   "flops": 2048,
-// JSON-NEXT:   "launches": 3
+// JSON-NEXT:   "layers": 4
 
 // STORES: a.norm+mlp#0 modules fused Stores
 // STORES-NEXT: stores "a.norm+mlp.both" = concat("a.mlp.up", "a.mlp.again")

@@ -45,6 +45,49 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// Launches that read a constant share it.
+
+// CHECK:       memref.global "private" constant @table
+// CHECK:       func @constants(
+// CHECK-SAME:  constants = [@table], launches = [
+// CHECK-SAME:  args = ["const0", "arg0"]
+// CHECK-SAME:  args = ["const0", "arg0"]
+module attributes {gpu.container_module} {
+  memref.global "private" constant @table : memref<2xf32> = dense<[1.0, 2.0]>
+  func.func @constants(%y: memref<f32>) {
+    %c1 = arith.constant 1 : index
+    %table = memref.get_global @table : memref<2xf32>
+    %p = memref.reinterpret_cast %table to offset: [0], sizes: [], strides: []
+      : memref<2xf32> to memref<f32>
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%p : memref<f32>, %y : memref<f32>)
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%p : memref<f32>, %y : memref<f32>)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %y: memref<f32>) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// A public function without launches has an empty plan. Others have none.
+
+// CHECK-LABEL: func @nothing()
+// CHECK-SAME:  launches = []
+// CHECK:       func private @helper() {
+func.func @nothing() {
+  return
+}
+func.func private @helper() {
+  return
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   // expected-error@+1 {{cannot launch kernels whose sizes depend on the value of argument 0}}
   func.func @value(%n: index) {
@@ -82,10 +125,10 @@ module attributes {gpu.container_module} {
 // -----
 
 module attributes {gpu.container_module} {
-  memref.global "private" constant @table : memref<2xf32> = dense<[1.0, 2.0]>
-  func.func @constant() {
+  memref.global "private" @table : memref<2xf32> = dense<[1.0, 2.0]>
+  func.func @variable() {
     %c1 = arith.constant 1 : index
-    // expected-error@+1 {{makes an argument of a kernel that a host cannot know}}
+    // expected-error@+1 {{reads a global that is not a constant}}
     %t = memref.get_global @table : memref<2xf32>
     %p = memref.reinterpret_cast %t to offset: [0], sizes: [], strides: []
       : memref<2xf32> to memref<f32>
@@ -387,6 +430,24 @@ module attributes {gpu.container_module} {
   }
   gpu.module @kernels {
     gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @other(%n: f32) {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{makes an argument of a kernel that a host cannot know}}
+    %m = arith.negf %n : f32
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%m : f32)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: f32) kernel {
       gpu.return
     }
   }

@@ -117,3 +117,24 @@ func.func @fills(%buffer: memref<4xf32>, %x: tensor<4xf32>) {
     -> tensor<4xf32>
   return
 }
+
+// A constant of one value that initializes a sum is a fill. Another constant
+// stays.
+
+// CHECK-LABEL: func @constant_init(
+// CHECK-SAME:    %[[X:.+]]: tensor<2x4xf32>, %[[Y:.+]]: tensor<4x2xf32>
+// CHECK-DAG:     %[[TABLE:.+]] = arith.constant dense<{{.+}}> : tensor<2x2xf32>
+// CHECK-DAG:     %[[ZERO:.+]] = arith.constant 0.0{{.+}} : f32
+// CHECK:         %[[FILL:.+]] = linalg.fill ins(%[[ZERO]] : f32)
+// CHECK:         linalg.matmul {{.+}} outs(%[[FILL]]
+// CHECK:         linalg.matmul {{.+}} outs(%[[TABLE]]
+func.func @constant_init(%x: tensor<2x4xf32>, %y: tensor<4x2xf32>)
+    -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<2x2xf32>
+  %table = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %0 = linalg.matmul ins(%x, %y : tensor<2x4xf32>, tensor<4x2xf32>)
+    outs(%zero : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = linalg.matmul ins(%x, %y : tensor<2x4xf32>, tensor<4x2xf32>)
+    outs(%table : tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+}

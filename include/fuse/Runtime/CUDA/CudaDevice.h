@@ -198,6 +198,8 @@ public:
   /// may call this for different modules at the same time.
   const CudaModule &getModule(const KernelModule &module,
                               const std::string &chip);
+  /// The address of a constant, whose section is uploaded on first use.
+  DevicePtr getConstant(const Constant &constant);
 
 private:
   struct Slot {
@@ -211,6 +213,8 @@ private:
   /// Keyed by the location of the code: the section, or the number in the
   /// source.
   std::map<std::pair<bool, size_t>, Slot> modules;
+  /// Sections of constants by their number.
+  std::map<size_t, DeviceMemory> constants;
 };
 
 std::unique_ptr<Instance>

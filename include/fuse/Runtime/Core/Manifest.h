@@ -56,10 +56,18 @@ struct CpuTarget {
 
 /// An argument of a kernel.
 struct KernelArgument {
-  enum class Kind { Tensor, Workspace, Size, Value, Packed, TensorMap };
+  enum class Kind {
+    Tensor,
+    Workspace,
+    Size,
+    Value,
+    Packed,
+    Constant,
+    TensorMap
+  };
   Kind kind;
-  /// Argument of the function (results follow inputs), workspace buffer, or
-  /// packed weight.
+  /// Argument of the function (results follow inputs), workspace buffer,
+  /// packed weight or constant.
   size_t index = 0;
   /// Bytes into a workspace buffer.
   uint64_t offset = 0;
@@ -103,6 +111,12 @@ struct PackedWeight {
   uint64_t tiles = 0, steps = 0, bytes = 0;
   /// Recipe "panels": outputs in a tile.
   uint64_t columns = 0;
+};
+
+/// A constant that kernels read: a part of a section.
+struct Constant {
+  size_t section;
+  uint64_t offset, bytes;
 };
 
 /// A phase of a kernel for the CPU: a function of a range of tasks and of flat
@@ -181,6 +195,7 @@ struct DeviceCode {
   /// Bytes at the start of the workspace that are zero before the first launch.
   uint64_t zeroedBytes = 0;
   std::vector<PackedWeight> packed;
+  std::vector<Constant> constants;
   /// One plan, or one per range of the function's first number of tokens, in
   /// order. With several plans, the last range ends at `maxTokens`. The first
   /// workspace buffer then has the same size in all plans and holds the zeroed
@@ -199,12 +214,25 @@ struct DeviceCode {
   }
 };
 
+/// A comparison of sizes that has to hold in every call.
+struct Check {
+  enum class Predicate { Equal, NotEqual, Less, LessOrEqual };
+  Predicate predicate;
+  Expression lhs, rhs;
+  /// The message of the assert in the source.
+  std::string message;
+
+  bool holds(const int64_t *symbols) const;
+};
+
 struct Function {
   std::string name;
   /// Site ids, as profilers show them, or the function's name.
   std::string label;
   std::vector<TensorSpec> arguments, results;
   std::vector<Symbol> symbols;
+  /// Comparisons over `symbols`.
+  std::vector<Check> checks;
   /// Sizes of results over `symbols`; none if only the code can determine them.
   std::vector<std::vector<std::optional<Expression>>> resultSizes;
   std::optional<CpuCode> cpu;

@@ -1,0 +1,40 @@
+// RUN: fuse-opt %s --fuse-expand-small-floats --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+// Bit arithmetic is on scalars and vectors. A tensor of dynamic sizes has no
+// constants, so tensors are refused.
+
+// CHECK-LABEL: func @vector(
+// CHECK-NOT:     arith.extf %{{.+}} : vector<4xf8E4M3FN>
+// CHECK:         arith.bitcast %{{.+}} : vector<4xf8E4M3FN> to vector<4xi8>
+func.func @vector(%w: vector<4xf8E4M3FN>) -> vector<4xf32> {
+  %0 = arith.extf %w : vector<4xf8E4M3FN> to vector<4xf32>
+  return %0 : vector<4xf32>
+}
+
+// -----
+
+func.func @extend(%w: tensor<2x4xf8E4M3FN>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{'arith.extf' op expected scalars or vectors to expand, but got 'tensor<2x4xf8E4M3FN>'; convert-elementwise-to-linalg makes scalars of it}}
+  %0 = arith.extf %w : tensor<2x4xf8E4M3FN> to tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @truncate(%x: tensor<?xf32>) -> tensor<?xbf16> {
+  // expected-error@+1 {{'arith.truncf' op expected scalars or vectors to expand}}
+  %0 = arith.truncf %x : tensor<?xf32> to tensor<?xbf16>
+  return %0 : tensor<?xbf16>
+}
+
+// -----
+
+// Formats that the pass does not expand may be in tensors.
+
+// CHECK-LABEL: func @half(
+// CHECK:         arith.extf %{{.+}} : tensor<4xf16> to tensor<4xf32>
+func.func @half(%x: tensor<4xf16>) -> tensor<4xf32> {
+  %0 = arith.extf %x : tensor<4xf16> to tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
