@@ -12,8 +12,9 @@
 // an interpreter of the contracts checks the results. With --mutate, the
 // modules are damaged copies of files. Most of them are refused, and the others
 // must not crash anything. The first failure is printed with its seed and the
-// command that repeats it. With --regress, all failures are printed and written
-// as small tests.
+// command that repeats it. With --raise, the modules are formulas of files with
+// small changes, whose raised form must compute the same. With --regress, all
+// failures are printed and written as small tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include "Execution.h"
 #include "ModelChecks.h"
 #include "ModuleGenerator.h"
+#include "RaiseChecks.h"
 #include "Regress.h"
 #include "SlotChecks.h"
 #include "SlotGenerator.h"
@@ -79,6 +81,11 @@ static cl::opt<std::string>
     mutate("mutate", cl::cat(category),
            cl::desc("Check damaged copies of the .mlir files in here"),
            cl::value_desc("folder"));
+static cl::opt<std::string> raiseFolder(
+    "raise", cl::cat(category),
+    cl::desc("Change the functions of the .mlir files in here, raise them, and "
+             "compare the results"),
+    cl::value_desc("folder"));
 static cl::opt<bool>
     runs("run", cl::cat(category),
          cl::desc("Run the modules, fused and unfused, and compare"));
@@ -124,7 +131,8 @@ static void loadDialects(MLIRContext &context) {
   // Strata that use more dialects than those of layers.
   bool hasOthers = stratum == Stratum::Schedules ||
                    stratum == Stratum::Functions || stratum == Stratum::Strided;
-  if (runs || stratum == Stratum::Slots || hasOthers) {
+  bool compiles = runs || !raiseFolder.empty();
+  if (compiles || stratum == Stratum::Slots || hasOthers) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
@@ -133,13 +141,16 @@ static void loadDialects(MLIRContext &context) {
     context.appendDialectRegistry(registry);
   }
   // Kernel bodies may use any dialect.
-  if (stratum == Stratum::Slots || hasOthers)
+  if (stratum == Stratum::Slots || hasOthers || !raiseFolder.empty())
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
   if (!mutate.empty())
     context.loadDialect<gpu::GPUDialect, tile::TileDialect>();
 }
+
+/// The functions of `--raise`.
+static FormulaMutator formulas;
 
 /// The module of one seed, or null if its text is invalid.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
@@ -150,6 +161,10 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
       return std::move(*module);
     emitError(UnknownLoc::get(&context)) << llvm::toString(module.takeError());
     return nullptr;
+  }
+  if (!raiseFolder.empty()) {
+    Random random(seed);
+    return formulas.generate(&context, random);
   }
   if (stratum == Stratum::Models)
     return parseSourceString<ModuleOp>(generateModel(seed),
@@ -170,6 +185,8 @@ static std::string getOptions(uint64_t seed) {
     options += " --run";
   if (!mutate.empty())
     options += " --mutate=" + mutate;
+  if (!raiseFolder.empty())
+    options += " --raise=" + raiseFolder;
   return options;
 }
 
@@ -196,6 +213,8 @@ static Outcome checkModule(ModuleOp module, uint64_t seed) {
   Errors errors(*module.getContext());
   Random random(~seed);
   auto check = [&]() -> StringRef {
+    if (!raiseFolder.empty())
+      return checkRaising(module, random, outcome.counts);
     if (stratum == Stratum::Slots)
       return runs ? runSlots(module, random, outcome.counts)
                   : checkSlots(module, random, outcome.counts);
@@ -221,6 +240,9 @@ static Outcome checkSeed(MLIRContext &context, const TextMutator &mutator,
     OwningOpRef<ModuleOp> module = makeModule(context, seed);
     if (module)
       return checkModule(*module, seed);
+    // A change can be invalid.
+    if (!raiseFolder.empty())
+      return outcome;
     outcome.failed = "parse";
     outcome.errors = errors.text;
     return outcome;
@@ -308,10 +330,19 @@ int main(int argc, char **argv) {
         << (runs ? "run" : "emit") << "\n";
     return 1;
   }
-  if (runs && !mutate.empty()) {
+  if (runs + !mutate.empty() + !raiseFolder.empty() > 1) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-        << "--run and --mutate exclude each other\n";
+        << "--run, --mutate and --raise exclude each other\n";
     return 1;
+  }
+  if (!raiseFolder.empty()) {
+    MLIRContext context;
+    loadDialects(context);
+    std::string error = formulas.load(raiseFolder, &context);
+    if (!error.empty()) {
+      llvm::WithColor::error(llvm::errs(), "fuse-fuzz") << error << "\n";
+      return 1;
+    }
   }
   if (!mutate.empty()) {
     MLIRContext context;
@@ -333,8 +364,12 @@ int main(int argc, char **argv) {
     OwningOpRef<ModuleOp> module = stratum == Stratum::Schedules
                                        ? makeCase(context, firstSeed, stratum)
                                        : makeModule(context, firstSeed);
-    if (!module)
+    if (!module) {
+      if (!raiseFolder.empty())
+        llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+            << "the module of seed " << firstSeed << " is not valid\n";
       return 1;
+    }
     llvm::outs() << print(*module) << "\n";
     return 0;
   }
@@ -375,6 +410,13 @@ int main(int argc, char **argv) {
                  << " values judged by the contracts, " << counts.exact
                  << " of them to the bit, " << counts.relations
                  << " relations, ";
+    printEnd();
+    return failures != 0;
+  }
+  if (!raiseFolder.empty()) {
+    llvm::outs() << counts.executed << " functions run on " << counts.cases
+                 << " sets of inputs, " << counts.values << " values compared, "
+                 << counts.fused << " layers and kernels, ";
     printEnd();
     return failures != 0;
   }

@@ -335,6 +335,48 @@ def QuantizeLinearsPass
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def InlineFunctionsPass : Pass<"fuse-inline-functions", "::mlir::ModuleOp"> {
+  let summary = "Inline calls of private functions";
+  let description = [{
+    Front ends write activations and norms as private functions, such as `@silu`
+    of JAX. Raising and forming view one function at a time, so these calls are
+    inlined. Calls of public functions stay, and so do recursive calls, calls of
+    functions with `no_inline`, and calls that would add more than `max-ops` ops
+    to the module in all.
+
+    After this pass private functions without uses are erased.
+
+    Example:
+
+    ```mlir
+    func.func private @double(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = arith.addf %x, %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = call @double(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = arith.addf %x, %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "uint64_t", /*default=*/"100000",
+           "Number of ops that inlining may add to a module">
+  ];
+  let statistics = [
+    Statistic<"numInlined", "calls-inlined", "Calls inlined">
+  ];
+}
+
 def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
   let summary = "Replace written-out layers by layer ops";
   let description = [{
@@ -357,7 +399,12 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     The pass refuses formulas that are nearly a layer, with a remark of category
     `raise` that names the predicate, the op and its location.
 
-    After this pass upstream ops whose results only layers used are erased.
+    Rounds repeat until nothing changes, at most `max-rounds` times; a remark
+    reports the bound if it is reached. Nearly all functions need one or two: a
+    dequantize of a raised quantize is found in the second.
+
+    After this pass upstream ops whose results only layers used are erased, and
+    another run of the pass changes nothing.
 
     Example:
 
@@ -381,9 +428,14 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"maxRounds", "max-rounds", "unsigned", /*default=*/"64",
+           "Number of rounds after which raising stops">
+  ];
   let statistics = [
     Statistic<"numRaised", "layers-raised", "Layer ops created">,
-    Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">
+    Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">,
+    Statistic<"numRounds", "rounds", "Rounds that changed a function">
   ];
   let dependentDialects = [
     "::fuse::FuseDialect", "::mlir::tensor::TensorDialect"

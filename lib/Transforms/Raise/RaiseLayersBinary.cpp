@@ -72,9 +72,12 @@ static Value raiseBias(LayerRaiser &raiser, const LayerRoot &root,
 /// Whether only one operand has the shape of the root.
 static bool isBroadcast(LayerRaiser &raiser, const LayerRoot &root,
                         const Expr *full, const Expr *other) {
+  // Unit dimensions have no index, and nothing is repeated along them.
+  auto isIndex = [](int index) { return index != kZeroIndex; };
   return raiser.getTensor(root, full) && !other->isConstant() &&
          other->kind == ExprKind::Leaf && !other->index.empty() &&
-         ArrayRef<int>(other->index) != ArrayRef<int>(root.index);
+         !llvm::equal(llvm::make_filter_range(other->index, isIndex),
+                      llvm::make_filter_range(root.index, isIndex));
 }
 
 static Value raiseAdd(LayerRaiser &raiser, const LayerRoot &root) {

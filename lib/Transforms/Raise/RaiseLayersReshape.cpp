@@ -82,8 +82,8 @@ public:
     });
   }
 
-  void rebuild() {
-    OpBuilder builder(expand);
+  void rebuild(RewriterBase &builder) {
+    builder.setInsertionPoint(expand);
     IRMapping mapping;
     for (auto [narrow, wide] : sources)
       mapping.map(narrow, wide);
@@ -98,13 +98,12 @@ public:
       clone->getResult(0).setType(
           RankedTensorType::get(wide, type.getElementType()));
     }
-    expand.getResult().replaceAllUsesWith(mapping.lookup(expand.getSrc()));
-    expand->erase();
+    builder.replaceOp(expand, mapping.lookup(expand.getSrc()));
     for (Operation *member : llvm::reverse(members))
-      member->erase();
+      builder.eraseOp(member);
     for (auto [narrow, wide] : sources)
       if (narrow.use_empty())
-        narrow.getDefiningOp()->erase();
+        builder.eraseOp(narrow.getDefiningOp());
   }
 
 private:
@@ -151,13 +150,17 @@ private:
 
 } // namespace
 
-void fuse::sinkReshapes(Operation *function) {
+bool fuse::sinkReshapes(RewriterBase &rewriter, Operation *function) {
   SmallVector<tensor::ExpandShapeOp> expands;
   function->walk(
       [&](tensor::ExpandShapeOp expand) { expands.push_back(expand); });
+  bool changed = false;
   for (tensor::ExpandShapeOp expand : expands) {
     Chain chain(expand);
-    if (chain.collect())
-      chain.rebuild();
+    if (!chain.collect())
+      continue;
+    chain.rebuild(rewriter);
+    changed = true;
   }
+  return changed;
 }
