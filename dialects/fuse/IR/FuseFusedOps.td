@@ -15,16 +15,21 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 
 class Fuse_FusedOp<string mnemonic, list<Trait> traits = []>
-    : Op<Fuse_Dialect, mnemonic, !listconcat([
-        Pure, DeclareOpInterfaceMethods<Fuse_FusedOpInterface, ["decompose"]>
-      ], traits)> {
-  let hasVerifier = 1;
-}
+    : Fuse_ShapedOp<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<Fuse_FusedOpInterface, ["decompose"]>
+      ], traits)>;
+
+/// A fused op with clauses. Its canonicalizer drops results of `also` that are
+/// not used.
+class Fuse_FamilyOp<string mnemonic, list<Trait> traits = []>
+    : Fuse_FusedOp<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<Fuse_TokenOpInterface, ["getTokenOperands"]>
+      ], traits)>;
 
 /// The last attributes of every fused op. `extras` names the intermediates that
 /// are additional results.
 defvar Fuse_ContractAttrs = (ins
-  OptionalAttr<StrArrayAttr>:$extras,
+  OptionalAttr<Fuse_RoundingPointArrayAttr>:$extras,
   OptionalAttr<Fuse_StaticScalesAttr>:$scales,
   Fuse_RoundingAttr:$rounding,
   OptionalAttr<StrArrayAttr>:$origins,
@@ -32,7 +37,7 @@ defvar Fuse_ContractAttrs = (ins
   OptionalAttr<Fuse_ProvenanceAttr>:$provenance
 );
 
-def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
+def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
   let summary = "Norm, gated MLP and residual adds as one kernel";
   let description = [{
     The chain `[residual_add] [norm] [quantize] gate, act, up, gated_mul
@@ -92,7 +97,7 @@ def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
+def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
   let summary = "Norm, dense MLP and residual adds as one kernel";
   let description = [{
     The chain `[residual_add] [norm] [quantize] up, act [quantize] down
@@ -141,7 +146,7 @@ def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
 }
 
 def Fuse_NormLinearOp
-    : Fuse_FusedOp<"norm_linear", [AttrSizedOperandSegments]> {
+    : Fuse_FamilyOp<"norm_linear", [AttrSizedOperandSegments]> {
   let summary = "Norm and linear maps of its result as one kernel";
   let description = [{
     The chain `[residual_add] norm [quantize] linear...`, for example the
@@ -167,12 +172,12 @@ def Fuse_NormLinearOp
     Variadic<Fuse_AnyTensor>:$weights,
     Variadic<Fuse_FloatTensor>:$biases,
     Variadic<Fuse_ScaleVector>:$channel_scales,
-    OptionalAttr<Fuse_NormAttr>:$norm,
+    Fuse_NormAttr:$norm,
     DenseBoolArrayAttr:$bias_mask), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    `` custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<RequiredNorm>($norm, $norm_weight, $norm_bias)
     `linear` `(` custom<Linears>($weights, $biases, $bias_mask) `)`
     (`channel_scales` `(` $channel_scales^ `)`)?
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
@@ -181,7 +186,7 @@ def Fuse_NormLinearOp
 }
 
 def Fuse_NormQuantizeOp
-    : Fuse_FusedOp<"norm_quantize", [AttrSizedOperandSegments]> {
+    : Fuse_FamilyOp<"norm_quantize", [AttrSizedOperandSegments]> {
   let summary = "Norm and quantization as one kernel";
   let description = [{
     The chain `[residual_add] norm quantize`. The first result is quantized;
@@ -203,18 +208,18 @@ def Fuse_NormQuantizeOp
     Optional<Fuse_FloatTensor>:$residual,
     Optional<Fuse_FloatTensor>:$norm_weight,
     Optional<Fuse_FloatTensor>:$norm_bias,
-    OptionalAttr<Fuse_NormAttr>:$norm), Fuse_ContractAttrs);
+    Fuse_NormAttr:$norm), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_AnyTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    `` custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<RequiredNorm>($norm, $norm_weight, $norm_bias)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
   }];
 }
 
 def Fuse_ActQuantizeOp
-    : Fuse_FusedOp<"act_quantize"> {
+    : Fuse_FamilyOp<"act_quantize"> {
   let summary = "Activation, gated product and quantization as one kernel";
   let description = [{
     The chain `act [gated_mul] quantize`. The first result is quantized.

@@ -8,6 +8,7 @@
 #define TILE_IR_TILEATTRS_TD
 
 include "tile/IR/TileDialect.td"
+include "tile/IR/TilePlanAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 

@@ -8,6 +8,7 @@
 #define TILE_IR_TILEOPS_TD
 
 include "tile/IR/TileKernelOps.td"
+include "tile/IR/TileLaunchOps.td"
 include "tile/IR/TileMemoryOps.td"
 include "tile/IR/TileComputeOps.td"
 

@@ -85,6 +85,48 @@ def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def TileTransposesPass : Pass<"fuse-tile-transposes"> {
+  let summary = "Transpose buffers block by block";
+  let description = [{
+    Tiles a `linalg.transpose` of buffers along the two loops in which its input
+    and its result are contiguous. A block has 16 by 16 elements, so that it uses
+    each cache line that it reads. In a linear with a weight stored as
+    `[in, out]`, the transpose then takes less time than the product of one
+    token.
+
+    Does not change transposes that keep the last dimension, those that are one
+    block, and those of tensors.
+
+    After this pass every other transpose is in two loops over blocks.
+
+    Example:
+
+    ```mlir
+    linalg.transpose ins(%x : memref<32x64xf32>) outs(%y : memref<64x32xf32>)
+        permutation = [1, 0]
+    ```
+
+    becomes
+
+    ```mlir
+    scf.for %i = %c0 to %c64 step %c16 {
+      scf.for %j = %c0 to %c32 step %c16 {
+        linalg.transpose ins(%block : memref<16x16xf32, strided<[64, 1], offset: ?>>)
+            outs(%part : memref<16x16xf32, strided<[32, 1], offset: ?>>)
+            permutation = [1, 0]
+      }
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numTiled", "transposes-tiled", "Transposes in two loops">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
   let summary = "Write reshapes to several dynamic sizes as casts";
   let description = [{
@@ -177,7 +219,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     Every activation and every norm is a candidate site. Around an activation,
     the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`. After a
     remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. Static
-    quantize and dequantize ops of the chain become `scales`.
+    quantize and dequantize ops of the chain become `scales`. An elementwise
+    function between two linears that contains no activation is a site, too. It
+    has no kernel, so the pass refuses it.
 
     The pass refuses a site if an intermediate is used outside of the chain
     (unless the kernel can return it), if scales contradict each other, or if
@@ -186,8 +230,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     of category `fuse`. A passed remark lists the members; a missed remark has
     the id of the first predicate that failed, the reason and a suggestion.
 
-    Site ids are `<function>#<n>`, numbered in the order of the ops. Refused
-    sites are numbered, too, so ids do not depend on options.
+    Site ids are `<function>#<n>`, numbered in the order of the ops; functions
+    that are not activations come last. Refused sites are numbered, too, so ids
+    do not depend on options.
 
     In a function with the attribute `fuse.group`, which `fuse-inline-modules`
     sets for patterns with the kernel `group`, all ops become one `fuse.group`.
@@ -388,6 +433,16 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     and a scale is the factor of stored values. Two reshapes of leading
     dimensions around layer ops are removed if one undoes the other.
 
+    A weight stored as `[in, out]` gets a `linalg.transpose` where it is
+    defined: CPU kernels pack it once, and the portable GPU path reads it in
+    place. A computed right operand, such as the values of attention, is
+    refused.
+
+    With `split-merged`, a linear whose result is sliced into the gate and up of
+    a gated MLP becomes one linear for each slice, which reads its rows of the
+    weight. This is not the default: scheduled kernels of sm_90a pack weights
+    before the first call, and so need weights that are arguments.
+
     A layer op computes in f32 and rounds once. A formula that rounds an
     intermediate to a narrower type is another function and stays. The order of
     f32 operations and the sign of zero are unspecified.
@@ -429,6 +484,8 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
+    Option<"splitMerged", "split-merged", "bool", /*default=*/"false",
+           "Split a linear that computes the gate and up of a gated MLP">,
     Option<"maxRounds", "max-rounds", "unsigned", /*default=*/"64",
            "Number of rounds after which raising stops">
   ];
@@ -438,7 +495,8 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     Statistic<"numRounds", "rounds", "Rounds that changed a function">
   ];
   let dependentDialects = [
-    "::fuse::FuseDialect", "::mlir::tensor::TensorDialect"
+    "::fuse::FuseDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
   ];
 }
 
@@ -622,6 +680,11 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     are not multiples of 16, or more than 16384 tokens. The portable path lowers
     them.
 
+    A plan is a list of launches, and its host packs weights before the first
+    one. An op under control flow or with a computed weight therefore has no
+    schedule after this pass, even if the text has one. A warning states the
+    reason.
+
     After this pass an op has a schedule or a remark.
 
     Example:
@@ -655,6 +718,29 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let dependentDialects = ["::tile::TileDialect"];
 }
 
+def UniqueSitesPass : Pass<"fuse-unique-sites"> {
+  let summary = "Make the ids of sites unique";
+  let description = [{
+    Passes that copy ops, such as `--inline`, also copy the ids of fused ops. If
+    several fused ops have one id, this pass keeps it for the op in the function
+    that the id names, or for the first op. The others get the next free id of
+    their own function.
+
+    `fuse-unfuse` with `sites` and `fuse-explain` do the same first, so an id
+    that they list always names one op.
+
+    Does not change ops with a unique id or without one.
+
+    After this pass no two fused ops have the same id.
+
+    Example: `fuse-opt formed.mlir --inline --fuse-unique-sites`
+  }];
+  let statistics = [
+    Statistic<"numRenamed", "sites-renamed", "Fused ops with a new id">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
 def UnfusePass : Pass<"fuse-unfuse"> {
   let summary = "Replace fused ops by their chains";
   let description = [{
@@ -663,6 +749,8 @@ def UnfusePass : Pass<"fuse-unfuse"> {
     discardable attributes. Kernels are unfused in the reverse order of their
     forming. If other ops have changed since then and a member no longer fits in
     its place, the members replace the kernel instead.
+
+    With `sites`, the ids are made unique first, as by `fuse-unique-sites`.
 
     In a model, every fused call is replaced by the calls of its members, each
     in its former place, and the function with their bodies is erased. `paths`

@@ -14,6 +14,7 @@
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SetVector.h"
@@ -58,6 +59,34 @@ static OwningOpRef<func::FuncOp> flatten(ModelOp model,
   return function;
 }
 
+/// Names the parameters of `model` in the functions next to it as in
+/// checkpoints, because the model will be erased.
+static LogicalResult nameParameters(ModelOp model,
+                                    SymbolTableCollection &tables) {
+  Operation *home = model->getParentOp();
+  if (!home)
+    return success();
+  for (auto function : home->getRegion(0).getOps<FunctionOpInterface>())
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+      auto symbol =
+          function.getArgAttrOfType<SymbolRefAttr>(i, kParameterAttrName);
+      if (!symbol || symbol.getRootReference() != model.getSymNameAttr())
+        continue;
+      ArrayRef<FlatSymbolRefAttr> names = symbol.getNestedReferences();
+      ParameterOp parameter = lookupParameter(
+          tables, model,
+          SymbolRefAttr::get(names.front().getAttr(), names.drop_front()));
+      if (!parameter)
+        return function.emitError() << "argument " << i << " is " << symbol
+                                    << ", which is not a parameter of model '"
+                                    << model.getSymName() << "'";
+      function.setArgAttr(
+          i, kParameterAttrName,
+          StringAttr::get(model.getContext(), getParameterName(parameter)));
+    }
+  return success();
+}
+
 namespace {
 
 struct FlattenModels : fuse::impl::FlattenModelsPassBase<FlattenModels> {
@@ -72,12 +101,14 @@ struct FlattenModels : fuse::impl::FlattenModelsPassBase<FlattenModels> {
     for (ModelOp model : models)
       if (failed(replace(model)))
         return signalPassFailure();
+    // A module that is called twice is inlined twice, with its kernels.
+    makeSitesUnique(getOperation());
   }
 
 private:
   LogicalResult replace(ModelOp model) {
+    SymbolTableCollection tables;
     if (!sites) {
-      SymbolTableCollection tables;
       OwningOpRef<func::FuncOp> function = flatten(model, tables);
       if (!function)
         return failure();
@@ -93,10 +124,12 @@ private:
       });
       for (Operation *body : bodies)
         body->erase();
-      if (failed(checkSlots(model, *function)))
+      if (failed(checkSlots(model, *function)) ||
+          failed(nameParameters(model, tables)))
         return failure();
       OpBuilder(model).insert(function.release());
-    } else if (failed(checkSlots(model, getOperation()))) {
+    } else if (failed(checkSlots(model, getOperation())) ||
+               failed(nameParameters(model, tables))) {
       return failure();
     }
     model->erase();

@@ -133,10 +133,14 @@ static void replaceCalls(const ModuleSite &site) {
     types.push_back(intermediates[position].getType());
 
   OpBuilder builder(head);
+  std::optional<KernelFamily> family = symbolizeKernelFamily(site.kernel);
+  Attribute kernel =
+      family ? Attribute(KernelFamilyAttr::get(builder.getContext(), *family))
+             : FlatSymbolRefAttr::get(builder.getContext(), site.kernel);
   auto id = builder.getStringAttr(site.id);
   auto fused = FusedCallOp::create(
-      builder, head.getLoc(), types, builder.getStringAttr(site.kernel),
-      builder.getArrayAttr(members), head.getArgs(), sides,
+      builder, head.getLoc(), types, kernel, builder.getArrayAttr(members),
+      head.getArgs(), sides,
       site.also.empty() ? DenseI64ArrayAttr()
                         : builder.getDenseI64ArrayAttr(site.also),
       id, /*body=*/FlatSymbolRefAttr(),
@@ -147,9 +151,9 @@ static void replaceCalls(const ModuleSite &site) {
   ResultRange values = fused.getFinalOutputs();
   for (auto [i, call] : llvm::enumerate(llvm::drop_begin(calls))) {
     builder.setInsertionPoint(call);
-    auto identity = IdentityCallOp::create(
-        builder, call.getLoc(), TypeRange(ValueRange(values)),
-        call.getCalleeAttr(), values, ignored[i], interfaces[i], id);
+    auto identity =
+        IdentityCallOp::create(builder, call.getLoc(), call.getCalleeAttr(),
+                               values, ignored[i], interfaces[i], id);
     identity->setDiscardableAttrs(call->getDiscardableAttrDictionary());
     values = identity.getOutputs();
   }

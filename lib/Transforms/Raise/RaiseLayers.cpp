@@ -261,6 +261,8 @@ bool RaiseLayers::runRound(RewriterBase &rewriter, RefusalList &refusals) {
                                    raiseQuantize, raiseDequantize};
   static const Matcher neighbors[] = {raiseRounding, raiseBinary};
   bool changed = raise(rewriter, layers, refusals) != 0;
+  for (Block *block : getBlocks(getOperation()))
+    changed |= transposeStoredValues(rewriter, *block);
   changed |= sinkReshapes(rewriter, getOperation());
   // A raised layer may turn adjacent arithmetic into layers.
   for (unsigned i = 0; i < maxRounds; ++i) {
@@ -270,6 +272,12 @@ bool RaiseLayers::runRound(RewriterBase &rewriter, RefusalList &refusals) {
   }
   for (Block *block : getBlocks(getOperation()))
     changed |= absorbWideningCasts(rewriter, *block);
+  if (splitMerged)
+    for (Block *block : getBlocks(getOperation())) {
+      unsigned split = splitMergedLinears(rewriter, *block);
+      numRaised += split;
+      changed |= split != 0;
+    }
   changed |= sinkReshapes(rewriter, getOperation());
   return changed;
 }

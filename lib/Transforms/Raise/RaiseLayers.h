@@ -80,6 +80,10 @@ public:
   TensorExprs &exprs;
   mlir::RewriterBase &builder;
   llvm::MapVector<mlir::Operation *, LayerRefusal> refusals;
+  /// Bounds of refused activations, which are not activations themselves.
+  llvm::DenseSet<const Expr *> partsOfRefused;
+  /// The transposes of weights that are stored as [in, out].
+  llvm::DenseMap<mlir::Value, mlir::Value> transposed;
   /// Reshapes that collapse vectors; some may be unused.
   llvm::SmallVector<mlir::Operation *> collapsed;
 };
@@ -106,9 +110,22 @@ mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
 /// changed.
 bool absorbWideningCasts(mlir::RewriterBase &rewriter, mlir::Block &block);
 
+/// Transposes stored values in place of dequantized ones, so that the
+/// dequantize op of a weight precedes its linear. Returns whether anything
+/// changed.
+bool transposeStoredValues(mlir::RewriterBase &rewriter, mlir::Block &block);
+
+/// Splits linears whose results are sliced into gate and up, and returns the
+/// number of new linears.
+unsigned splitMergedLinears(mlir::RewriterBase &rewriter, mlir::Block &block);
+
 /// Number of leading operands of the layer op `op` that have the dimensions of
 /// its result. The others are parameters.
 unsigned getNumTokenOperands(mlir::Operation *op);
+
+/// The input of the chain of layer ops that produces `value`. It has the same
+/// leading dimensions.
+mlir::Value getShapeSource(mlir::Value value);
 
 /// Moves reshapes of leading dimensions out of chains of layer ops. Returns
 /// whether anything changed.

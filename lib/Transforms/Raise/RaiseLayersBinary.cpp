@@ -57,15 +57,19 @@ static Value raiseBias(LayerRaiser &raiser, const LayerRoot &root,
   auto refuse = [&](RefusalKind kind) {
     return raiser.refuse(root, root.expr, "linear", kind, root.expr);
   };
-  if (!getElementTypeOrSelf(tensor.getType()).isF32())
-    return refuse(RefusalKind::RaiseBiasAfterRounding);
+  BiasPlace place = BiasPlace::BeforeRounding;
+  if (!getElementTypeOrSelf(tensor.getType()).isF32()) {
+    if (getElementTypeOrSelf(tensor.getType()) != root.element())
+      return refuse(RefusalKind::RaiseBiasAfterRounding);
+    place = BiasPlace::AfterRounding;
+  }
   if (!tensor.hasOneUse())
     return refuse(RefusalKind::RaiseOtherUse);
   return LinearOp::create(raiser.builder, root.loc(), root.type, linear.getX(),
                           linear.getWeight(), vector, linear.getChannelScale(),
                           linear.getDynamicScale(), linear.getInputScaleAttr(),
                           linear.getWeightScaleAttr(),
-                          linear.getBiasPlaceAttr())
+                          BiasPlaceAttr::get(root.op()->getContext(), place))
       .getY();
 }
 

@@ -25,9 +25,7 @@ unsigned fuse::getNumTokenOperands(Operation *op) {
   return isLayerOp(op) ? 1 : 0;
 }
 
-/// The input of the chain of layer ops that produces `value`. It has the same
-/// leading dimensions.
-static Value getShapeSource(Value value) {
+Value fuse::getShapeSource(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (getNumTokenOperands(op) == 0)
       break;

@@ -38,20 +38,15 @@ public:
     if (rows.productResult >= 0)
       addResult(product, rows.productResult);
     addTokens(count);
-    addQuantizer(inputScale, rows.isNorm() ? "input" : "hidden",
+    addQuantizer(inputScale,
+                 rows.isNorm() ? ScaleKind::Input : ScaleKind::Hidden,
                  problem.scales);
     tile::KernelOp kernel =
         begin(name, schedule.getBlocks(), schedule.getThreads(),
               /*sharedBytes=*/0, /*cooperative=*/false);
     // Indices of elements are i32.
     int64_t maxTokens = std::numeric_limits<int32_t>::max() / problem.width;
-    DictionaryAttr plan = getPlan(
-        {entry("blocks", schedule.getBlocks()),
-         entry("threads", schedule.getThreads()), entry("shared_bytes", 0),
-         entry("cooperative", builder.getBoolAttr(false)),
-         entry("dependent", builder.getBoolAttr(false)),
-         entry("max_tokens", maxTokens), entry("workspace_bytes", 0),
-         entry("zeroed_bytes", 0)});
+    PlanAttr plan = getPlan(kernel, {maxTokens});
     thread = id(IdKind::Thread);
     block = id(IdKind::Block);
     if (rows.isNorm()) {
@@ -97,13 +92,13 @@ private:
   }
 
   void activateItem(Value at, Value x, Value factor) {
-    Values values = round("act", each(unpack(x), [&](Value v) {
+    Values values = round(RoundingPoint::Act, each(unpack(x), [&](Value v) {
                             return activate(problem.activation, v);
                           }));
     if (act)
       store(pack(bf16, values), act, at);
     if (factor)
-      values = round("product", mulEach(values, unpack(factor)));
+      values = round(RoundingPoint::Product, mulEach(values, unpack(factor)));
     if (product)
       store(pack(bf16, values), product, at);
     store(quantize(values, inputScale), input, at);
