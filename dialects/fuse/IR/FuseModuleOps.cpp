@@ -614,7 +614,7 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       resolveForward(tables, *this, getCallee());
   if (failed(forward))
     return failure();
-  std::string path = toPath(getCallee());
+  std::string path = getPath(getCallee());
   unsigned required = getNumRequiredArguments(*forward);
   unsigned total = forward->getNumArguments();
   if (getInterface().size() < required || getInterface().size() > total)
