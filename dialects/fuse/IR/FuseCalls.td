@@ -7,7 +7,7 @@
 #ifndef FUSE_IR_FUSECALLS_TD
 #define FUSE_IR_FUSECALLS_TD
 
-include "FuseDialect.td"
+include "fuse/IR/FuseDialect.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/CallInterfaces.td"

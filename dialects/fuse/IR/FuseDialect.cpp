@@ -9,6 +9,7 @@
 #include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/IR/FuseShapes.h"
+#include "fuse/Support/IRVersion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -52,6 +53,7 @@ void FuseDialect::getCanonicalizationPatterns(
 void FuseDialect::initialize() {
   registerAttributes();
   addInterfaces<FuseInliner>();
+  addVersionInterface(this);
   addOperations<
 #define GET_OP_LIST
 #include "fuse/IR/FuseOps.cpp.inc"

@@ -36,6 +36,11 @@ def Fuse_Dialect : Dialect {
 
     A scale maps stored values to real values:
     `real value = scale * stored value`. Scales are rounded to f32 before use.
+
+    **Versions.** `fuse.version = 1 : i32` on a module is the version of the IR
+    in a text that is kept, such as the IR of an artifact. Bytecode has the same
+    number. A text of an older version is upgraded when it is read. A newer
+    version is an error.
   }];
   let cppNamespace = "::fuse";
   let dependentDialects = [

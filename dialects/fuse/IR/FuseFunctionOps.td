@@ -12,7 +12,7 @@
 #ifndef FUSE_IR_FUSEFUNCTIONOPS_TD
 #define FUSE_IR_FUSEFUNCTIONOPS_TD
 
-include "FuseLayerOps.td"
+include "fuse/IR/FuseLayerOps.td"
 
 def Fuse_Index : AnyTypeOf<[I32, I64], "i32 or i64">;
 def Fuse_IndexTensor : Fuse_TensorOf<[Fuse_Index]>;

@@ -7,9 +7,9 @@
 #ifndef FUSE_IR_FUSEFUSEDOPS_TD
 #define FUSE_IR_FUSEFUSEDOPS_TD
 
-include "FuseAttrs.td"
-include "FuseInterfaces.td"
-include "FuseLayerOps.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseInterfaces.td"
+include "fuse/IR/FuseLayerOps.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"

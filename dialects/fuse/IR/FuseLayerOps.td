@@ -7,8 +7,8 @@
 #ifndef FUSE_IR_FUSELAYEROPS_TD
 #define FUSE_IR_FUSELAYEROPS_TD
 
-include "FuseAttrs.td"
-include "FuseInterfaces.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseInterfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"

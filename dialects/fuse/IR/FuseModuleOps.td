@@ -7,8 +7,8 @@
 #ifndef FUSE_IR_FUSEMODULEOPS_TD
 #define FUSE_IR_FUSEMODULEOPS_TD
 
-include "FuseAttrs.td"
-include "FuseCalls.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseCalls.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"

@@ -7,9 +7,9 @@
 #ifndef FUSE_IR_FUSESLOTOPS_TD
 #define FUSE_IR_FUSESLOTOPS_TD
 
-include "FuseAttrs.td"
-include "FuseCalls.td"
-include "FuseDialect.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseCalls.td"
+include "fuse/IR/FuseDialect.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tile/IR/TileDialect.h"
+#include "fuse/Support/IRVersion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -45,6 +46,7 @@ struct TileInlinerInterface : DialectInlinerInterface {
 } // namespace
 
 void TileDialect::initialize() {
+  fuse::addVersionInterface(this);
   addInterfaces<TileInlinerInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST

@@ -7,7 +7,7 @@
 #ifndef TILE_IR_TILEKERNELOPS_TD
 #define TILE_IR_TILEKERNELOPS_TD
 
-include "TileTypes.td"
+include "tile/IR/TileTypes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"

@@ -7,8 +7,8 @@
 #ifndef TILE_IR_TILELAUNCHOPS_TD
 #define TILE_IR_TILELAUNCHOPS_TD
 
-include "TileAttrs.td"
-include "TileKernelOps.td"
+include "tile/IR/TileAttrs.td"
+include "tile/IR/TileKernelOps.td"
 include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 

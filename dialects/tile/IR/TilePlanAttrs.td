@@ -7,7 +7,7 @@
 #ifndef TILE_IR_TILEPLANATTRS_TD
 #define TILE_IR_TILEPLANATTRS_TD
 
-include "TileDialect.td"
+include "tile/IR/TileDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 
 class Tile_PlanPart<string name, string mnem, list<Trait> traits = []>

@@ -7,8 +7,8 @@
 #ifndef FUSE_TRANSFORMS_PASSES_TD
 #define FUSE_TRANSFORMS_PASSES_TD
 
-include "GPUPasses.td"
-include "ModulePasses.td"
+include "fuse/Transforms/GPUPasses.td"
+include "fuse/Transforms/ModulePasses.td"
 include "mlir/Pass/PassBase.td"
 
 def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
