@@ -359,6 +359,9 @@ StringRef fuse::checkText(MLIRContext *context, StringRef text,
   // MLIR 22 crashes on launches of functions that lack attributes.
   if (text.contains("gpu.launch") || text.contains("gpu.func"))
     return {};
+  // MLIR 22 crashes on reassociations whose groups are empty.
+  if (text.contains("expand_shape") || text.contains("collapse_shape"))
+    return {};
   Module module;
   {
     // Refused text is not a failure.

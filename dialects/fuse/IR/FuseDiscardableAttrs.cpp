@@ -54,6 +54,15 @@ static bool isDictionaries(Attribute attr) {
   return array && llvm::all_of(array, llvm::IsaPred<DictionaryAttr>);
 }
 
+/// Whether an attribute lists pairs of an argument and one of its dimensions.
+static bool isPlaces(Attribute attr) {
+  auto array = dyn_cast<ArrayAttr>(attr);
+  return array && llvm::all_of(array, [](Attribute list) {
+           auto places = dyn_cast<DenseI64ArrayAttr>(list);
+           return places && places.size() % 2 == 0;
+         });
+}
+
 static bool isCount(Attribute attr) {
   auto count = dyn_cast<IntegerAttr>(attr);
   return count && !count.getValue().isNegative();
@@ -79,7 +88,9 @@ static constexpr KnownAttr kFunctionAttrs[] = {
     {kLibraryAttrName, isName, "the path of a shared library"},
     {kLaunchPlanAttrName, isDictionary, "a dictionary"},
     {kCPUPlanAttrName, isDictionary, "a dictionary"},
-    {kChecksAttrName, isDictionaries, "an array of dictionaries"}};
+    {kChecksAttrName, isDictionaries, "an array of dictionaries"},
+    {kEqualSizesAttrName, isPlaces,
+     "an array of pairs of arguments and dimensions"}};
 
 // The verifier of a module compares a default with the type of its argument.
 static constexpr KnownAttr kArgumentAttrs[] = {

@@ -43,7 +43,7 @@ func.func private @observed() -> (f32 {fuse.observed = ["up", 1]})
 
 // -----
 
-// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks}}
+// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks, fuse.equal_sizes}}
 func.func private @function() attributes {fuse.bogus}
 
 // -----
@@ -60,6 +60,11 @@ func.func private @library() attributes {fuse.library = 1}
 
 // expected-error @below {{'fuse.launch_plan' must be a dictionary, got []}}
 func.func private @launch_plan() attributes {fuse.launch_plan = []}
+
+// -----
+
+// expected-error @below {{'fuse.equal_sizes' must be an array of pairs of arguments and dimensions, got [array<i64: 0>]}}
+func.func private @equal_sizes() attributes {fuse.equal_sizes = [array<i64: 0>]}
 
 // -----
 

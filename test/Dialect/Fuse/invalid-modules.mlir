@@ -635,7 +635,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>) {
     // expected-error @below {{body 'a' is not a function next to the model}}
-    fuse.fused_call "K" [@norm](%x) site("s") body(@a)
+    fuse.fused_call @K [@norm](%x) site("s") body(@a)
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     return
   }
