@@ -203,10 +203,9 @@ class _Describer:
         kind = type(value)
         # A config is numbers and texts, and its class only hands them out.
         if isinstance(value, _config_class()) and _is_of(kind, "transformers"):
+            to_dict: Callable[[], object] = getattr(value, "to_dict")
             try:
-                text = json.dumps(
-                    value.to_dict(), sort_keys=True, default=_dtype
-                )
+                text = json.dumps(to_dict(), sort_keys=True, default=_dtype)
             except TypeError as error:
                 raise Undescribed(f"a {_name_of(kind)}") from error
             return f"{_name_of(kind)} {_transformers_version()} {text}"

@@ -206,8 +206,8 @@ class Range:
     def _keep(self, flat: torch.Tensor) -> None:
         """Reservoir sampling: each value is kept with the same probability."""
         if self.count == 0 and flat.numel() > 4 * self.sample_size:
-            chosen = torch.from_numpy(self._distinct(flat.numel()))
-            self.sample = flat[chosen.to(flat.device)].cpu().numpy()
+            places = torch.from_numpy(self._distinct(flat.numel()))
+            self.sample = flat[places.to(flat.device)].cpu().numpy()
             return
         free = self.sample_size - self.sample.size
         head, rest = flat[:free], flat[free:]

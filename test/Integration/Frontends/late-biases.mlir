@@ -46,8 +46,8 @@ func.func @gated_bias_late(
     %0 = arith.addf %s, %c : bf16
     linalg.yield %0 : bf16
   } -> tensor<4x16xbf16>
-  %ue = tensor.empty() : tensor<4x16xf32>
-  %uz = linalg.fill ins(%zero : f32) outs(%ue : tensor<4x16xf32>)
+  %u_empty = tensor.empty() : tensor<4x16xf32>
+  %uz = linalg.fill ins(%zero : f32) outs(%u_empty : tensor<4x16xf32>)
       -> tensor<4x16xf32>
   %us = linalg.matmul indexing_maps = [#x, #w, #y]
       ins(%x, %wu : tensor<4x8xbf16>, tensor<16x8xbf16>)
