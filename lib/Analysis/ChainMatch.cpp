@@ -12,28 +12,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ChainMatch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fuse;
 
-StringLiteral fuse::getName(KernelFamily family) {
-  switch (family) {
-  case KernelFamily::GatedMLP:
-    return "gated_mlp";
-  case KernelFamily::MLP:
-    return "mlp";
-  case KernelFamily::NormLinear:
-    return "norm_linear";
-  case KernelFamily::NormQuantize:
-    return "norm_quantize";
-  case KernelFamily::ActQuantize:
-    return "act_quantize";
-  }
-  llvm_unreachable("all families are named");
-}
-
-Operation *ChainMatch::getMember(StringRef name) const {
+Operation *ChainMatch::getMember(ChainMember name) const {
   for (const Member &member : members)
     if (member.name == name)
       return member.op;
@@ -55,7 +43,9 @@ SmallVector<Value> ChainMatch::getResults() const {
   switch (family) {
   case KernelFamily::GatedMLP:
   case KernelFamily::MLP:
-    results.push_back(getMember(thenAdd ? "then_add" : "down")->getResult(0));
+    results.push_back(
+        getMember(thenAdd ? ChainMember::ThenAdd : ChainMember::Down)
+            ->getResult(0));
     break;
   case KernelFamily::NormLinear:
     for (LinearOp linear : linears)
@@ -65,6 +55,8 @@ SmallVector<Value> ChainMatch::getResults() const {
   case KernelFamily::ActQuantize:
     results.push_back(members.back().op->getResult(0));
     break;
+  case KernelFamily::Group:
+    llvm_unreachable("a group has no chain");
   }
   for (auto [point, value] : extras)
     results.push_back(value);
@@ -114,6 +106,72 @@ static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
   return first;
 }
 
+/// Whether `op`, which no kernel has, only moves or converts the elements of a
+/// tensor.
+static bool isMove(Operation *op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return llvm::all_of(*generic.getBody(), [](Operation &inner) {
+      return isa<arith::ExtFOp, arith::TruncFOp, linalg::YieldOp>(inner);
+    });
+  return isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+             tensor::ExtractSliceOp, arith::ExtFOp, arith::TruncFOp,
+             linalg::TransposeOp, linalg::BroadcastOp>(op);
+}
+
+/// Whether `op` computes each element from single elements of its operands.
+static bool isMap(Operation *op) {
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+    return structured.hasPureTensorSemantics() &&
+           structured.getNumReductionLoops() == 0;
+  return isa<GatedMulOp>(op) || op->hasTrait<OpTrait::Elementwise>();
+}
+
+namespace {
+
+/// What stands between a value and the linears that it is computed from.
+struct Between {
+  bool hasLinear = false, hasActivation = false;
+  /// A part of the result of a linear.
+  tensor::ExtractSliceOp slice;
+  /// The op that computes and is nearest to the value; null if ops only move
+  /// elements.
+  Operation *last = nullptr;
+};
+
+} // namespace
+
+/// Follows `value` to linears in its block, through ops that compute element by
+/// element.
+static Between traceToLinears(Value value) {
+  // Bounds the time; functions between linears have far fewer tensors.
+  constexpr unsigned maxValues = 32;
+  Between between;
+  Block *block = value.getParentBlock();
+  llvm::SmallSetVector<Value, 8> values;
+  values.insert(value);
+  for (unsigned i = 0; i < values.size() && i < maxValues; ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (!op || op->getBlock() != block)
+      continue;
+    if (isa<LinearOp>(op))
+      between.hasLinear = true;
+    if (isa<ActivationOp>(op))
+      between.hasActivation = true;
+    bool moves = isMove(op) || isa<QuantizeOp, DequantizeOp>(op);
+    if (!moves && !isMap(op))
+      continue;
+    if (!moves && !between.last)
+      between.last = op;
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+        slice && slice.getSource().getDefiningOp<LinearOp>())
+      between.slice = slice;
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        values.insert(operand);
+  }
+  return between;
+}
+
 namespace {
 
 /// The input of linears and the ops that quantize and dequantize it.
@@ -143,10 +201,23 @@ private:
     refusal = Refusal{kind, at};
     return false;
   }
+  /// Refuses `value`, which is not the result of a linear, for the op that is
+  /// between it and a linear. Without a linear, the refusal is `kind` at
+  /// `user`.
+  bool refuseOperand(Value value, RefusalKind kind, Operation *user) {
+    if (value.getDefiningOp<LinearOp>())
+      return refuse(kind, user);
+    Between between = traceToLinears(value);
+    if (!between.hasLinear)
+      return refuse(kind, user);
+    return between.slice
+               ? refuse(RefusalKind::MergedProjections, between.slice)
+               : refuse(RefusalKind::OpBeforeActivation, value.getDefiningOp());
+  }
   void noteLimit(RefusalKind kind, Operation *at) {
     match.limit = Refusal{kind, at};
   }
-  void add(StringLiteral name, Operation *op) {
+  void add(ChainMember name, Operation *op) {
     if (op)
       match.members.push_back({name, op});
   }
@@ -164,8 +235,7 @@ private:
   void absorbHead(Value source, ArrayRef<Operation *> users);
   void absorbResidual(Operation *norm);
   void absorbTail(LinearOp down);
-  void addLinear(StringLiteral dequantizeName, StringLiteral name,
-                 LinearOp linear);
+  void addLinear(ChainMember dequantizeName, ChainMember name, LinearOp linear);
   bool chooseAnchor();
   bool noteExtras();
 
@@ -330,11 +400,11 @@ void FamilyMatcher::absorbTail(LinearOp down) {
   bool downIsLhs = add.getLhs() == down.getY();
   Value other = downIsLhs ? add.getRhs() : add.getLhs();
   if (downIsLhs)
-    match.commuted.push_back("then_add");
+    match.commuted.push_back(ChainMember::ThenAdd);
   match.addStream = match.residual && other == match.residual.getY();
 }
 
-void FamilyMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
+void FamilyMatcher::addLinear(ChainMember dequantizeName, ChainMember name,
                               LinearOp linear) {
   match.linears.push_back(linear);
   if (match.dequantizesWeights())
@@ -377,11 +447,11 @@ bool FamilyMatcher::noteExtras() {
   for (const ChainMatch::Member &member : match.members)
     members.push_back(member.op);
   if (match.residual && getOtherUser(match.residual.getY(), members))
-    match.extras.push_back({"stream", match.residual.getY()});
+    match.extras.push_back({RoundingPoint::Stream, match.residual.getY()});
   bool returnsNormed = match.family == KernelFamily::NormLinear ||
                        match.family == KernelFamily::NormQuantize;
   if (returnsNormed && getOtherUser(match.norm->getResult(0), members))
-    match.extras.push_back({"normed", match.norm->getResult(0)});
+    match.extras.push_back({RoundingPoint::Normed, match.norm->getResult(0)});
   return chooseAnchor();
 }
 
@@ -410,10 +480,11 @@ bool FamilyMatcher::findHidden(LinearOp first,
   bool actIsLhs = match.product.getLhs() == activation.getY();
   Value other = actIsLhs ? match.product.getRhs() : match.product.getLhs();
   if (!actIsLhs)
-    match.commuted.push_back("product");
+    match.commuted.push_back(ChainMember::Product);
   auto up = other.getDefiningOp<LinearOp>();
   if (!up || matcher.isClaimed(up))
-    return refuse(RefusalKind::GatePartnerNotLinear, match.product);
+    return refuseOperand(other, RefusalKind::GatePartnerNotLinear,
+                         match.product);
   if (Operation *extra = getOtherUser(up.getY(), {match.product}))
     return refuse(RefusalKind::IntermediateHasOtherUsers, extra);
   if (up.getX() != first.getX())
@@ -478,7 +549,8 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   match.activation = activation;
   auto first = activation.getX().getDefiningOp<LinearOp>();
   if (!first || matcher.isClaimed(first))
-    return refuse(RefusalKind::ActivationInputNotLinear, activation);
+    return refuseOperand(activation.getX(),
+                         RefusalKind::ActivationInputNotLinear, activation);
   if (Operation *other = getOtherUser(first.getY(), {activation}))
     return refuse(RefusalKind::IntermediateHasOtherUsers, other);
 
@@ -514,23 +586,23 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   absorbHead(input.source, headUsers);
   absorbTail(down);
 
-  add("residual", match.residual);
-  add("norm", match.norm);
-  add("quantize_input", input.quantize);
-  add("dequantize_input", input.dequantize);
+  add(ChainMember::Residual, match.residual);
+  add(ChainMember::Norm, match.norm);
+  add(ChainMember::QuantizeInput, input.quantize);
+  add(ChainMember::DequantizeInput, input.dequantize);
   if (match.product) {
-    addLinear("dequantize_gate", "gate", first);
-    add("act", activation);
-    addLinear("dequantize_up", "up", inputLinears[1]);
-    add("product", match.product);
+    addLinear(ChainMember::DequantizeGate, ChainMember::Gate, first);
+    add(ChainMember::Act, activation);
+    addLinear(ChainMember::DequantizeUp, ChainMember::Up, inputLinears[1]);
+    add(ChainMember::Product, match.product);
   } else {
-    addLinear("dequantize_up", "up", first);
-    add("act", activation);
+    addLinear(ChainMember::DequantizeUp, ChainMember::Up, first);
+    add(ChainMember::Act, activation);
   }
-  add("quantize_hidden", inner.quantize);
-  add("dequantize_hidden", inner.dequantize);
-  addLinear("dequantize_down", "down", down);
-  add("then_add", match.thenAdd);
+  add(ChainMember::QuantizeHidden, inner.quantize);
+  add(ChainMember::DequantizeHidden, inner.dequantize);
+  addLinear(ChainMember::DequantizeDown, ChainMember::Down, down);
+  add(ChainMember::ThenAdd, match.thenAdd);
   return noteExtras();
 }
 
@@ -543,19 +615,18 @@ bool FamilyMatcher::matchActQuantize(ActivationOp activation) {
       getFirstQuantize(product.getY(), matcher)) {
     match.product = product;
     if (product.getLhs() != value)
-      match.commuted.push_back("product");
+      match.commuted.push_back(ChainMember::Product);
     value = product.getY();
   }
   match.quantizeHidden = getFirstQuantize(value, matcher);
   if (!match.quantizeHidden)
     return refuse(RefusalKind::NoConsumer, activation);
-  add("act", activation);
-  add("product", match.product);
-  add("quantize_hidden", match.quantizeHidden);
+  add(ChainMember::Act, activation);
+  add(ChainMember::Product, match.product);
+  add(ChainMember::QuantizeHidden, match.quantizeHidden);
   if (getOtherUser(value, {match.quantizeHidden}))
     match.extras.push_back(
-        {match.product ? StringLiteral("product") : StringLiteral("act"),
-         value});
+        {match.product ? RoundingPoint::Product : RoundingPoint::Act, value});
   return chooseAnchor();
 }
 
@@ -601,13 +672,13 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
   if (!checkBiases(linears))
     return false;
   absorbResidual(norm);
-  add("residual", match.residual);
-  add("norm", norm);
-  add("quantize_input", match.quantizeInput);
+  add(ChainMember::Residual, match.residual);
+  add(ChainMember::Norm, norm);
+  add(ChainMember::QuantizeInput, match.quantizeInput);
   if (match.qdq)
-    add("dequantize_input", dequantize);
+    add(ChainMember::DequantizeInput, dequantize);
   for (LinearOp linear : linears)
-    addLinear("dequantize_weight", "linear", linear);
+    addLinear(ChainMember::DequantizeWeight, ChainMember::Linear, linear);
   return noteExtras();
 }
 
@@ -618,15 +689,26 @@ bool FamilyMatcher::matchNormQuantize(Operation *norm) {
   if (!match.quantizeInput)
     return refuse(RefusalKind::NoConsumer, norm);
   absorbResidual(norm);
-  add("residual", match.residual);
-  add("norm", norm);
-  add("quantize_input", match.quantizeInput);
+  add(ChainMember::Residual, match.residual);
+  add(ChainMember::Norm, norm);
+  add(ChainMember::QuantizeInput, match.quantizeInput);
   return noteExtras();
 }
 
 //===----------------------------------------------------------------------===//
 // ChainMatcher
 //===----------------------------------------------------------------------===//
+
+std::optional<std::pair<Operation *, Refusal>>
+ChainMatcher::refuseUnknown(LinearOp down) const {
+  Between between = traceToLinears(down.getX());
+  if (!between.hasLinear || between.hasActivation || !between.last)
+    return std::nullopt;
+  RefusalKind kind = isa<GatedMulOp>(between.last)
+                         ? RefusalKind::NoActivation
+                         : RefusalKind::UnknownActivation;
+  return std::pair(between.last, Refusal(kind, between.last));
+}
 
 void ChainMatcher::claim(const ChainMatch &match) {
   for (const ChainMatch::Member &member : match.members)

@@ -5,20 +5,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/LinearNames.h"
+#include "fuse/IR/FuseModules.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace fuse;
 
-/// The parameter name of `value`, looking through a dequantize op, or null.
-static StringAttr getParameter(FunctionOpInterface function, Value value) {
+/// The parameter name of `value`, looking through a dequantize op, or empty.
+static std::string getParameter(FunctionOpInterface function, Value value) {
   if (auto dequantize = value.getDefiningOp<DequantizeOp>())
     value = dequantize.getQ();
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getOwner()->getParentOp() != function)
     return {};
-  return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                               kParameterAttrName);
+  return getParameterName(function, argument.getArgNumber());
 }
 
 llvm::MapVector<Operation *, std::string>
@@ -27,8 +27,9 @@ fuse::nameLinears(FunctionOpInterface function) {
   llvm::StringSet<> taken;
   function->walk<WalkOrder::PreOrder>([&](LinearOp linear) {
     std::string name = ("linear#" + Twine(names.size())).str();
-    if (StringAttr parameter = getParameter(function, linear.getWeight())) {
-      StringRef text = parameter.getValue();
+    std::string parameter = getParameter(function, linear.getWeight());
+    if (!parameter.empty()) {
+      StringRef text = parameter;
       text.consume_back(".weight");
       name = text.str();
     }

@@ -23,15 +23,22 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The families of fuse-form-kernels. The first two cannot return the
-/// intermediate value between a norm and an MLP.
-static constexpr llvm::StringLiteral kFamilies[] = {
-    "gated_mlp",     "mlp",          "norm_linear",
-    "norm_quantize", "act_quantize", "group"};
-static constexpr unsigned kNumClosedFamilies = 2;
-
 bool fuse::isGeneratedKernel(StringRef kernel) {
-  return llvm::is_contained(kFamilies, kernel);
+  return symbolizeKernelFamily(kernel).has_value();
+}
+
+/// Whether a kernel of the family can return the intermediate values between
+/// its members. An MLP cannot return that between a norm and the MLP.
+static bool returnsIntermediates(KernelFamily family) {
+  return family != KernelFamily::GatedMLP && family != KernelFamily::MLP;
+}
+
+/// The names of all families, for messages.
+static std::string listFamilies() {
+  SmallVector<StringRef> names;
+  for (unsigned i = 0; i <= getMaxEnumValForKernelFamily(); ++i)
+    names.push_back(stringifyKernelFamily(static_cast<KernelFamily>(i)));
+  return llvm::join(names, ", ");
 }
 
 /// For each path of the pattern, the children of one parent that match it.
@@ -100,11 +107,11 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
 
 /// Checks that the kernel exists and runs on the target.
 LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
-  const auto *family = llvm::find(kFamilies, pattern.kernel);
-  kernelIsGenerated = family != std::end(kFamilies);
+  std::optional<KernelFamily> family = symbolizeKernelFamily(pattern.kernel);
+  kernelIsGenerated = family.has_value();
   declaredKernel = {};
   if (kernelIsGenerated) {
-    kernelReturnsIntermediates = family - kFamilies >= kNumClosedFamilies;
+    kernelReturnsIntermediates = returnsIntermediates(*family);
     return success();
   }
   for (KernelOp kernel : declarations.getKernels())
@@ -114,7 +121,7 @@ LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
     InFlightDiagnostic diag =
         patternError(graph, pattern, RefusalKind::UnknownKernel);
     diag << "no kernel '" << pattern.kernel << "'; generated families are "
-         << llvm::join(ArrayRef(kFamilies), ", ");
+         << listFamilies();
     StringRef separator = "; declared are ";
     for (KernelOp kernel : declarations.getKernels()) {
       diag << separator << kernel.getSymName();
@@ -313,8 +320,8 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
                         wanted.getName().getValue() + "', a " +
                         stringifyRecipeKind(wanted.getKind()) +
                         " that rounds without 'keep'");
-    RecipeOrProblem recipe =
-        instantiate(wanted, prefix, members, graph.getTables());
+    RecipeOrProblem recipe = instantiate(
+        wanted, prefix, getEnclosingModule(head), members, graph.getTables());
     if (auto *problem = std::get_if<std::string>(&recipe))
       return refuse(site, RefusalKind::LayoutDoesNotFit, head, *problem);
     site.weights.push_back(std::get<RecipeAttr>(recipe));

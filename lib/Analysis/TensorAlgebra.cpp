@@ -30,6 +30,13 @@ double ExprProduct::exponentOf(const Expr *base) const {
   return 0.0;
 }
 
+double ExprSum::factorOf(const Expr *term) const {
+  for (const auto &[known, factor] : terms)
+    if (known == term)
+      return factor;
+  return 0.0;
+}
+
 bool fuse::isSameNumber(double lhs, double rhs) {
   // Relative tolerance. The product of two f32 constants has three rounding
   // errors of up to 2^-24 (6e-8) each: two of the factors and one of the

@@ -213,6 +213,7 @@ const Expr *TensorExprs::buildScalar(Value scalar) {
 
 /// A select between the two sides of a comparison with a constant is a maximum
 /// or minimum. Its result for NaN depends on whether the comparison is ordered.
+/// Every other select is a node of its own.
 const Expr *TensorExprs::buildSelect(ArrayRef<const Expr *> operands,
                                      Operation *owner) {
   const Expr *compare = operands[0];
@@ -223,7 +224,7 @@ const Expr *TensorExprs::buildSelect(ArrayRef<const Expr *> operands,
   bool crossed = operands[1] == rhs && operands[2] == lhs;
   if (lhs == rhs || lhs->isConstant() == rhs->isConstant() ||
       (!straight && !crossed))
-    return nullptr;
+    return getNode(ExprKind::Select, operands, owner);
   using Predicate = arith::CmpFPredicate;
   bool greater, ordered;
   switch (static_cast<Predicate>(int(compare->value))) {
@@ -244,7 +245,7 @@ const Expr *TensorExprs::buildSelect(ArrayRef<const Expr *> operands,
     greater = false, ordered = false;
     break;
   default:
-    return nullptr;
+    return getNode(ExprKind::Select, operands, owner);
   }
   bool maximum = greater == straight;
   // For NaN, an ordered comparison selects operand 2 and an unordered one
@@ -271,6 +272,8 @@ static std::optional<ExprKind> getKind(Operation *op) {
       .Case<math::AbsFOp>([](auto) { return ExprKind::Abs; })
       .Case<math::PowFOp, math::FPowIOp>([](auto) { return ExprKind::Pow; })
       .Case<math::ExpOp>([](auto) { return ExprKind::Exp; })
+      .Case<math::LogOp>([](auto) { return ExprKind::Log; })
+      .Case<math::Log1pOp>([](auto) { return ExprKind::Log1p; })
       .Case<math::TanhOp>([](auto) { return ExprKind::Tanh; })
       .Case<math::ErfOp>([](auto) { return ExprKind::Erf; })
       .Case<math::ErfcOp>([](auto) { return ExprKind::Erfc; })

@@ -26,17 +26,17 @@ static ParameterOp lookupIn(SymbolTableCollection &tables, Operation *module,
 }
 
 RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
+                                  Operation *scope,
                                   ArrayRef<NetModuleOp> members,
                                   SymbolTableCollection &tables) {
   MLIRContext *context = wanted.getContext();
   std::string about = "recipe '" + wanted.getName().str() + "' ";
-  SmallVector<StringAttr> sources;
+  SmallVector<Attribute> sources;
   SmallVector<RankedTensorType> types;
-  for (StringAttr source : wanted.getSources()) {
-    auto [position, name] = source.getValue().split(':');
-    unsigned number;
-    if (position.getAsInteger(10, number) || name.empty())
-      return about + "reads '" + source.str() + "'; expected position:name";
+  for (Attribute source : wanted.getSources()) {
+    auto wantedParameter = cast<MemberParameterAttr>(source);
+    unsigned number = wantedParameter.getPosition();
+    StringRef name = wantedParameter.getPath();
     if (number >= members.size())
       return about + "reads a parameter of member " + std::to_string(number) +
              ", there are " + std::to_string(members.size());
@@ -44,7 +44,7 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
     if (!parameter)
       return about + "reads '" + name.str() + "', which '" +
              getModulePath(members[number]) + "' does not have";
-    sources.push_back(StringAttr::get(context, getParameterName(parameter)));
+    sources.push_back(getReference(scope, parameter));
     types.push_back(cast<RankedTensorType>(parameter.getType()));
   }
   RecipeAttr recipe = wanted.withNames(
@@ -186,9 +186,10 @@ LogicalResult Readers::check(SymbolTableCollection &tables) {
   return success();
 }
 
-FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
+FailureOr<SmallVector<StoredWeight>> fuse::collectRecipes(ModelOp model) {
   SymbolTableCollection tables;
-  llvm::SetVector<RecipeAttr> recipes;
+  SmallVector<StoredWeight> weights;
+  llvm::DenseSet<RecipeAttr> recipes;
   DenseMap<StringAttr, RecipeAttr> byName;
   DenseMap<Operation *, SmallVector<Claim, 1>> claims;
   WalkResult walk = model->walk([&](FusedCallOp call) {
@@ -209,15 +210,15 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
                          << "', which is the name of a parameter";
         return WalkResult::interrupt();
       }
-      if (!recipes.insert(recipe))
+      if (!recipes.insert(recipe).second)
         continue;
-      for (StringAttr source : recipe.getSources()) {
-        ParameterOp parameter =
-            lookupParameter(tables, model, source.getValue());
-        if (!parameter) {
-          call.emitError() << "no parameter '" << source.getValue() << "'";
-          return WalkResult::interrupt();
-        }
+      StoredWeight &weight = weights.emplace_back();
+      weight.recipe = recipe;
+      for (Attribute source : recipe.getSources()) {
+        // The verifier has checked that the sources exist.
+        ParameterOp parameter = lookupParameter(
+            tables, getEnclosingModule(call), cast<SymbolRefAttr>(source));
+        weight.sources.push_back(getParameterName(parameter));
         auto &claimed = claims[getOwner(tables, parameter)];
         for (Claim claim : claimed) {
           // One recipe may contain both names of a tied parameter.
@@ -225,7 +226,7 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
               (claim.recipe.getKeep() && recipe.getKeep()))
             continue;
           InFlightDiagnostic diag = call.emitError();
-          diag << "parameter '" << source.getValue()
+          diag << "parameter '" << weight.sources.back()
                << "' is needed in two layouts: as " << recipe << " by site '"
                << call.getSite() << "' and as " << claim.recipe << " by site '"
                << claim.call.getSite() << "'";
@@ -240,5 +241,5 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
     return failure();
   if (!claims.empty() && failed(Readers(model, claims).check(tables)))
     return failure();
-  return llvm::to_vector(recipes);
+  return weights;
 }

@@ -381,7 +381,7 @@ json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
       site["origins"] = std::move(paths);
     }
     site["rounding"] = print(op.getRounding());
-    if (Attribute scales = op->getAttr("scales"))
+    if (StaticScalesAttr scales = op.getScalesAttr())
       site["scales"] = print(scales);
     sites.push_back(std::move(site));
   });

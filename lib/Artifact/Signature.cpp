@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Artifact/Compiler.h"
-#include "fuse/IR/FuseAttrNames.h"
+#include "fuse/IR/FuseModules.h"
 #include "fuse/Runtime/Core/Manifest.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -144,9 +144,8 @@ Expected<json::Object> fuse::describeFunction(func::FuncOp function,
         describeTensor(type, "argument " + Twine(index) + " of @" + name);
     if (!tensor)
       return tensor.takeError();
-    if (auto parameter =
-            function.getArgAttrOfType<StringAttr>(index, kParameterAttrName))
-      (*tensor)["parameter"] = parameter.getValue();
+    if (std::string name = getParameterName(function, index); !name.empty())
+      (*tensor)["parameter"] = std::move(name);
     arguments.push_back(std::move(*tensor));
   }
   SmallVector<SizeClass> classes = getSizeClasses(function);

@@ -8,6 +8,7 @@
 #include "fuse/IO/Npy.h"
 #include "fuse/IO/Safetensors.h"
 #include "fuse/IR/FuseAttrNames.h"
+#include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -373,16 +374,15 @@ fuse::createInputs(func::FuncOp function, const Signature &signature,
   std::vector<HostTensor> inputs;
   ArrayRef<std::string> files = options.files;
   for (auto [index, spec] : llvm::enumerate(signature.inputs)) {
-    auto parameter =
-        function.getArgAttrOfType<StringAttr>(index, kParameterAttrName);
-    if (parameter && weights) {
-      Expected<HostTensor> tensor = weights->read(parameter.getValue(), spec);
+    std::string parameter = getParameterName(function, index);
+    if (!parameter.empty() && weights) {
+      Expected<HostTensor> tensor = weights->read(parameter, spec);
       if (!tensor)
         return tensor.takeError();
       inputs.push_back(std::move(*tensor));
       continue;
     }
-    if (!parameter && !files.empty()) {
+    if (parameter.empty() && !files.empty()) {
       Expected<HostTensor> tensor = readNpy(files.front(), spec.type);
       if (!tensor)
         return tensor.takeError();

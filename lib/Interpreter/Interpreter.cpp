@@ -150,13 +150,9 @@ public:
 
   /// The rounding at a point, which is optional if `relaxed` lists it as
   /// skipped.
-  Rounding at(StringRef point) const {
+  Rounding at(RoundingPoint point) const {
     Rounding rounding{contract.getTypeOf(point, inputType)};
-    rounding.isOptional =
-        contract.getMode() == RoundingMode::Relaxed &&
-        llvm::any_of(contract.getSkip(), [&](StringAttr skipped) {
-          return skipped.getValue() == point;
-        });
+    rounding.isOptional = contract.skips(point);
     return rounding;
   }
 
@@ -166,7 +162,7 @@ public:
     streamType = inputType;
     streamResult = stream = x;
     if (op.getResidual()) {
-      Rounding rounding = at("stream");
+      Rounding rounding = at(RoundingPoint::Stream);
       streamType = rounding.type;
       stream = addTensors(x, get(op.getResidual()), rounding);
       rounding.isOptional = false;
@@ -182,7 +178,7 @@ public:
     parts.bias = parent.getIf(op.getNormBias());
     parts.inputType = streamType;
     parts.weightType = getElement(op.getNormWeight());
-    Rounding rounding = at("normed");
+    Rounding rounding = at(RoundingPoint::Normed);
     Tensor normed = normalize(stream, parts, rounding);
     rounding.isOptional = false;
     normedResult = normalize(stream, parts, rounding);
@@ -192,24 +188,24 @@ public:
   bool isForm(QuantForm form) const {
     return scales && scales.getForm() == form;
   }
-  double getScale(const Twine &name) const {
-    return cast<FloatAttr>(scales.lookup(name.str())).getValueAsDouble();
+  double getScale(ScaleName name) const {
+    return scales.lookup(name).getValueAsDouble();
   }
 
   /// Input of a linear: stored or real values.
-  Tensor quantizeInput(const Tensor &x, StringRef name) {
+  Tensor quantizeInput(const Tensor &x, ScaleKind name) {
     if (!scales || isForm(QuantForm::WeightOnly))
       return x;
     Tensor q = quantize(x, getScale(name), nullptr, scales.getOrder(),
                         scales.getStorageType());
     if (!isForm(QuantForm::QDQ))
       return q;
-    return dequantize(q, getScale(name), nullptr, at("dequantized"));
+    return dequantize(q, getScale(name), nullptr,
+                      at(RoundingPoint::Dequantized));
   }
 
-  Tensor linear(const Tensor &x, StringRef inputName, Value weight, Value bias,
-                const Twine &weightName, Rounding rounding,
-                bool isLast = false) {
+  Tensor linear(const Tensor &x, ScaleKind inputName, Value weight, Value bias,
+                ScaleName weightName, Rounding rounding, bool isLast = false) {
     LinearParts parts;
     parts.mayRoundParts = isLast && parent.mayRoundParts &&
                           contract.getMode() == RoundingMode::Relaxed;
@@ -220,14 +216,14 @@ public:
       return multiplyWeights(x, parent.get(weight), parts, rounding);
     std::optional<double> scale;
     const Tensor *channelScale = nullptr;
-    if (scales.isPerChannel(weightName.str()))
+    if (scales.isPerChannel(weightName))
       channelScale = &parent.get(op.getChannelScales()[numChannelScales++]);
     else
       scale = getScale(weightName);
     if (!isForm(QuantForm::Scaled))
       return multiplyWeights(x,
                              dequantize(parent.get(weight), scale, channelScale,
-                                        at("dequantized")),
+                                        at(RoundingPoint::Dequantized)),
                              parts, rounding);
     parts.isInteger = scales.getStorageType().isInteger();
     if (isa<Float8E4M3FNType>(scales.getStorageType()))
@@ -242,10 +238,11 @@ public:
   void tail(const Tensor &hidden) {
     Value result = op.getOutputs()[0];
     bool isAdded = op.getAddStream() || op.getOutputResidual();
-    Tensor y = linear(quantizeInput(hidden, "hidden"), "hidden", op.getDown(),
-                      op.getDownBias(), "down",
-                      isAdded ? at("down") : getRounding(result),
-                      /*isLast=*/true);
+    Tensor y =
+        linear(quantizeInput(hidden, ScaleKind::Hidden), ScaleKind::Hidden,
+               op.getDown(), op.getDownBias(), ScaleKind::Down,
+               isAdded ? at(RoundingPoint::Down) : getRounding(result),
+               /*isLast=*/true);
     if (isAdded)
       y = addTensors(op.getAddStream() ? stream : get(op.getOutputResidual()),
                      y, getRounding(result));
@@ -254,11 +251,9 @@ public:
   }
 
   void setExtras(size_t first) {
-    if (!op.getExtras())
-      return;
-    for (auto name : op.getExtrasAttr().template getAsRange<StringAttr>())
+    for (RoundingPoint point : getPoints(op.getExtrasAttr()))
       parent.set(op.getOutputs()[first++],
-                 name.getValue() == "stream" ? streamResult : normedResult);
+                 point == RoundingPoint::Stream ? streamResult : normedResult);
   }
 
 private:
@@ -276,41 +271,47 @@ bool Interpreter::runFusedOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](GatedMLPOp mlp) {
         FusedOpInterpreter<GatedMLPOp> inner(*this, mlp);
-        Tensor x = inner.quantizeInput(inner.head(), "input");
-        Tensor gate = inner.linear(x, "input", mlp.getGate(), mlp.getGateBias(),
-                                   "gate", inner.at("gate"));
-        Tensor up = inner.linear(x, "input", mlp.getUp(), mlp.getUpBias(), "up",
-                                 inner.at("up"));
-        Tensor act = activate(mlp.getActivation(), gate, inner.at("act"));
-        inner.tail(multiplyTensors(act, up, inner.at("product")));
+        Tensor x = inner.quantizeInput(inner.head(), ScaleKind::Input);
+        Tensor gate =
+            inner.linear(x, ScaleKind::Input, mlp.getGate(), mlp.getGateBias(),
+                         ScaleKind::Gate, inner.at(RoundingPoint::Gate));
+        Tensor up =
+            inner.linear(x, ScaleKind::Input, mlp.getUp(), mlp.getUpBias(),
+                         ScaleKind::Up, inner.at(RoundingPoint::Up));
+        Tensor act =
+            activate(mlp.getActivation(), gate, inner.at(RoundingPoint::Act));
+        inner.tail(multiplyTensors(act, up, inner.at(RoundingPoint::Product)));
         return true;
       })
       .Case([&](MLPOp mlp) {
         FusedOpInterpreter<MLPOp> inner(*this, mlp);
-        Tensor x = inner.quantizeInput(inner.head(), "input");
-        Tensor up = inner.linear(x, "input", mlp.getUp(), mlp.getUpBias(), "up",
-                                 inner.at("up"));
-        inner.tail(activate(mlp.getActivation(), up, inner.at("act")));
+        Tensor x = inner.quantizeInput(inner.head(), ScaleKind::Input);
+        Tensor up =
+            inner.linear(x, ScaleKind::Input, mlp.getUp(), mlp.getUpBias(),
+                         ScaleKind::Up, inner.at(RoundingPoint::Up));
+        inner.tail(
+            activate(mlp.getActivation(), up, inner.at(RoundingPoint::Act)));
         return true;
       })
       .Case([&](NormLinearOp fused) {
         FusedOpInterpreter<NormLinearOp> inner(*this, fused);
-        Tensor x = inner.quantizeInput(inner.head(), "input");
+        Tensor x = inner.quantizeInput(inner.head(), ScaleKind::Input);
         unsigned numBiases = 0;
         for (auto [index, weight] : llvm::enumerate(fused.getWeights())) {
           Value bias, result = fused.getOutputs()[index];
           if (fused.getBiasMask()[index])
             bias = fused.getBiases()[numBiases++];
-          set(result,
-              inner.linear(x, "input", weight, bias, "weight" + Twine(index),
-                           getRounding(result), /*isLast=*/true));
+          set(result, inner.linear(x, ScaleKind::Input, weight, bias,
+                                   ScaleName::weight(index),
+                                   getRounding(result), /*isLast=*/true));
         }
         inner.setExtras(fused.getWeights().size());
         return true;
       })
       .Case([&](NormQuantizeOp fused) {
         FusedOpInterpreter<NormQuantizeOp> inner(*this, fused);
-        set(fused.getOutputs()[0], inner.quantizeInput(inner.head(), "input"));
+        set(fused.getOutputs()[0],
+            inner.quantizeInput(inner.head(), ScaleKind::Input));
         inner.setExtras(1);
         return true;
       })
@@ -321,28 +322,27 @@ bool Interpreter::runFusedOp(Operation *op) {
 static std::vector<Tensor> runActQuantize(ActQuantizeOp op, const Tensor &x,
                                           const Tensor *factor) {
   RoundingAttr contract = op.getRounding();
-  auto at = [&](StringRef point, bool isResult) {
+  auto at = [&](RoundingPoint point, bool isResult) {
     Rounding rounding{contract.getTypeOf(point, getElement(op.getX()))};
-    rounding.isOptional =
-        !isResult && contract.getMode() == RoundingMode::Relaxed &&
-        llvm::any_of(contract.getSkip(), [&](StringAttr skipped) {
-          return skipped.getValue() == point;
-        });
+    rounding.isOptional = !isResult && contract.skips(point);
     return rounding;
   };
-  auto compute = [&](StringRef result) {
-    Tensor act = activate(op.getActivation(), x, at("act", result == "act"));
-    if (result == "act" || !factor)
+  auto compute = [&](std::optional<RoundingPoint> result) {
+    Tensor act = activate(op.getActivation(), x,
+                          at(RoundingPoint::Act, result == RoundingPoint::Act));
+    if (result == RoundingPoint::Act || !factor)
       return act;
-    return multiplyTensors(act, *factor, at("product", result == "product"));
+    return multiplyTensors(
+        act, *factor,
+        at(RoundingPoint::Product, result == RoundingPoint::Product));
   };
   StaticScalesAttr scales = op.getScalesAttr();
-  double scale = cast<FloatAttr>(scales.lookup("hidden")).getValueAsDouble();
-  std::vector<Tensor> results = {quantize(
-      compute(""), scale, nullptr, scales.getOrder(), scales.getStorageType())};
-  if (ArrayAttr extras = op.getExtrasAttr())
-    for (auto extra : extras.getAsRange<StringAttr>())
-      results.push_back(compute(extra.getValue()));
+  double scale = scales.lookup(ScaleKind::Hidden).getValueAsDouble();
+  std::vector<Tensor> results = {quantize(compute(std::nullopt), scale, nullptr,
+                                          scales.getOrder(),
+                                          scales.getStorageType())};
+  for (RoundingPoint extra : getPoints(op.getExtrasAttr()))
+    results.push_back(compute(extra));
   return results;
 }
 

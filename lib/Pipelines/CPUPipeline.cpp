@@ -58,6 +58,7 @@ static void addLoops(OpPassManager &pm,
   if (vectorize)
     pm.addPass(createVectorizeReductionsPass(*vectorize));
   pm.addPass(createExpandCopiesPass());
+  pm.addPass(createTileTransposesPass());
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addPass(createExpandReshapesPass());
   pm.addPass(createExpandSmallFloatsPass());

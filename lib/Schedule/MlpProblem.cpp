@@ -25,11 +25,9 @@ int64_t MlpProblem::getWeightBytes() const {
   return elements * getElementBytes();
 }
 
-bool MlpProblem::roundsAt(StringRef point) const {
-  if (rounding.getMode() == RoundingMode::Relaxed)
-    for (StringAttr skipped : rounding.getSkip())
-      if (skipped.getValue() == point)
-        return false;
+bool MlpProblem::roundsAt(RoundingPoint point) const {
+  if (rounding.skips(point))
+    return false;
   Type type = rounding.getTypeOf(
       point, cast<RankedTensorType>(x.getType()).getElementType());
   return type.isBF16();
@@ -68,8 +66,8 @@ static void describeMLP(OpT op, MlpProblem &problem) {
     problem.streamResult = 1;
   problem.width = getSize(problem.up, 1);
   problem.hidden = getSize(problem.up, 0);
-  problem.outputs.push_back(
-      {op.getDown(), op.getDownBias(), getSize(op.getDown(), 0), "down"});
+  problem.outputs.push_back({op.getDown(), op.getDownBias(),
+                             getSize(op.getDown(), 0), ScaleKind::Down});
 }
 
 static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
@@ -83,14 +81,13 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
       biases = biases.drop_front();
     }
     output.rows = getSize(weight, 0);
-    output.scale = ("weight" + Twine(index)).str();
+    output.scale = ScaleName::weight(index);
     problem.outputs.push_back(output);
   }
   problem.width = getSize(op.getWeights().front(), 1);
   int64_t result = problem.outputs.size();
-  if (ArrayAttr extras = op.getExtrasAttr())
-    for (auto extra : extras.getAsRange<StringAttr>())
-      (extra.getValue() == "stream" ? problem.streamResult
+  for (RoundingPoint extra : getPoints(op.getExtrasAttr()))
+    (extra == RoundingPoint::Stream ? problem.streamResult
                                     : problem.normedResult) = result++;
 }
 
@@ -137,15 +134,17 @@ static std::string getProblem(const MlpProblem &problem) {
   }
   if (problem.rounding.getBiasPlace() != BiasPlace::BeforeRounding)
     return "a bias is added after rounding";
-  for (StringRef point :
-       {"stream", "normed", "gate", "up", "act", "product", "down"}) {
+  for (RoundingPoint point :
+       {RoundingPoint::Stream, RoundingPoint::Normed, RoundingPoint::Gate,
+        RoundingPoint::Up, RoundingPoint::Act, RoundingPoint::Product,
+        RoundingPoint::Down}) {
     Type type = problem.rounding.getTypeOf(point, getElement(problem.x));
     if (!type.isBF16() && !type.isF32())
-      return ("the intermediate '" + point + "' is " + print(type) +
-              ", not bf16 or f32")
+      return ("the intermediate '" + stringifyRoundingPoint(point) + "' is " +
+              print(type) + ", not bf16 or f32")
           .str();
   }
-  if (problem.residual && !problem.roundsAt("stream"))
+  if (problem.residual && !problem.roundsAt(RoundingPoint::Stream))
     return "the stream is kept in f32";
   SmallVector<std::pair<StringRef, int64_t>> widths = {
       {"input", problem.width}, {"hidden", problem.hidden}};
@@ -398,6 +397,6 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
 }
 
 bool fuse::canDefer(const MlpProblem &problem) {
-  return problem.hasGemm1() && problem.roundsAt("up") &&
-         (!problem.isGated() || problem.roundsAt("gate"));
+  return problem.hasGemm1() && problem.roundsAt(RoundingPoint::Up) &&
+         (!problem.isGated() || problem.roundsAt(RoundingPoint::Gate));
 }

@@ -368,8 +368,8 @@ static int64_t getLaunches(const MlpProblem &problem, int64_t rows,
 /// added while all own sums are live. No registers remain for hidden units that
 /// are not rounded to bf16 pairs, for divisions, or for bounds of ragged tiles.
 static bool canUseStreamK(const MlpProblem &problem) {
-  return canShare(problem) && problem.roundsAt("up") &&
-         (!problem.isGated() || problem.roundsAt("gate")) &&
+  return canShare(problem) && problem.roundsAt(RoundingPoint::Up) &&
+         (!problem.isGated() || problem.roundsAt(RoundingPoint::Gate)) &&
          !(problem.isF8() && problem.scales.getOrder() == QuantOrder::Divide) &&
          problem.hidden % 256 == 0 &&
          llvm::all_of(problem.outputs, [](const DecodeOutput &output) {

@@ -22,13 +22,12 @@ static RankedTensorType getType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Result numbers of the values that `also` of an op names.
+/// Result number of a value that `also` of an op names, or -1.
 template <typename OpT>
-static int64_t findExtra(OpT op, StringRef name) {
-  if (ArrayAttr extras = op.getExtrasAttr())
-    for (auto [index, extra] : llvm::enumerate(extras))
-      if (cast<StringAttr>(extra).getValue() == name)
-        return index + 1;
+static int64_t findExtra(OpT op, RoundingPoint point) {
+  for (auto [index, extra] : llvm::enumerate(getPoints(op.getExtrasAttr())))
+    if (extra == point)
+      return index + 1;
   return -1;
 }
 
@@ -73,16 +72,16 @@ std::optional<RowProblem> fuse::describeRows(Operation *op,
     problem.norm = norm.getNormAttr();
     problem.scales = norm.getScalesAttr();
     problem.rounding = norm.getRounding();
-    problem.streamResult = findExtra(norm, "stream");
-    problem.normedResult = findExtra(norm, "normed");
+    problem.streamResult = findExtra(norm, RoundingPoint::Stream);
+    problem.normedResult = findExtra(norm, RoundingPoint::Normed);
   } else if (auto act = dyn_cast<ActQuantizeOp>(op)) {
     problem.x = act.getX();
     problem.factor = act.getFactor();
     problem.activation = act.getActivation();
     problem.scales = act.getScalesAttr();
     problem.rounding = act.getRounding();
-    problem.actResult = findExtra(act, "act");
-    problem.productResult = findExtra(act, "product");
+    problem.actResult = findExtra(act, RoundingPoint::Act);
+    problem.productResult = findExtra(act, RoundingPoint::Product);
   } else {
     reason =
         ("there is no row kernel for " + op->getName().getStringRef()).str();

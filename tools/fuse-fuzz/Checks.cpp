@@ -182,11 +182,10 @@ static LogicalResult checkWrongPlaces(ModuleOp original, ModuleOp formed,
       if (random.percent(30))
         std::swap(places[i - 1], places[random.below(i)]);
     ProvenanceAttr old = op.getProvenanceAttr();
-    op->setAttr("provenance",
-                ProvenanceAttr::get(
-                    op->getContext(), places, random.below(numOthers + 1),
-                    old ? old.getCommuted() : ArrayRef<StringAttr>(),
-                    old ? old.getAttributes() : ArrayRef<DictionaryAttr>()));
+    op.setProvenanceAttr(ProvenanceAttr::get(
+        op->getContext(), places, random.below(numOthers + 1),
+        old ? old.getCommuted() : ArrayRef<ChainMember>(),
+        old ? old.getAttributes() : ArrayRef<DictionaryAttr>()));
   });
   return success(succeeded(verify(*module)) && succeeded(unfuse(*module, {})) &&
                  succeeded(verify(*module)) &&

@@ -21,6 +21,7 @@ static constexpr auto kNotRun = OrderEffect::NotRun;
 ///
 /// - `duplicate-function-elimination` erases functions whose name other ops
 ///   than calls contain.
+/// - `remove-dead-values` leaves null operands in the LLVM dialect.
 /// - `symbol-dce` erases a private forward that only its module names.
 static const OrderPass kPasses[] = {
     // Passes of this project on tensors.
@@ -220,16 +221,20 @@ std::vector<const OrderPass *> fuse::drawOrder(Random &random, OrderStage stage,
     // another kind.
     bool isAny = random.percent(10), leaves = random.percent(20);
     std::vector<const OrderPass *> candidates;
-    for (const OrderPass &pass : kPasses)
+    for (const OrderPass &pass : kPasses) {
       if (!pass.unless.empty() && program.contains(pass.unless))
         continue;
-      else if (isAny || (pass.stage == stage && (pass.next != stage) == leaves))
+      if (stage == kLLVM && pass.text == "remove-dead-values")
+        continue;
+      if (isAny || (pass.stage == stage && (pass.next != stage) == leaves))
         candidates.push_back(&pass);
+    }
     if (candidates.empty())
       continue;
-    order.push_back(random.oneOf(llvm::ArrayRef(candidates)));
-    if (order.back()->stage == stage)
-      stage = order.back()->next;
+    const OrderPass *pass = random.oneOf(llvm::ArrayRef(candidates));
+    if (pass->stage == stage || pass->next != pass->stage)
+      stage = pass->next;
+    order.push_back(pass);
   }
   return order;
 }

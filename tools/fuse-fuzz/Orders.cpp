@@ -15,6 +15,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
@@ -64,7 +65,9 @@ std::string OrderChecker::load(ArrayRef<std::string> folders,
           sections.push_back(part.str());
     }
   }
-  return sections.empty() ? "the folders have no valid modules" : "";
+  return sections.empty()
+             ? "no valid module in '" + llvm::join(folders, "', '") + "'"
+             : "";
 }
 
 /// The kind of IR of a program, by the names of its dialects and types.
@@ -436,9 +439,14 @@ Outcome OrderChecker::check(MLIRContext *context, uint64_t seed) {
     order = fewer;
     outcome = other;
   }
-  std::string pipeline;
-  llvm::raw_string_ostream os(pipeline);
-  OrderManager(context, order).printAsTextualPipeline(os);
-  outcome.errors += "  passes: " + pipeline + "\n";
+  outcome.errors += "  passes: fuse-opt";
+  for (const OrderPass *pass : order) {
+    auto [name, options] = pass->text.split('{');
+    options.consume_back("}");
+    outcome.errors += (" --" + name).str();
+    if (!options.empty())
+      outcome.errors += ("='" + options + "'").str();
+  }
+  outcome.errors += "\n";
   return outcome;
 }

@@ -11,10 +11,12 @@
 // --run, the modules are run instead, fused and unfused, optimized and not, and
 // an interpreter of the contracts checks the results. With --mutate, the
 // modules are damaged copies of files. Most of them are refused, and the others
-// must not crash anything. With --orders, passes run in random orders on
-// programs of files and on random ones, whose results must not change. The
-// first failure is printed with its seed and the command that repeats it. With
-// --regress, all failures are printed and written as small tests.
+// must not crash anything. With --raise, the modules are formulas of files with
+// small changes, whose raised form must compute the same. With --orders, passes
+// run in random orders on programs of files and on random ones, whose results
+// must not change. The first failure is printed with its seed and the command
+// that repeats it. With --regress, all failures are printed and written as
+// small tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +26,7 @@
 #include "ModelChecks.h"
 #include "ModuleGenerator.h"
 #include "Orders.h"
+#include "RaiseChecks.h"
 #include "Regress.h"
 #include "SlotChecks.h"
 #include "SlotGenerator.h"
@@ -89,6 +92,11 @@ static cl::list<std::string>
            cl::desc("Run passes in random orders on the .mlir files in here "
                     "and on random programs"),
            cl::value_desc("folder,..."));
+static cl::opt<std::string> raiseFolder(
+    "raise", cl::cat(category),
+    cl::desc("Change the functions of the .mlir files in here, raise them, and "
+             "compare the results"),
+    cl::value_desc("folder"));
 static cl::opt<bool>
     runs("run", cl::cat(category),
          cl::desc("Run the modules, fused and unfused, and compare"));
@@ -134,7 +142,8 @@ static void loadDialects(MLIRContext &context) {
   // Strata that use more dialects than those of layers.
   bool hasOthers = stratum == Stratum::Schedules ||
                    stratum == Stratum::Functions || stratum == Stratum::Strided;
-  if (runs || stratum == Stratum::Slots || hasOthers || !orders.empty()) {
+  bool compiles = runs || !raiseFolder.empty() || !orders.empty();
+  if (compiles || stratum == Stratum::Slots || hasOthers) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
@@ -143,13 +152,17 @@ static void loadDialects(MLIRContext &context) {
     context.appendDialectRegistry(registry);
   }
   // Kernel bodies may use any dialect.
-  if (stratum == Stratum::Slots || hasOthers || !orders.empty())
+  if (stratum == Stratum::Slots || hasOthers || !raiseFolder.empty() ||
+      !orders.empty())
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
   if (!mutate.empty())
     context.loadDialect<gpu::GPUDialect, tile::TileDialect>();
 }
+
+/// The functions of `--raise`.
+static FormulaMutator formulas;
 
 /// The module of one seed, or null if its text is invalid.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
@@ -160,6 +173,10 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
       return std::move(*module);
     emitError(UnknownLoc::get(&context)) << llvm::toString(module.takeError());
     return nullptr;
+  }
+  if (!raiseFolder.empty()) {
+    Random random(seed);
+    return formulas.generate(&context, random);
   }
   if (stratum == Stratum::Models)
     return parseSourceString<ModuleOp>(generateModel(seed),
@@ -180,6 +197,8 @@ static std::string getOptions(uint64_t seed) {
     options += " --run";
   if (!mutate.empty())
     options += " --mutate=" + mutate;
+  if (!raiseFolder.empty())
+    options += " --raise=" + raiseFolder;
   return options;
 }
 
@@ -206,6 +225,8 @@ static Outcome checkModule(ModuleOp module, uint64_t seed) {
   Errors errors(*module.getContext());
   Random random(~seed);
   auto check = [&]() -> StringRef {
+    if (!raiseFolder.empty())
+      return checkRaising(module, random, outcome.counts);
     if (stratum == Stratum::Slots)
       return runs ? runSlots(module, random, outcome.counts)
                   : checkSlots(module, random, outcome.counts);
@@ -231,6 +252,9 @@ static Outcome checkSeed(MLIRContext &context, const TextMutator &mutator,
     OwningOpRef<ModuleOp> module = makeModule(context, seed);
     if (module)
       return checkModule(*module, seed);
+    // A change can be invalid.
+    if (!raiseFolder.empty())
+      return outcome;
     outcome.failed = "parse";
     outcome.errors = errors.text;
     return outcome;
@@ -379,18 +403,22 @@ int main(int argc, char **argv) {
         << (runs ? "run" : "emit") << "\n";
     return 1;
   }
-  if (runs && !mutate.empty()) {
+  if (runs + !mutate.empty() + !raiseFolder.empty() + !orders.empty() > 1) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-        << "--run and --mutate exclude each other\n";
-    return 1;
-  }
-  if (!orders.empty() && (runs || !mutate.empty())) {
-    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-        << "--orders excludes --run and --mutate\n";
+        << "--run, --mutate, --raise and --orders exclude each other\n";
     return 1;
   }
   if (!orders.empty())
     return runOrders();
+  if (!raiseFolder.empty()) {
+    MLIRContext context;
+    loadDialects(context);
+    std::string error = formulas.load(raiseFolder, &context);
+    if (!error.empty()) {
+      llvm::WithColor::error(llvm::errs(), "fuse-fuzz") << error << "\n";
+      return 1;
+    }
+  }
   if (!mutate.empty()) {
     MLIRContext context;
     loadDialects(context);
@@ -411,8 +439,12 @@ int main(int argc, char **argv) {
     OwningOpRef<ModuleOp> module = stratum == Stratum::Schedules
                                        ? makeCase(context, firstSeed, stratum)
                                        : makeModule(context, firstSeed);
-    if (!module)
+    if (!module) {
+      if (!raiseFolder.empty())
+        llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+            << "the module of seed " << firstSeed << " is not valid\n";
       return 1;
+    }
     llvm::outs() << print(*module) << "\n";
     return 0;
   }
@@ -453,6 +485,13 @@ int main(int argc, char **argv) {
                  << " values judged by the contracts, " << counts.exact
                  << " of them to the bit, " << counts.relations
                  << " relations, ";
+    printEnd();
+    return failures != 0;
+  }
+  if (!raiseFolder.empty()) {
+    llvm::outs() << counts.executed << " functions run on " << counts.cases
+                 << " sets of inputs, " << counts.values << " values compared, "
+                 << counts.fused << " layers and kernels, ";
     printEnd();
     return failures != 0;
   }

@@ -22,7 +22,8 @@ using namespace fuse;
 namespace cl = llvm::cl;
 
 /// Converts a recipe to a form without MLIR.
-static WeightRecipe convert(RecipeAttr attr) {
+static WeightRecipe convert(const StoredWeight &weight) {
+  RecipeAttr attr = weight.recipe;
   WeightRecipe recipe;
   recipe.name = attr.getName().str();
   switch (attr.getKind()) {
@@ -44,8 +45,7 @@ static WeightRecipe convert(RecipeAttr attr) {
                                                      : ElementType::I8;
     break;
   }
-  for (StringAttr source : attr.getSources())
-    recipe.sources.push_back(source.str());
+  recipe.sources.assign(weight.sources.begin(), weight.sources.end());
   recipe.keep = attr.getKeep();
   recipe.block = attr.getBlock();
   recipe.offset = attr.getOffset();
@@ -56,7 +56,7 @@ namespace {
 
 /// Weight recipes of the models in a file.
 struct Recipes {
-  SmallVector<RecipeAttr> list;
+  SmallVector<StoredWeight> list;
   llvm::StringMap<std::string> ties;
 };
 
@@ -73,13 +73,13 @@ static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
   }
   Recipes recipes;
   for (ModelOp model : findModels(**module)) {
-    FailureOr<SmallVector<RecipeAttr>> list = collectRecipes(model);
+    FailureOr<SmallVector<StoredWeight>> list = collectRecipes(model);
     if (failed(list))
       return failure();
     llvm::append_range(recipes.list, *list);
     model->walk([&](ParameterOp parameter) {
-      if (std::optional<StringRef> owner = parameter.getTiedTo())
-        recipes.ties[getParameterName(parameter)] = owner->str();
+      if (std::optional<SymbolRefAttr> owner = parameter.getTiedTo())
+        recipes.ties[getParameterName(parameter)] = getPath(*owner);
     });
   }
   return recipes;
@@ -135,8 +135,8 @@ int main(int argc, char **argv) {
   if (failed(recipes))
     return 1;
   if (list) {
-    for (RecipeAttr recipe : recipes->list)
-      llvm::outs() << recipe << "\n";
+    for (const StoredWeight &weight : recipes->list)
+      llvm::outs() << weight.recipe << "\n";
     return 0;
   }
   if (recipes->list.empty())

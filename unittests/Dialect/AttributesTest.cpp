@@ -33,12 +33,12 @@ protected:
   }
 
   /// The same for static scales with one entry.
-  std::string getScalesError(StringRef name, Attribute value) {
+  std::string getScalesError(FloatAttr value) {
     return getError([&](EmitError emitError) {
-      StaticScalesAttr::getChecked(
-          emitError, &context, Type(builder.getI8Type()),
-          ArrayRef<NamedAttribute>(builder.getNamedAttr(name, value)),
-          QuantOrder::Reciprocal, QuantForm::Scaled);
+      StaticScalesAttr::getChecked(emitError, &context,
+                                   Type(builder.getI8Type()),
+                                   ArrayRef<NamedScale>({ScaleKind::Up, value}),
+                                   QuantOrder::Reciprocal, QuantForm::Scaled);
     });
   }
 
@@ -48,31 +48,34 @@ protected:
 
 // The syntax has only f64 scales and would lose another type.
 TEST_F(AttributesTest, ScaleIsF64) {
-  EXPECT_EQ(getScalesError("up", builder.getF64FloatAttr(1.0)), "");
-  EXPECT_EQ(getScalesError("up", builder.getUnitAttr()), "");
-  EXPECT_EQ(getScalesError("up", builder.getF32FloatAttr(1.0f)),
+  EXPECT_EQ(getScalesError(builder.getF64FloatAttr(1.0)), "");
+  EXPECT_EQ(getScalesError(FloatAttr()), "");
+  EXPECT_EQ(getScalesError(builder.getF32FloatAttr(1.0f)),
             "scale 'up' must be an f64 or per_channel, got 1.000000e+00 : f32");
-  EXPECT_EQ(getScalesError("up", builder.getStringAttr("1.0")),
-            "scale 'up' must be an f64 or per_channel, got \"1.0\"");
 }
 
-// Names that conflict with other parts of the syntax.
-TEST_F(AttributesTest, ScaleNameIsFree) {
-  for (StringRef name : {"order", "form", "a b", "0"})
-    EXPECT_EQ(getScalesError(name, builder.getF64FloatAttr(1.0)),
-              "scale name '" + name.str() + "' is not a free keyword");
+TEST(ScaleNameTest, TextIsUnique) {
+  for (StringRef text :
+       {"input", "gate", "up", "hidden", "down", "weight0", "weight12"}) {
+    std::optional<ScaleName> name = ScaleName::fromText(text);
+    ASSERT_TRUE(name) << text.str();
+    EXPECT_EQ(name->toText(), text);
+  }
+  for (StringRef text : {"", "order", "weight", "weight01", "weight-1", "up0"})
+    EXPECT_FALSE(ScaleName::fromText(text)) << text.str();
 }
 
 // Parameters that the syntax of a recipe cannot express.
 TEST_F(AttributesTest, RecipeParametersMatchKind) {
   auto check = [&](RecipeKind kind, unsigned numSources, int64_t block,
                    int64_t offset, Type type, FloatAttr scale) {
-    SmallVector<StringAttr> sources;
+    SmallVector<Attribute> sources;
     for (unsigned i = 0; i < numSources; ++i)
-      sources.push_back(builder.getStringAttr("p" + Twine(i)));
+      sources.push_back(
+          MemberParameterAttr::get(&context, i, builder.getStringAttr("p")));
     return getError([&](EmitError emitError) {
       RecipeAttr::getChecked(emitError, &context, builder.getStringAttr("w"),
-                             kind, ArrayRef<StringAttr>(sources),
+                             kind, ArrayRef<Attribute>(sources),
                              /*keep=*/false, block, offset, type, scale);
     });
   };
@@ -91,6 +94,14 @@ TEST_F(AttributesTest, RecipeParametersMatchKind) {
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, half), "");
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, {}),
             "recipe 'w' needs a type and a scale");
+  EXPECT_EQ(getError([&](EmitError emitError) {
+              RecipeAttr::getChecked(
+                  emitError, &context, builder.getStringAttr("w"),
+                  RecipeKind::Quantize, ArrayRef<Attribute>(half),
+                  /*keep=*/false, int64_t(0), int64_t(0), i8, half);
+            }),
+            "recipe 'w' reads 5.000000e-01 : f64; expected a symbol or "
+            "#fuse.member_parameter");
 }
 
 TEST_F(AttributesTest, CodeSaysWhatItTakes) {
@@ -107,29 +118,29 @@ TEST_F(AttributesTest, CodeSaysWhatItTakes) {
 }
 
 TEST_F(AttributesTest, LookUpScales) {
-  auto scales = StaticScalesAttr::get(
-      &context, builder.getI8Type(),
-      {builder.getNamedAttr("input", builder.getF64FloatAttr(0.1)),
-       builder.getNamedAttr("up", builder.getUnitAttr())},
-      QuantOrder::Reciprocal, QuantForm::Scaled);
+  auto scales =
+      StaticScalesAttr::get(&context, builder.getI8Type(),
+                            {{ScaleKind::Input, builder.getF64FloatAttr(0.1)},
+                             {ScaleKind::Up, FloatAttr()}},
+                            QuantOrder::Reciprocal, QuantForm::Scaled);
   // A scale is rounded to f32 before use.
-  EXPECT_EQ(scales.getScale("input"), 0.1f);
-  EXPECT_EQ(scales.getScale("up"), std::nullopt);
-  EXPECT_EQ(scales.getScale("down"), std::nullopt);
-  EXPECT_FALSE(scales.isPerChannel("input"));
-  EXPECT_TRUE(scales.isPerChannel("up"));
-  EXPECT_FALSE(scales.isPerChannel("down"));
+  EXPECT_EQ(scales.getScale(ScaleKind::Input), 0.1f);
+  EXPECT_EQ(scales.getScale(ScaleKind::Up), std::nullopt);
+  EXPECT_EQ(scales.getScale(ScaleKind::Down), std::nullopt);
+  EXPECT_FALSE(scales.isPerChannel(ScaleKind::Input));
+  EXPECT_TRUE(scales.isPerChannel(ScaleKind::Up));
+  EXPECT_FALSE(scales.isPerChannel(ScaleKind::Down));
   EXPECT_EQ(scales.getNumPerChannel(), 1u);
-  EXPECT_FALSE(scales.lookup("down"));
+  EXPECT_FALSE(scales.lookup(ScaleKind::Down));
 }
 
 TEST_F(AttributesTest, TypeOfRoundingPoint) {
-  auto rounding = RoundingAttr::get(
-      &context, RoundingMode::Exact, {},
-      {builder.getNamedAttr("act", TypeAttr::get(builder.getF32Type()))});
-  EXPECT_EQ(rounding.getTypeOf("act", builder.getBF16Type()),
+  auto rounding =
+      RoundingAttr::get(&context, RoundingMode::Exact, {},
+                        {{RoundingPoint::Act, builder.getF32Type()}});
+  EXPECT_EQ(rounding.getTypeOf(RoundingPoint::Act, builder.getBF16Type()),
             builder.getF32Type());
-  EXPECT_EQ(rounding.getTypeOf("up", builder.getBF16Type()),
+  EXPECT_EQ(rounding.getTypeOf(RoundingPoint::Up, builder.getBF16Type()),
             builder.getBF16Type());
 }
 

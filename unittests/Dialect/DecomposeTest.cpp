@@ -66,7 +66,7 @@ protected:
       return cast<NameLoc>(argument.getLoc()).getName().str();
     for (auto [member, name] : llvm::zip(chain.members, chain.names))
       if (value.getDefiningOp() == member)
-        return name.str();
+        return stringifyChainMember(name).str();
     return "?";
   }
 
@@ -75,7 +75,8 @@ protected:
     for (auto [member, name] : llvm::zip(chain.members, chain.names)) {
       std::string line;
       llvm::raw_string_ostream os(line);
-      os << name << " = " << member->getName().stripDialect() << "(";
+      os << stringifyChainMember(name) << " = "
+         << member->getName().stripDialect() << "(";
       llvm::interleaveComma(member->getOperands(), os,
                             [&](Value value) { os << nameOf(value); });
       auto type = cast<RankedTensorType>(member->getResult(0).getType());

@@ -87,7 +87,7 @@ TEST_F(ModuleLibraries, DeclareForModelsOfAClass) {
   ASSERT_TRUE(succeeded(counts));
   EXPECT_EQ(counts->fused, 1u);
   EXPECT_TRUE(counts->sites.contains("norm+mlp#0"));
-  EXPECT_NE(print(*module).find("fuse.fused_call \"Mine\" [@norm, @mlp]"),
+  EXPECT_NE(print(*module).find("fuse.fused_call @Mine [@norm, @mlp]"),
             std::string::npos);
   ASSERT_TRUE(succeeded(unfuse(*module, {})));
   EXPECT_EQ(print(*module), before);

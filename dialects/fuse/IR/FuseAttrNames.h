@@ -16,7 +16,10 @@
 namespace fuse {
 
 /// Argument attribute: the parameter of the model that the argument represents,
-/// such as `fuse.parameter = "mlp.gate_proj.weight"`.
+/// as its name in checkpoints (`fuse.parameter = "mlp.gate_proj.weight"`). In
+/// the body of a site, next to the model, it is a symbol of the model
+/// (`fuse.parameter = @m::@mlp::@gate_proj::@weight`), so that it follows when
+/// a module is renamed.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
 /// Attribute of an argument of a forward: its name in the source.
 inline constexpr llvm::StringLiteral kNameAttrName = "fuse.name";
@@ -26,6 +29,11 @@ inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 /// Function attribute: the launches of the function, with their sizes.
 inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
+/// Function attribute: the kernel for the CPU that replaced its body, with the
+/// layout of its weights.
+inline constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
+/// Result attribute: the names of the linears that read the returned value.
+inline constexpr llvm::StringLiteral kObservedAttrName = "fuse.observed";
 /// Function attribute: comparisons of sizes of arguments that a caller has to
 /// check, each with `message`, `predicate`, `sizes` and `symbols`.
 inline constexpr llvm::StringLiteral kChecksAttrName = "fuse.checks";

@@ -11,7 +11,6 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <charconv>
@@ -69,11 +68,50 @@ void fuse::printShortest(AsmPrinter &printer, FloatAttr number) {
     printer << "e" << exponent;
 }
 
-/// Whether `name` prints as a bare keyword, as the syntax requires.
-static bool isKeyword(StringRef name) {
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name,
-                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+/// The names of all cases of an enumeration, for messages.
+template <typename Enum>
+static std::string listCases(StringRef (*stringify)(Enum), unsigned last) {
+  SmallVector<StringRef> names;
+  for (unsigned i = 0; i <= last; ++i)
+    names.push_back(stringify(static_cast<Enum>(i)));
+  return llvm::join(names, ", ");
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+std::optional<ScaleName> ScaleName::fromText(StringRef text) {
+  if (text.consume_front("weight")) {
+    // One text per name: no sign and no leading zero.
+    unsigned index;
+    if (text.getAsInteger(10, index) || text != std::to_string(index))
+      return std::nullopt;
+    return weight(index);
+  }
+  std::optional<ScaleKind> kind = symbolizeScaleKind(text);
+  if (!kind)
+    return std::nullopt;
+  return ScaleName(*kind);
+}
+
+std::string ScaleName::toText() const {
+  std::string text = stringifyScaleKind(kind).str();
+  return kind == ScaleKind::Weight ? text + std::to_string(index) : text;
+}
+
+SmallVector<RoundingPoint> fuse::getPoints(ArrayAttr points) {
+  if (!points)
+    return {};
+  return llvm::to_vector(
+      points.getAsValueRange<RoundingPointAttr, RoundingPoint>());
+}
+
+std::string fuse::getPath(SymbolRefAttr name) {
+  std::string path = name.getRootReference().str();
+  for (FlatSymbolRefAttr nested : name.getNestedReferences())
+    path += "." + nested.getValue().str();
+  return path;
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,27 +136,26 @@ LogicalResult NormAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // StaticScalesAttr
 //===----------------------------------------------------------------------===//
 
-Attribute StaticScalesAttr::lookup(StringRef name) const {
-  for (NamedAttribute scale : getScales())
-    if (scale.getName() == name)
-      return scale.getValue();
+FloatAttr StaticScalesAttr::lookup(ScaleName name) const {
+  for (auto [other, value] : getScales())
+    if (other == name)
+      return value;
   return {};
 }
 
-std::optional<float> StaticScalesAttr::getScale(StringRef name) const {
-  if (auto scale = dyn_cast_or_null<FloatAttr>(lookup(name)))
+bool StaticScalesAttr::contains(ScaleName name) const {
+  return llvm::is_contained(llvm::make_first_range(getScales()), name);
+}
+
+std::optional<float> StaticScalesAttr::getScale(ScaleName name) const {
+  if (FloatAttr scale = lookup(name))
     return static_cast<float>(scale.getValueAsDouble());
   return std::nullopt;
 }
 
-bool StaticScalesAttr::isPerChannel(StringRef name) const {
-  return isa_and_nonnull<UnitAttr>(lookup(name));
-}
-
 unsigned StaticScalesAttr::getNumPerChannel() const {
-  return llvm::count_if(getScales(), [](NamedAttribute scale) {
-    return isa<UnitAttr>(scale.getValue());
-  });
+  return llvm::count_if(getScales(),
+                        [](const NamedScale &scale) { return !scale.second; });
 }
 
 /// Parses a body in angle brackets.
@@ -142,9 +179,15 @@ void StaticScalesAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+ParseResult fuse::parseRoundingPoint(AsmParser &parser, RoundingPoint &point) {
+  return parseCase<RoundingPoint>(
+      parser, "rounding point", point, symbolizeRoundingPoint,
+      listCases(stringifyRoundingPoint, getMaxEnumValForRoundingPoint()));
+}
+
 Attribute StaticScalesAttr::parseBody(AsmParser &parser) {
   Type storage;
-  SmallVector<NamedAttribute> scales;
+  SmallVector<NamedScale> scales;
   QuantOrder order = QuantOrder::Reciprocal;
   QuantForm form = QuantForm::Scaled;
   Builder builder(parser.getContext());
@@ -153,6 +196,7 @@ Attribute StaticScalesAttr::parseBody(AsmParser &parser) {
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef name;
+    SMLoc nameLoc = parser.getCurrentLocation();
     if (parser.parseKeyword(&name) || parser.parseEqual())
       return {};
     if (name == "order") {
@@ -167,15 +211,22 @@ Attribute StaticScalesAttr::parseBody(AsmParser &parser) {
         return {};
       continue;
     }
+    std::optional<ScaleName> scale = ScaleName::fromText(name);
+    if (!scale) {
+      parser.emitError(nameLoc)
+          << "unknown scale '" << name
+          << "'; expected one of input, gate, up, hidden, down, weight0, "
+             "weight1, ...";
+      return {};
+    }
     if (succeeded(parser.parseOptionalKeyword("per_channel"))) {
-      scales.push_back(builder.getNamedAttr(name, builder.getUnitAttr()));
+      scales.push_back({*scale, FloatAttr()});
       continue;
     }
     double value;
     if (parser.parseFloat(value))
       return {};
-    scales.push_back(
-        builder.getNamedAttr(name, builder.getF64FloatAttr(value)));
+    scales.push_back({*scale, builder.getF64FloatAttr(value)});
   }
   return parser.getChecked<StaticScalesAttr>(loc, parser.getContext(), storage,
                                              scales, order, form);
@@ -183,9 +234,9 @@ Attribute StaticScalesAttr::parseBody(AsmParser &parser) {
 
 void StaticScalesAttr::printBody(AsmPrinter &printer) const {
   printer << getStorageType();
-  for (NamedAttribute scale : getScales()) {
-    printer << ", " << scale.getName().getValue() << " = ";
-    if (auto value = dyn_cast<FloatAttr>(scale.getValue()))
+  for (auto [name, value] : getScales()) {
+    printer << ", " << name.toText() << " = ";
+    if (value)
       printShortest(printer, value);
     else
       printer << "per_channel";
@@ -198,29 +249,24 @@ void StaticScalesAttr::printBody(AsmPrinter &printer) const {
 
 LogicalResult
 StaticScalesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                         Type storage, ArrayRef<NamedAttribute> scales,
+                         Type storage, ArrayRef<NamedScale> scales,
                          QuantOrder order, QuantForm form) {
   if (!isa<Float8E4M3FNType, Float8E5M2Type>(storage) &&
       !storage.isSignlessInteger(8))
     return emitError() << "storage type must be f8E4M3FN, f8E5M2 or i8, got "
                        << storage;
-  llvm::StringSet<> seen;
-  for (NamedAttribute scale : scales) {
-    StringRef name = scale.getName().getValue();
-    if (!isKeyword(name) || name == "order" || name == "form")
-      return emitError() << "scale name '" << name << "' is not a free keyword";
-    if (!seen.insert(name).second)
-      return emitError() << "scale '" << name << "' is given twice";
-    if (isa<UnitAttr>(scale.getValue()))
+  for (unsigned i = 0; i < scales.size(); ++i) {
+    auto [name, value] = scales[i];
+    if (llvm::is_contained(llvm::make_first_range(scales.take_front(i)), name))
+      return emitError() << "scale '" << name.toText() << "' is given twice";
+    if (!value)
       continue;
-    auto value = dyn_cast<FloatAttr>(scale.getValue());
-    if (!value || !value.getType().isF64())
-      return emitError() << "scale '" << name
-                         << "' must be an f64 or per_channel, got "
-                         << scale.getValue();
+    if (!value.getType().isF64())
+      return emitError() << "scale '" << name.toText()
+                         << "' must be an f64 or per_channel, got " << value;
     if (auto problem = getScaleProblem(value.getValueAsDouble()))
-      return emitError() << "scale '" << name << "' " << *problem << ", got "
-                         << value.getValueAsDouble();
+      return emitError() << "scale '" << name.toText() << "' " << *problem
+                         << ", got " << value.getValueAsDouble();
   }
   if (form == QuantForm::WeightOnly && order != QuantOrder::Reciprocal)
     return emitError() << "form weight_only quantizes nothing, so it has no "
@@ -232,17 +278,10 @@ StaticScalesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // RoundingAttr
 //===----------------------------------------------------------------------===//
 
-ArrayRef<StringLiteral> RoundingAttr::getPoints() {
-  static constexpr StringLiteral points[] = {"stream",  "normed", "dequantized",
-                                             "gate",    "up",     "act",
-                                             "product", "down"};
-  return points;
-}
-
-Type RoundingAttr::getTypeOf(StringRef point, Type defaultType) const {
-  for (NamedAttribute entry : getTypes())
-    if (entry.getName() == point)
-      return cast<TypeAttr>(entry.getValue()).getValue();
+Type RoundingAttr::getTypeOf(RoundingPoint point, Type defaultType) const {
+  for (auto [other, type] : getTypes())
+    if (other == point)
+      return type;
   return defaultType;
 }
 
@@ -262,29 +301,20 @@ void RoundingAttr::print(AsmPrinter &printer) const {
 
 Attribute RoundingAttr::parseBody(AsmParser &parser) {
   RoundingMode mode;
-  SmallVector<StringAttr> skip;
-  SmallVector<NamedAttribute> types;
+  SmallVector<RoundingPoint> skip;
+  SmallVector<RoundedType> types;
   BiasPlace biasPlace = BiasPlace::BeforeRounding;
-  Builder builder(parser.getContext());
   SMLoc loc = parser.getCurrentLocation();
   if (parseCase<RoundingMode>(parser, "rounding mode", mode,
                               symbolizeRoundingMode, "exact, relaxed"))
     return {};
   auto parsePoint = [&]() -> ParseResult {
-    StringRef point;
-    if (parser.parseKeyword(&point))
-      return failure();
-    skip.push_back(builder.getStringAttr(point));
-    return success();
+    return parseRoundingPoint(parser, skip.emplace_back());
   };
   auto parseType = [&]() -> ParseResult {
-    StringRef point;
-    Type type;
-    if (parser.parseKeyword(&point) || parser.parseEqual() ||
-        parser.parseType(type))
-      return failure();
-    types.push_back(builder.getNamedAttr(point, TypeAttr::get(type)));
-    return success();
+    auto &[point, type] = types.emplace_back();
+    return failure(parseRoundingPoint(parser, point) || parser.parseEqual() ||
+                   parser.parseType(type));
   };
   if (succeeded(parser.parseOptionalKeyword("bias")) &&
       parseCase<BiasPlace>(parser, "place of the bias", biasPlace,
@@ -307,53 +337,49 @@ void RoundingAttr::printBody(AsmPrinter &printer) const {
     printer << " bias " << stringifyBiasPlace(getBiasPlace());
   if (!getSkip().empty()) {
     printer << " skip [";
-    llvm::interleaveComma(getSkip(), printer, [&](StringAttr point) {
-      printer << point.getValue();
+    llvm::interleaveComma(getSkip(), printer, [&](RoundingPoint point) {
+      printer << stringifyRoundingPoint(point);
     });
     printer << "]";
   }
   if (!getTypes().empty()) {
     printer << " types {";
-    llvm::interleaveComma(getTypes(), printer, [&](NamedAttribute entry) {
-      printer << entry.getName().getValue() << " = "
-              << cast<TypeAttr>(entry.getValue()).getValue();
+    llvm::interleaveComma(getTypes(), printer, [&](RoundedType entry) {
+      printer << stringifyRoundingPoint(entry.first) << " = " << entry.second;
     });
     printer << "}";
   }
 }
 
-/// Emits an error if `point` is not a rounding point or was seen before.
-static LogicalResult verifyPoint(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef point, llvm::StringSet<> &seen) {
-  if (!llvm::is_contained(RoundingAttr::getPoints(), point)) {
-    InFlightDiagnostic diag = emitError();
-    diag << "unknown rounding point '" << point << "'; expected one of ";
-    llvm::interleaveComma(RoundingAttr::getPoints(), diag);
-    return diag;
-  }
-  if (!seen.insert(point).second)
-    return emitError() << "rounding point '" << point << "' is given twice";
+/// Emits an error if `point` is one of the points before it.
+template <typename Points>
+static LogicalResult verifyUnique(function_ref<InFlightDiagnostic()> emitError,
+                                  Points &&earlier, RoundingPoint point) {
+  if (llvm::is_contained(earlier, point))
+    return emitError() << "rounding point '" << stringifyRoundingPoint(point)
+                       << "' is given twice";
   return success();
 }
 
 LogicalResult RoundingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   RoundingMode mode, ArrayRef<StringAttr> skip,
-                                   ArrayRef<NamedAttribute> types, BiasPlace) {
+                                   RoundingMode mode,
+                                   ArrayRef<RoundingPoint> skip,
+                                   ArrayRef<RoundedType> types, BiasPlace) {
   if (mode == RoundingMode::Exact && !skip.empty())
     return emitError() << "exact rounding skips nothing, got a list of "
                        << skip.size() << " rounding points to skip";
-  llvm::StringSet<> skipped, typed;
-  for (StringAttr point : skip)
-    if (failed(verifyPoint(emitError, point, skipped)))
+  for (auto [i, point] : llvm::enumerate(skip))
+    if (failed(verifyUnique(emitError, skip.take_front(i), point)))
       return failure();
-  for (NamedAttribute entry : types) {
-    if (failed(verifyPoint(emitError, entry.getName(), typed)))
+  for (auto [i, entry] : llvm::enumerate(types)) {
+    auto [point, type] = entry;
+    if (failed(verifyUnique(
+            emitError, llvm::make_first_range(types.take_front(i)), point)))
       return failure();
-    auto type = dyn_cast<TypeAttr>(entry.getValue());
-    if (!type || !isa<Float16Type, BFloat16Type, Float32Type>(type.getValue()))
-      return emitError() << "rounding point '" << entry.getName().getValue()
+    if (!isa<Float16Type, BFloat16Type, Float32Type>(type))
+      return emitError() << "rounding point '" << stringifyRoundingPoint(point)
                          << "' must be f16, bf16 or f32, got "
-                         << entry.getValue();
+                         << TypeAttr::get(type);
   }
   return success();
 }
@@ -361,12 +387,6 @@ LogicalResult RoundingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 // ProvenanceAttr
 //===----------------------------------------------------------------------===//
-
-bool ProvenanceAttr::isCommuted(StringRef member) const {
-  return llvm::any_of(getCommuted(), [&](StringAttr name) {
-    return name.getValue() == member;
-  });
-}
 
 Attribute ProvenanceAttr::parse(AsmParser &parser, Type) {
   return parseInBrackets<ProvenanceAttr>(parser);
@@ -381,9 +401,8 @@ void ProvenanceAttr::print(AsmPrinter &printer) const {
 Attribute ProvenanceAttr::parseBody(AsmParser &parser) {
   SmallVector<int64_t> places;
   int64_t before = 0;
-  SmallVector<StringAttr> commuted;
+  SmallVector<ChainMember> commuted;
   SmallVector<DictionaryAttr> attributes;
-  Builder builder(parser.getContext());
   SMLoc loc = parser.getCurrentLocation();
   do {
     StringRef key;
@@ -399,13 +418,11 @@ Attribute ProvenanceAttr::parseBody(AsmParser &parser) {
     else if (key == "before")
       parsed = parser.parseInteger(before);
     else if (key == "commuted")
-      parsed = parser.parseCommaSeparatedList(
-          AsmParser::Delimiter::Square, [&]() -> ParseResult {
-            StringRef name;
-            if (parser.parseKeyword(&name))
-              return failure();
-            commuted.push_back(builder.getStringAttr(name));
-            return success();
+      parsed =
+          parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+            return parseCase<ChainMember>(
+                parser, "member", commuted.emplace_back(), symbolizeChainMember,
+                listCases(stringifyChainMember, getMaxEnumValForChainMember()));
           });
     else if (key == "attributes")
       parsed =
@@ -439,8 +456,9 @@ void ProvenanceAttr::printBody(AsmPrinter &printer) const {
   }
   if (!getCommuted().empty()) {
     printer << separator << "commuted = [";
-    llvm::interleaveComma(getCommuted(), printer,
-                          [&](StringAttr name) { printer << name.getValue(); });
+    llvm::interleaveComma(getCommuted(), printer, [&](ChainMember member) {
+      printer << stringifyChainMember(member);
+    });
     printer << "]";
     separator = ", ";
   }
@@ -455,7 +473,7 @@ void ProvenanceAttr::printBody(AsmPrinter &printer) const {
 LogicalResult
 ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<int64_t> places, int64_t before,
-                       ArrayRef<StringAttr> commuted,
+                       ArrayRef<ChainMember> commuted,
                        ArrayRef<DictionaryAttr> attributes) {
   if (places.empty() && commuted.empty() && attributes.empty())
     return emitError() << "provenance is empty; omit it if the chain was "
@@ -469,10 +487,6 @@ ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (!seen.insert(place).second)
       return emitError() << "two members have place " << place;
   }
-  for (StringAttr member : commuted)
-    if (!isKeyword(member.getValue()))
-      return emitError() << "member name '" << member.getValue()
-                         << "' is not a keyword";
   if (!places.empty() && !seen.contains(0))
     return emitError() << "the first member must have place 0";
   int64_t others =
@@ -485,15 +499,39 @@ ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
+// MemberParameterAttr
+//===----------------------------------------------------------------------===//
+
+MemberParameterAttr MemberParameterAttr::fromText(MLIRContext *context,
+                                                  StringRef text) {
+  auto [position, path] = text.split(':');
+  unsigned number;
+  if (position.getAsInteger(10, number) || path.empty())
+    return {};
+  return get(context, number, StringAttr::get(context, path));
+}
+
+std::string MemberParameterAttr::toText() const {
+  return std::to_string(getPosition()) + ":" + getPath().str();
+}
+
+//===----------------------------------------------------------------------===//
 // RecipeAttr
 //===----------------------------------------------------------------------===//
+
+/// The path of a source, for messages.
+static std::string toText(Attribute source) {
+  if (auto parameter = dyn_cast<MemberParameterAttr>(source))
+    return parameter.toText();
+  return fuse::getPath(cast<SymbolRefAttr>(source));
+}
 
 bool RecipeAttr::isInvertible() const {
   return getKind() == RecipeKind::Concat || getKind() == RecipeKind::Interleave;
 }
 
 RecipeAttr RecipeAttr::withNames(StringAttr name,
-                                 ArrayRef<StringAttr> sources) const {
+                                 ArrayRef<Attribute> sources) const {
   return RecipeAttr::get(getContext(), name, getKind(), sources, getKeep(),
                          getBlock(), getOffset(), getStorageType(), getScale());
 }
@@ -514,7 +552,7 @@ Attribute RecipeAttr::parse(AsmParser &parser, Type) {
         << "'; expected one of concat, interleave, fold, quantize";
     return {};
   }
-  SmallVector<StringAttr> sources;
+  SmallVector<Attribute> sources;
   int64_t block = 0, offset = 0;
   Type storageType;
   FloatAttr scale;
@@ -523,8 +561,25 @@ Attribute RecipeAttr::parse(AsmParser &parser, Type) {
   do {
     // `quantize` has a type after the first source instead of a name.
     std::string source;
+    SMLoc sourceLoc = parser.getCurrentLocation();
     if (succeeded(parser.parseOptionalString(&source))) {
-      sources.push_back(StringAttr::get(parser.getContext(), source));
+      Attribute parameter =
+          MemberParameterAttr::fromText(parser.getContext(), source);
+      if (!parameter) {
+        parser.emitError(sourceLoc)
+            << "recipe '" << name << "' reads '" << source
+            << "'; expected position:name, such as 1:gate.weight";
+        return {};
+      }
+      sources.push_back(parameter);
+      continue;
+    }
+    SymbolRefAttr symbol;
+    OptionalParseResult parsed = parser.parseOptionalAttribute(symbol);
+    if (parsed.has_value()) {
+      if (failed(*parsed))
+        return {};
+      sources.push_back(symbol);
       continue;
     }
     double number;
@@ -557,7 +612,12 @@ Attribute RecipeAttr::parse(AsmParser &parser, Type) {
 
 void RecipeAttr::print(AsmPrinter &printer) const {
   printer << "<" << getName() << " = " << stringifyRecipeKind(getKind()) << "(";
-  llvm::interleaveComma(getSources(), printer);
+  llvm::interleaveComma(getSources(), printer, [&](Attribute source) {
+    if (auto parameter = dyn_cast<MemberParameterAttr>(source))
+      printer << '"' << parameter.toText() << '"';
+    else
+      printer << source;
+  });
   if (getKind() == RecipeKind::Interleave)
     printer << " block " << getBlock();
   if (getOffset() != 0)
@@ -571,7 +631,7 @@ void RecipeAttr::print(AsmPrinter &printer) const {
 
 LogicalResult RecipeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringAttr name, RecipeKind kind,
-                                 ArrayRef<StringAttr> sources, bool keep,
+                                 ArrayRef<Attribute> sources, bool keep,
                                  int64_t block, int64_t offset,
                                  Type storageType, FloatAttr scale) {
   auto error = [&] {
@@ -587,12 +647,13 @@ LogicalResult RecipeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!permutes && sources.size() != expected)
     return error() << "needs " << expected << " parameters, got "
                    << sources.size();
-  llvm::StringSet<> seen;
-  for (StringAttr source : sources) {
-    if (source.empty())
-      return error() << "has a parameter without a name";
-    if (!seen.insert(source.getValue()).second)
-      return error() << "reads parameter '" << source.getValue() << "' twice";
+  llvm::SmallDenseSet<Attribute> seen;
+  for (Attribute source : sources) {
+    if (!isa_and_nonnull<SymbolRefAttr, MemberParameterAttr>(source))
+      return error() << "reads " << source
+                     << "; expected a symbol or #fuse.member_parameter";
+    if (!seen.insert(source).second)
+      return error() << "reads parameter '" << toText(source) << "' twice";
   }
   // The syntax cannot express these errors, but builders of attributes can.
   if (kind == RecipeKind::Interleave ? block < 1 : block != 0)
@@ -630,15 +691,15 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
   case RecipeKind::Interleave:
     if (shape.empty())
       return error() << "reads rows of " << first << ", which has none";
-    for (auto [name, type] :
+    for (auto [source, type] :
          llvm::drop_begin(llvm::zip_equal(getSources(), sources))) {
       bool sameRows = getKind() == RecipeKind::Concat || !type.getRank() ||
                       type.getDimSize(0) == first.getDimSize(0);
       if (type.getElementType() != first.getElementType() ||
           type.getRank() != first.getRank() || !sameRows ||
           type.getShape().drop_front() != first.getShape().drop_front())
-        return error() << "combines '" << getSources().front().getValue()
-                       << "' of type " << first << " with '" << name.getValue()
+        return error() << "combines '" << toText(getSources().front())
+                       << "' of type " << first << " with '" << toText(source)
                        << "' of type " << type;
       shape[0] += type.getDimSize(0);
     }

@@ -10,6 +10,7 @@
 include "FuseDialect.td"
 include "FuseSlotAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/EnumAttr.td"
 
 //===----------------------------------------------------------------------===//
@@ -92,6 +93,60 @@ def Fuse_RecipeKindEnum : Fuse_Enum<"RecipeKind",
   I32EnumAttrCase<"Quantize", 3, "quantize">
 ]>;
 
+def Fuse_RoundingPointEnum : Fuse_Enum<"RoundingPoint",
+    "intermediate of a chain that is rounded", [
+  I32EnumAttrCase<"Stream", 0, "stream">,
+  I32EnumAttrCase<"Normed", 1, "normed">,
+  I32EnumAttrCase<"Dequantized", 2, "dequantized">,
+  I32EnumAttrCase<"Gate", 3, "gate">,
+  I32EnumAttrCase<"Up", 4, "up">,
+  I32EnumAttrCase<"Act", 5, "act">,
+  I32EnumAttrCase<"Product", 6, "product">,
+  I32EnumAttrCase<"Down", 7, "down">
+]>;
+
+def Fuse_ScaleKindEnum : Fuse_Enum<"ScaleKind",
+    "quantized tensor inside a fused op", [
+  I32EnumAttrCase<"Input", 0, "input">,
+  I32EnumAttrCase<"Gate", 1, "gate">,
+  I32EnumAttrCase<"Up", 2, "up">,
+  I32EnumAttrCase<"Hidden", 3, "hidden">,
+  I32EnumAttrCase<"Down", 4, "down">,
+  I32EnumAttrCase<"Weight", 5, "weight">
+]>;
+
+def Fuse_ChainMemberEnum : Fuse_Enum<"ChainMember",
+    "role of a layer op in the chain of a fused op", [
+  I32EnumAttrCase<"Residual", 0, "residual">,
+  I32EnumAttrCase<"Norm", 1, "norm">,
+  I32EnumAttrCase<"QuantizeInput", 2, "quantize_input">,
+  I32EnumAttrCase<"DequantizeInput", 3, "dequantize_input">,
+  I32EnumAttrCase<"DequantizeGate", 4, "dequantize_gate">,
+  I32EnumAttrCase<"Gate", 5, "gate">,
+  I32EnumAttrCase<"Act", 6, "act">,
+  I32EnumAttrCase<"DequantizeUp", 7, "dequantize_up">,
+  I32EnumAttrCase<"Up", 8, "up">,
+  I32EnumAttrCase<"Product", 9, "product">,
+  I32EnumAttrCase<"QuantizeHidden", 10, "quantize_hidden">,
+  I32EnumAttrCase<"DequantizeHidden", 11, "dequantize_hidden">,
+  I32EnumAttrCase<"DequantizeDown", 12, "dequantize_down">,
+  I32EnumAttrCase<"Down", 13, "down">,
+  I32EnumAttrCase<"ThenAdd", 14, "then_add">,
+  I32EnumAttrCase<"DequantizeWeight", 15, "dequantize_weight">,
+  I32EnumAttrCase<"Linear", 16, "linear">,
+  I32EnumAttrCase<"Grouped", 17, "member">
+]>;
+
+def Fuse_KernelFamilyEnum : Fuse_Enum<"KernelFamily",
+    "fused op that a kernel is generated from", [
+  I32EnumAttrCase<"GatedMLP", 0, "gated_mlp">,
+  I32EnumAttrCase<"MLP", 1, "mlp">,
+  I32EnumAttrCase<"NormLinear", 2, "norm_linear">,
+  I32EnumAttrCase<"NormQuantize", 3, "norm_quantize">,
+  I32EnumAttrCase<"ActQuantize", 4, "act_quantize">,
+  I32EnumAttrCase<"Group", 5, "group">
+]>;
+
 def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
 def Fuse_LossReductionAttr
     : Fuse_EnumAttr<Fuse_LossReductionEnum, "loss_reduction">;
@@ -99,6 +154,12 @@ def Fuse_NormCastAttr : Fuse_EnumAttr<Fuse_NormCastEnum, "norm_cast">;
 def Fuse_QuantOrderAttr : Fuse_EnumAttr<Fuse_QuantOrderEnum, "quant_order">;
 def Fuse_BiasPlaceAttr : Fuse_EnumAttr<Fuse_BiasPlaceEnum, "bias_place">;
 def Fuse_ScaleScopeAttr : Fuse_EnumAttr<Fuse_ScaleScopeEnum, "scale_scope">;
+def Fuse_RoundingPointAttr
+    : Fuse_EnumAttr<Fuse_RoundingPointEnum, "rounding_point">;
+def Fuse_RoundingPointArrayAttr
+    : TypedArrayAttrBase<Fuse_RoundingPointAttr, "array of rounding points">;
+def Fuse_KernelFamilyAttr
+    : Fuse_EnumAttr<Fuse_KernelFamilyEnum, "kernel_family">;
 
 //===----------------------------------------------------------------------===//
 // Structured attributes
@@ -136,8 +197,10 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
   let summary = "static quantization scales of a fused op";
   let description = [{
     The storage type of quantized activations and one named scale for every
-    quantized tensor inside a fused op. Each fused op documents the names that
-    it requires. `per_channel` instead of a number means that the scales of that
+    quantized tensor inside a fused op. The names are `input`, `gate`, `up`,
+    `hidden` and `down`, and `weight0`, `weight1`, ... for the weights of
+    `fuse.norm_linear`. Each fused op documents the names that it requires.
+    `per_channel` instead of a number means that the scales of that
     weight are an operand with one f32 value per output channel.
 
     `form` describes where the unfused chain applies the scales:
@@ -159,7 +222,7 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
   }];
   let parameters = (ins
     "::mlir::Type":$storageType,
-    ArrayRefParameter<"::mlir::NamedAttribute", "scales by name">:$scales,
+    ArrayRefParameter<"::fuse::NamedScale", "scales by name">:$scales,
     EnumParameter<Fuse_QuantOrderEnum>:$order,
     EnumParameter<Fuse_QuantFormEnum>:$form
   );
@@ -168,11 +231,14 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
   let extraClassDeclaration = [{
     /// The scale called `name` rounded to f32, or nothing when it is given
     /// per channel or absent.
-    std::optional<float> getScale(::llvm::StringRef name) const;
-    /// The attribute stored under `name`: a FloatAttr, or a UnitAttr when the
-    /// scale is given per channel, or null.
-    ::mlir::Attribute lookup(::llvm::StringRef name) const;
-    bool isPerChannel(::llvm::StringRef name) const;
+    std::optional<float> getScale(ScaleName name) const;
+    /// The scale called `name`, or null when it is given per channel or absent.
+    ::mlir::FloatAttr lookup(ScaleName name) const;
+    /// Whether there is a scale called `name`, as a number or per channel.
+    bool contains(ScaleName name) const;
+    bool isPerChannel(ScaleName name) const {
+      return contains(name) && !lookup(name);
+    }
     /// Number of scales given per channel.
     unsigned getNumPerChannel() const;
 
@@ -207,14 +273,14 @@ def Fuse_RoundingAttr : Fuse_Attr<"Rounding", "rounding"> {
   }];
   let parameters = (ins
     EnumParameter<Fuse_RoundingModeEnum>:$mode,
-    ArrayRefParameter<"::mlir::StringAttr", "skipped points">:$skip,
-    ArrayRefParameter<"::mlir::NamedAttribute", "types by point">:$types,
+    ArrayRefParameter<"::fuse::RoundingPoint", "skipped points">:$skip,
+    ArrayRefParameter<"::fuse::RoundedType", "types by point">:$types,
     EnumParameter<Fuse_BiasPlaceEnum>:$biasPlace
   );
   let builders = [
     AttrBuilder<(ins "::fuse::RoundingMode":$mode,
-                     "::llvm::ArrayRef<::mlir::StringAttr>":$skip,
-                     "::llvm::ArrayRef<::mlir::NamedAttribute>":$types), [{
+                     "::llvm::ArrayRef<::fuse::RoundingPoint>":$skip,
+                     "::llvm::ArrayRef<::fuse::RoundedType>":$types), [{
       return $_get($_ctxt, mode, skip, types, BiasPlace::BeforeRounding);
     }]>
   ];
@@ -222,10 +288,12 @@ def Fuse_RoundingAttr : Fuse_Attr<"Rounding", "rounding"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Element type of the rounding point `point`.
-    ::mlir::Type getTypeOf(::llvm::StringRef point,
+    ::mlir::Type getTypeOf(RoundingPoint point,
                            ::mlir::Type defaultType) const;
-    /// Names of all rounding points, in the order of the chain.
-    static ::llvm::ArrayRef<::llvm::StringLiteral> getPoints();
+    /// Whether a kernel may keep the value at `point` in f32.
+    bool skips(RoundingPoint point) const {
+      return ::llvm::is_contained(getSkip(), point);
+    }
     static RoundingAttr getExact(::mlir::MLIRContext *context);
 
     /// The text between the angle brackets, which ops print as a clause.
@@ -249,18 +317,43 @@ def Fuse_ProvenanceAttr : Fuse_Attr<"Provenance", "provenance"> {
   let parameters = (ins
     ArrayRefParameter<"int64_t", "position of each member">:$places,
     "int64_t":$before,
-    ArrayRefParameter<"::mlir::StringAttr", "commuted members">:$commuted,
+    ArrayRefParameter<"::fuse::ChainMember", "commuted members">:$commuted,
     ArrayRefParameter<"::mlir::DictionaryAttr",
                       "discardable attributes of each member">:$attributes
   );
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    bool isCommuted(::llvm::StringRef member) const;
+    bool isCommuted(ChainMember member) const {
+      return ::llvm::is_contained(getCommuted(), member);
+    }
 
     /// The text between the angle brackets, which ops print as a clause.
     static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);
     void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+def Fuse_MemberParameterAttr
+    : Fuse_Attr<"MemberParameter", "member_parameter"> {
+  let summary = "parameter of a member of a chain";
+  let description = [{
+    The position of a member in a chain and the path of a parameter below this
+    member. `fuse.kernel` names parameters of modules that it does not know.
+
+    Example: `#fuse.member_parameter<1, "gate.weight">`, written
+    `"1:gate.weight"` in a recipe.
+  }];
+  let parameters = (ins
+    "unsigned":$position,
+    "::mlir::StringAttr":$path
+  );
+  let assemblyFormat = "`<` $position `,` $path `>`";
+  let extraClassDeclaration = [{
+    /// Parses `1:gate.weight`. Returns null for another text.
+    static MemberParameterAttr fromText(::mlir::MLIRContext *context,
+                                        ::llvm::StringRef text);
+    std::string toText() const;
   }];
 }
 
@@ -269,11 +362,11 @@ def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
   let description = [{
     The name of a stored weight, and how it is computed:
 
-    - `concat("a", "b")`: the rows of `a`, then those of `b`;
-    - `interleave("a", "b" block 4)`: four rows of `a`, four of `b`, and so on;
-    - `fold("w", "n" offset 1)`: column `i` of the matrix `w` times `1 + n[i]`,
+    - `concat(@a, @b)`: the rows of `a`, then those of `b`;
+    - `interleave(@a, @b block 4)`: four rows of `a`, four of `b`, and so on;
+    - `fold(@w, @n offset 1)`: column `i` of the matrix `w` times `1 + n[i]`,
       rounded once to the type of `w`; the default offset is 0;
-    - `quantize("w", f8E4M3FN scale 1.0e-3)`: `w` times the f32 reciprocal of
+    - `quantize(@w, f8E4M3FN scale 1.0e-3)`: `w` times the f32 reciprocal of
       the scale, clamped to the range of the type, ties to even.
 
     The first two permute rows, so the parameters can be restored exactly and a
@@ -281,18 +374,20 @@ def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
     `keep`, the parameters are stored as well. A recipe that rounds without
     `keep` is not invertible, and a site that needs one is refused.
 
-    Names are those of a checkpoint: the path of a module and the name of its
-    parameter. In a `fuse.kernel`, a source has the position of its member in
-    the chain instead: `"1:gate.weight"`.
+    The name of the stored weight is that in a checkpoint. A source of a
+    `fuse.fused_call` is a symbol relative to the module whose forward contains
+    the call, like the members of the call. A source of a `fuse.kernel` is a
+    `#fuse.member_parameter`: the position of a member in the chain and the path
+    of a parameter below it, written `"1:gate.weight"`.
 
     Example:
-    `#fuse.recipe<"layers.0.mlp.gate_up" = concat("layers.0.mlp.gate.weight",
-    "layers.0.mlp.up.weight")>`
+    `#fuse.recipe<"layers.0.mlp.gate_up" = concat(@mlp::@gate::@weight,
+    @mlp::@up::@weight)>`
   }];
   let parameters = (ins
     "::mlir::StringAttr":$name,
     EnumParameter<Fuse_RecipeKindEnum>:$kind,
-    ArrayRefParameter<"::mlir::StringAttr", "names of the parameters">:$sources,
+    ArrayRefParameter<"::mlir::Attribute", "parameters">:$sources,
     "bool":$keep,
     "int64_t":$block,
     "int64_t":$offset,
@@ -306,7 +401,7 @@ def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
     bool isInvertible() const;
     /// The same with another name and other sources.
     RecipeAttr withNames(::mlir::StringAttr name,
-                         ::llvm::ArrayRef<::mlir::StringAttr> sources) const;
+                         ::llvm::ArrayRef<::mlir::Attribute> sources) const;
     /// Type of the result. Emits an error if the sources do not fit.
     ::llvm::FailureOr<::mlir::RankedTensorType>
     inferType(::llvm::ArrayRef<::mlir::RankedTensorType> sources,

@@ -218,6 +218,23 @@ void fuse::printNorm(OpAsmPrinter &printer, Operation *op, NormAttr norm,
   printer << ")";
 }
 
+ParseResult fuse::parseRequiredNorm(OpAsmParser &parser, NormAttr &norm,
+                                    std::optional<UnresolvedOperand> &weight,
+                                    std::optional<UnresolvedOperand> &bias) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseNorm(parser, norm, weight, bias))
+    return failure();
+  if (!norm)
+    return parser.emitError(loc) << "expected 'norm(rms ...)' or "
+                                    "'norm(layer ...)', which the op needs";
+  return success();
+}
+
+void fuse::printRequiredNorm(OpAsmPrinter &printer, Operation *op,
+                             NormAttr norm, Value weight, Value bias) {
+  printNorm(printer, op, norm, weight, bias);
+}
+
 ParseResult fuse::parseLinears(OpAsmParser &parser,
                                SmallVectorImpl<UnresolvedOperand> &weights,
                                SmallVectorImpl<UnresolvedOperand> &biases,
@@ -268,16 +285,21 @@ ParseResult fuse::parseContract(OpAsmParser &parser, ArrayAttr &extras,
                                 StaticScalesAttr &scales,
                                 RoundingAttr &rounding, ArrayAttr &origins,
                                 StringAttr &site, ProvenanceAttr &provenance) {
-  Builder &builder = parser.getBuilder();
   if (succeeded(parser.parseOptionalKeyword("also"))) {
-    SmallVector<StringRef> points;
+    SmallVector<Attribute> points;
+    auto parsePoint = [&]() -> ParseResult {
+      RoundingPoint point;
+      if (parseRoundingPoint(parser, point))
+        return failure();
+      points.push_back(RoundingPointAttr::get(parser.getContext(), point));
+      return success();
+    };
     if (parser.parseLParen() ||
-        parser.parseCommaSeparatedList(
-            AsmParser::Delimiter::Square,
-            [&] { return parser.parseKeyword(&points.emplace_back()); }) ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                       parsePoint) ||
         parser.parseRParen())
       return failure();
-    extras = builder.getStrArrayAttr(points);
+    extras = parser.getBuilder().getArrayAttr(points);
   }
   if (parseClause(parser, "scales", scales) ||
       parseClause(parser, "rounding", rounding))
@@ -303,9 +325,9 @@ void fuse::printContract(OpAsmPrinter &printer, Operation *, ArrayAttr extras,
                          ProvenanceAttr provenance) {
   if (extras) {
     printer << "also([";
-    llvm::interleaveComma(
-        extras.getAsRange<StringAttr>(), printer,
-        [&](StringAttr point) { printer << point.getValue(); });
+    llvm::interleaveComma(getPoints(extras), printer, [&](RoundingPoint point) {
+      printer << stringifyRoundingPoint(point);
+    });
     printer << "]) ";
   }
   auto printClause = [&](StringRef keyword, auto attr) {

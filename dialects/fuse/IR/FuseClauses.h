@@ -72,6 +72,13 @@ mlir::ParseResult parseNorm(mlir::OpAsmParser &parser, NormAttr &norm,
 void printNorm(mlir::OpAsmPrinter &printer, mlir::Operation *, NormAttr norm,
                mlir::Value weight, mlir::Value bias);
 
+/// The same for an op that needs a norm.
+mlir::ParseResult parseRequiredNorm(mlir::OpAsmParser &parser, NormAttr &norm,
+                                    std::optional<UnresolvedOperand> &weight,
+                                    std::optional<UnresolvedOperand> &bias);
+void printRequiredNorm(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                       NormAttr norm, mlir::Value weight, mlir::Value bias);
+
 /// `%w0 bias %b0, %w1`.
 mlir::ParseResult
 parseLinears(mlir::OpAsmParser &parser,
@@ -93,6 +100,12 @@ void printContract(mlir::OpAsmPrinter &printer, mlir::Operation *,
                    mlir::ArrayAttr extras, StaticScalesAttr scales,
                    RoundingAttr rounding, mlir::ArrayAttr origins,
                    mlir::StringAttr site, ProvenanceAttr provenance);
+
+/// A kernel family as a keyword, or the symbol of a declared kernel.
+mlir::ParseResult parseKernel(mlir::OpAsmParser &parser,
+                              mlir::Attribute &kernel);
+void printKernel(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                 mlir::Attribute kernel);
 
 /// `[("RMSNorm", "model.norm"), ("MLP", "model.mlp")]`.
 mlir::ParseResult parsePatternMembers(mlir::OpAsmParser &parser,

@@ -44,7 +44,7 @@ public:
       : op(op), builder(builder), provenance(op.getProvenanceAttr()) {}
 
   template <typename OpTy, typename... Args>
-  Value add(StringLiteral name, Args &&...args) {
+  Value add(ChainMember name, Args &&...args) {
     unsigned index = chain.members.size();
     auto member = OpTy::create(builder, getMemberLocation(op.getLoc(), index),
                                std::forward<Args>(args)...);
@@ -57,7 +57,7 @@ public:
 
   /// Adds a binary member, with its operands in the original order.
   template <typename OpTy>
-  Value addBinary(StringLiteral name, Type type, Value lhs, Value rhs) {
+  Value addBinary(ChainMember name, Type type, Value lhs, Value rhs) {
     if (provenance && provenance.isCommuted(name))
       std::swap(lhs, rhs);
     return add<OpTy>(name, type, lhs, rhs);
@@ -84,7 +84,7 @@ public:
         defaultType(op.getX().getType().getElementType()) {}
 
   /// The type `like` with the element type of a rounding point.
-  Type at(StringRef point, Value like) {
+  Type at(RoundingPoint point, Value like) {
     return withElementType(like.getType(),
                            rounding.getTypeOf(point, defaultType));
   }
@@ -93,51 +93,51 @@ public:
   Value addHead(Value x) {
     stream = x;
     if (Value residual = op.getResidual())
-      stream = this->template add<ResidualAddOp>("residual", at("stream", x), x,
-                                                 residual);
+      stream = this->template add<ResidualAddOp>(
+          ChainMember::Residual, at(RoundingPoint::Stream, x), x, residual);
     NormAttr norm = op.getNormAttr();
     if (!norm)
       return stream;
-    Type type = at("normed", stream);
+    Type type = at(RoundingPoint::Normed, stream);
     if (norm.getKind() == NormKind::RMS)
       normed = this->template add<RMSNormOp>(
-          "norm", type, stream, op.getNormWeight(), norm.getEps(),
+          ChainMember::Norm, type, stream, op.getNormWeight(), norm.getEps(),
           builder.getI64IntegerAttr(norm.getOffset()),
           NormCastAttr::get(builder.getContext(), norm.getCast()));
     else
-      normed = this->template add<LayerNormOp>("norm", type, stream,
+      normed = this->template add<LayerNormOp>(ChainMember::Norm, type, stream,
                                                op.getNormWeight(),
                                                op.getNormBias(), norm.getEps());
     return normed;
   }
 
   /// Quantizes a value if the op has scales of activations.
-  Value addQuantize(StringLiteral name, StringRef scale, Value x) {
+  Value addQuantize(ChainMember name, ScaleKind scale, Value x) {
     if (!scales || isWeightOnly())
       return x;
     return this->template add<QuantizeOp>(
         name, withElementType(x.getType(), scales.getStorageType()), x, Value(),
-        cast<FloatAttr>(scales.lookup(scale)),
+        scales.lookup(scale),
         QuantOrderAttr::get(builder.getContext(), scales.getOrder()));
   }
 
   /// Dequantizes an activation in the qdq form.
-  Value addDequantize(StringLiteral name, StringRef scale, Value q) {
+  Value addDequantize(ChainMember name, ScaleKind scale, Value q) {
     if (!isQDQ())
       return q;
-    return this->template add<DequantizeOp>(
-        name, at("dequantized", q), q, Value(),
-        cast<FloatAttr>(scales.lookup(scale)));
+    return this->template add<DequantizeOp>(name,
+                                            at(RoundingPoint::Dequantized, q),
+                                            q, Value(), scales.lookup(scale));
   }
 
   /// Adds a linear member, after the dequantize op of its weight, if any.
-  Value addLinear(StringLiteral dequantizeName, StringLiteral name,
-                  StringRef inputScale, StringRef weightScale, Type type,
+  Value addLinear(ChainMember dequantizeName, ChainMember name,
+                  ScaleKind inputScale, ScaleName weightScale, Type type,
                   Value x, Value weight, Value bias) {
     FloatAttr scale;
     Value channelScale;
     if (scales) {
-      scale = dyn_cast<FloatAttr>(scales.lookup(weightScale));
+      scale = scales.lookup(weightScale);
       if (!scale)
         channelScale = op.getChannelScales()[nextChannelScale++];
     }
@@ -145,15 +145,14 @@ public:
                                         bias ? rounding.getBiasPlace()
                                              : BiasPlace::BeforeRounding);
     if (isQDQ() || isWeightOnly()) {
-      weight = this->template add<DequantizeOp>(dequantizeName,
-                                                at("dequantized", weight),
-                                                weight, channelScale, scale);
+      weight = this->template add<DequantizeOp>(
+          dequantizeName, at(RoundingPoint::Dequantized, weight), weight,
+          channelScale, scale);
       return this->template add<LinearOp>(name, type, x, weight, bias, Value(),
                                           Value(), FloatAttr(), FloatAttr(),
                                           biasPlace);
     }
-    FloatAttr xScale =
-        scales ? cast<FloatAttr>(scales.lookup(inputScale)) : FloatAttr();
+    FloatAttr xScale = scales ? scales.lookup(inputScale) : FloatAttr();
     return this->template add<LinearOp>(name, type, x, weight, bias,
                                         channelScale, Value(), xScale, scale,
                                         biasPlace);
@@ -161,7 +160,7 @@ public:
 
   /// Type of a linear's result: the element type of a rounding point and the
   /// feature size of the weight.
-  Type linearType(StringRef point, Value x, Value weight) {
+  Type linearType(RoundingPoint point, Value x, Value weight) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(x.getType()).getShape());
     shape.back() = cast<RankedTensorType>(weight.getType()).getShape()[0];
     return RankedTensorType::get(shape, rounding.getTypeOf(point, defaultType));
@@ -188,17 +187,20 @@ protected:
 /// Adds the end of an MLP, `[quantize] down [residual_add]`, and the results.
 template <typename OpTy>
 static void addTail(FamilyBuilder<OpTy> &chain, OpTy op, Value hidden) {
-  Value q = chain.addQuantize("quantize_hidden", "hidden", hidden);
-  q = chain.addDequantize("dequantize_hidden", "hidden", q);
+  Value q =
+      chain.addQuantize(ChainMember::QuantizeHidden, ScaleKind::Hidden, hidden);
+  q = chain.addDequantize(ChainMember::DequantizeHidden, ScaleKind::Hidden, q);
   Value other = op.getAddStream() ? chain.stream : op.getOutputResidual();
   Type resultType = op.getOutputs()[0].getType();
   Type downType =
-      other ? chain.linearType("down", hidden, op.getDown()) : resultType;
-  Value y = chain.addLinear("dequantize_down", "down", "hidden", "down",
-                            downType, q, op.getDown(), op.getDownBias());
+      other ? chain.linearType(RoundingPoint::Down, hidden, op.getDown())
+            : resultType;
+  Value y = chain.addLinear(ChainMember::DequantizeDown, ChainMember::Down,
+                            ScaleKind::Hidden, ScaleKind::Down, downType, q,
+                            op.getDown(), op.getDownBias());
   if (other)
-    y = chain.template addBinary<ResidualAddOp>("then_add", resultType, other,
-                                                y);
+    y = chain.template addBinary<ResidualAddOp>(ChainMember::ThenAdd,
+                                                resultType, other, y);
   chain.addResult(y);
   // The stream is the only intermediate that an MLP returns.
   if (op.getExtras())
@@ -208,18 +210,21 @@ static void addTail(FamilyBuilder<OpTy> &chain, OpTy op, Value hidden) {
 Decomposition GatedMLPOp::decompose(OpBuilder &builder) {
   FamilyBuilder<GatedMLPOp> chain(*this, builder);
   Value x = chain.addHead(getX());
-  x = chain.addQuantize("quantize_input", "input", x);
-  x = chain.addDequantize("dequantize_input", "input", x);
-  Value gate = chain.addLinear("dequantize_gate", "gate", "input", "gate",
-                               chain.linearType("gate", x, getGate()), x,
-                               getGate(), getGateBias());
-  Value act = chain.add<ActivationOp>("act", chain.at("act", gate),
+  x = chain.addQuantize(ChainMember::QuantizeInput, ScaleKind::Input, x);
+  x = chain.addDequantize(ChainMember::DequantizeInput, ScaleKind::Input, x);
+  Value gate = chain.addLinear(
+      ChainMember::DequantizeGate, ChainMember::Gate, ScaleKind::Input,
+      ScaleKind::Gate, chain.linearType(RoundingPoint::Gate, x, getGate()), x,
+      getGate(), getGateBias());
+  Value act = chain.add<ActivationOp>(ChainMember::Act,
+                                      chain.at(RoundingPoint::Act, gate),
                                       getActivationAttr(), gate);
-  Value up = chain.addLinear("dequantize_up", "up", "input", "up",
-                             chain.linearType("up", x, getUp()), x, getUp(),
-                             getUpBias());
-  Value product =
-      chain.addBinary<GatedMulOp>("product", chain.at("product", act), act, up);
+  Value up = chain.addLinear(ChainMember::DequantizeUp, ChainMember::Up,
+                             ScaleKind::Input, ScaleKind::Up,
+                             chain.linearType(RoundingPoint::Up, x, getUp()), x,
+                             getUp(), getUpBias());
+  Value product = chain.addBinary<GatedMulOp>(
+      ChainMember::Product, chain.at(RoundingPoint::Product, act), act, up);
   addTail(chain, *this, product);
   return chain.take();
 }
@@ -227,12 +232,14 @@ Decomposition GatedMLPOp::decompose(OpBuilder &builder) {
 Decomposition MLPOp::decompose(OpBuilder &builder) {
   FamilyBuilder<MLPOp> chain(*this, builder);
   Value x = chain.addHead(getX());
-  x = chain.addQuantize("quantize_input", "input", x);
-  x = chain.addDequantize("dequantize_input", "input", x);
-  Value up = chain.addLinear("dequantize_up", "up", "input", "up",
-                             chain.linearType("up", x, getUp()), x, getUp(),
-                             getUpBias());
-  Value act = chain.add<ActivationOp>("act", chain.at("act", up),
+  x = chain.addQuantize(ChainMember::QuantizeInput, ScaleKind::Input, x);
+  x = chain.addDequantize(ChainMember::DequantizeInput, ScaleKind::Input, x);
+  Value up = chain.addLinear(ChainMember::DequantizeUp, ChainMember::Up,
+                             ScaleKind::Input, ScaleKind::Up,
+                             chain.linearType(RoundingPoint::Up, x, getUp()), x,
+                             getUp(), getUpBias());
+  Value act = chain.add<ActivationOp>(ChainMember::Act,
+                                      chain.at(RoundingPoint::Act, up),
                                       getActivationAttr(), up);
   addTail(chain, *this, act);
   return chain.take();
@@ -241,23 +248,23 @@ Decomposition MLPOp::decompose(OpBuilder &builder) {
 /// Appends the intermediates in `also` to the results.
 template <typename OpTy>
 static void addHeadExtras(FamilyBuilder<OpTy> &chain, OpTy op) {
-  if (ArrayAttr extras = op.getExtrasAttr())
-    for (auto extra : extras.template getAsRange<StringAttr>())
-      chain.addResult(extra.getValue() == "stream" ? chain.stream
+  for (RoundingPoint extra : getPoints(op.getExtrasAttr()))
+    chain.addResult(extra == RoundingPoint::Stream ? chain.stream
                                                    : chain.normed);
 }
 
 Decomposition NormLinearOp::decompose(OpBuilder &builder) {
   FamilyBuilder<NormLinearOp> chain(*this, builder);
   Value x = chain.addHead(getX());
-  x = chain.addQuantize("quantize_input", "input", x);
-  x = chain.addDequantize("dequantize_input", "input", x);
+  x = chain.addQuantize(ChainMember::QuantizeInput, ScaleKind::Input, x);
+  x = chain.addDequantize(ChainMember::DequantizeInput, ScaleKind::Input, x);
   auto bias = getBiases().begin();
   for (auto [index, weight] : llvm::enumerate(getWeights())) {
     Value linearBias = getBiasMask()[index] ? *bias++ : Value();
-    chain.addResult(chain.addLinear(
-        "dequantize_weight", "linear", "input", ("weight" + Twine(index)).str(),
-        getOutputs()[index].getType(), x, weight, linearBias));
+    chain.addResult(
+        chain.addLinear(ChainMember::DequantizeWeight, ChainMember::Linear,
+                        ScaleKind::Input, ScaleName::weight(index),
+                        getOutputs()[index].getType(), x, weight, linearBias));
   }
   addHeadExtras(chain, *this);
   return chain.take();
@@ -266,7 +273,8 @@ Decomposition NormLinearOp::decompose(OpBuilder &builder) {
 Decomposition NormQuantizeOp::decompose(OpBuilder &builder) {
   FamilyBuilder<NormQuantizeOp> chain(*this, builder);
   Value x = chain.addHead(getX());
-  chain.addResult(chain.addQuantize("quantize_input", "input", x));
+  chain.addResult(
+      chain.addQuantize(ChainMember::QuantizeInput, ScaleKind::Input, x));
   addHeadExtras(chain, *this);
   return chain.take();
 }
@@ -274,24 +282,24 @@ Decomposition NormQuantizeOp::decompose(OpBuilder &builder) {
 Decomposition ActQuantizeOp::decompose(OpBuilder &builder) {
   ChainBuilder chain(*this, builder);
   Type element = getX().getType().getElementType();
-  auto at = [&](StringRef point) {
+  auto at = [&](RoundingPoint point) {
     return withElementType(getX().getType(),
                            getRounding().getTypeOf(point, element));
   };
-  Value act =
-      chain.add<ActivationOp>("act", at("act"), getActivationAttr(), getX());
+  Value act = chain.add<ActivationOp>(ChainMember::Act, at(RoundingPoint::Act),
+                                      getActivationAttr(), getX());
   Value value = act;
   if (Value factor = getFactor())
-    value = chain.addBinary<GatedMulOp>("product", at("product"), act, factor);
+    value = chain.addBinary<GatedMulOp>(
+        ChainMember::Product, at(RoundingPoint::Product), act, factor);
   StaticScalesAttr scales = getScalesAttr();
   chain.addResult(chain.add<QuantizeOp>(
-      "quantize_hidden",
+      ChainMember::QuantizeHidden,
       withElementType(value.getType(), scales.getStorageType()), value, Value(),
-      cast<FloatAttr>(scales.lookup("hidden")),
+      scales.lookup(ScaleKind::Hidden),
       QuantOrderAttr::get(getContext(), scales.getOrder())));
-  if (ArrayAttr extras = getExtrasAttr())
-    for (auto extra : extras.getAsRange<StringAttr>())
-      chain.addResult(extra.getValue() == "act" ? act : value);
+  for (RoundingPoint extra : getPoints(getExtrasAttr()))
+    chain.addResult(extra == RoundingPoint::Act ? act : value);
   return chain.take();
 }
 
@@ -302,7 +310,7 @@ Decomposition GroupOp::decompose(OpBuilder &builder) {
   mapping.map(body.getArguments(), getInputs());
   for (Operation &member : body.without_terminator()) {
     chain.members.push_back(builder.clone(member, mapping));
-    chain.names.push_back("member");
+    chain.names.push_back(ChainMember::Grouped);
   }
   for (Value value : body.getTerminator()->getOperands())
     chain.results.push_back(mapping.lookupOrDefault(value));

@@ -9,8 +9,6 @@
 
 #include "mlir/IR/Dialect.h"
 
-#include <atomic>
-
 #include "fuse/IR/FuseDialect.h.inc"
 
 #endif // FUSE_IR_FUSEDIALECT_H

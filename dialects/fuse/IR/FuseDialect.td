@@ -39,12 +39,11 @@ def Fuse_Dialect : Dialect {
   }];
   let cppNamespace = "::fuse";
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
-
-    /// Whether a tied parameter was ever verified. Most networks have none and
-    /// skip the check of ties, which walks over the whole model.
-    std::atomic<bool> hasTies = false;
   }];
 }
 

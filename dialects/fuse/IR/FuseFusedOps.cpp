@@ -8,7 +8,6 @@
 #include "fuse/IR/FuseVerify.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -34,7 +33,7 @@ namespace {
 template <typename OpTy>
 class FamilyVerifier {
 public:
-  FamilyVerifier(OpTy op, ArrayRef<StringLiteral> points)
+  FamilyVerifier(OpTy op, ArrayRef<RoundingPoint> points)
       : op(op), rounding(op.getRounding()), scales(op.getScalesAttr()),
         defaultType(op.getX().getType().getElementType()), points(points) {}
 
@@ -45,45 +44,50 @@ public:
     };
   }
 
-  Type typeAt(StringRef point) {
-    used.insert(point);
+  Type typeAt(RoundingPoint point) {
+    used.push_back(point);
     return rounding.getTypeOf(point, defaultType);
   }
 
   /// Verifies that the op has all rounding points and extras in its contract.
-  LogicalResult verifyContract(ArrayRef<StringLiteral> allowedExtras,
+  LogicalResult verifyContract(ArrayRef<RoundingPoint> allowedExtras,
                                unsigned numOwnResults) {
-    auto verifyPoint = [&](StringRef point) -> LogicalResult {
+    auto list = [](InFlightDiagnostic &diag, ArrayRef<RoundingPoint> points) {
+      llvm::interleaveComma(points, diag, [&](RoundingPoint point) {
+        diag << stringifyRoundingPoint(point);
+      });
+    };
+    auto verifyPoint = [&](RoundingPoint point) -> LogicalResult {
       if (llvm::is_contained(points, point))
         return success();
       InFlightDiagnostic diag = op.emitOpError();
-      diag << "has no rounding point '" << point << "'; it has ";
-      llvm::interleaveComma(points, diag);
+      diag << "has no rounding point '" << stringifyRoundingPoint(point)
+           << "'; it has ";
+      list(diag, points);
       return diag;
     };
-    for (StringAttr point : rounding.getSkip())
-      if (failed(verifyPoint(point.getValue())))
+    for (RoundingPoint point : rounding.getSkip())
+      if (failed(verifyPoint(point)))
         return failure();
-    for (NamedAttribute entry : rounding.getTypes())
-      if (failed(verifyPoint(entry.getName().getValue())))
+    for (auto [point, type] : rounding.getTypes())
+      if (failed(verifyPoint(point)))
         return failure();
-    llvm::StringSet<> seen;
-    ArrayAttr extras = op.getExtrasAttr();
-    if (extras && extras.empty())
+    if (op.getExtrasAttr() && op.getExtrasAttr().empty())
       return op.emitOpError("names no result in 'also'");
-    if (extras)
-      for (auto extra : extras.template getAsRange<StringAttr>()) {
-        if (!llvm::is_contained(allowedExtras, extra.getValue())) {
-          InFlightDiagnostic diag = op.emitOpError();
-          diag << "cannot return '" << extra.getValue() << "'; it returns ";
-          llvm::interleaveComma(allowedExtras, diag);
-          return diag;
-        }
-        if (!seen.insert(extra.getValue()).second)
-          return op.emitOpError()
-                 << "returns '" << extra.getValue() << "' twice";
+    SmallVector<RoundingPoint> extras = getPoints(op.getExtrasAttr());
+    for (auto [i, extra] : llvm::enumerate(extras)) {
+      if (!llvm::is_contained(allowedExtras, extra)) {
+        InFlightDiagnostic diag = op.emitOpError();
+        diag << "cannot return '" << stringifyRoundingPoint(extra)
+             << "'; it returns ";
+        list(diag, allowedExtras);
+        return diag;
       }
-    unsigned expected = numOwnResults + (extras ? extras.size() : 0);
+      if (llvm::is_contained(ArrayRef(extras).take_front(i), extra))
+        return op.emitOpError()
+               << "returns '" << stringifyRoundingPoint(extra) << "' twice";
+    }
+    unsigned expected = numOwnResults + extras.size();
     if (op->getNumResults() != expected)
       return op.emitOpError()
              << "expected " << expected << " results (" << numOwnResults
@@ -93,18 +97,18 @@ public:
 
   /// Records the next member of the decomposition.
   template <typename MemberTy>
-  void member(StringLiteral name) {
+  void member(ChainMember name) {
     members.push_back({name, MemberTy::getAttributeNames()});
   }
 
   /// Verifies that roundings and provenance refer to existing members. Called
   /// after all members are recorded.
   LogicalResult verifyMembers() {
-    for (NamedAttribute entry : rounding.getTypes())
-      if (!used.contains(entry.getName().getValue()))
+    for (auto [point, type] : rounding.getTypes())
+      if (!llvm::is_contained(used, point))
         return op.emitOpError()
                << "has a type for rounding point '"
-               << entry.getName().getValue() << "', where it has no member";
+               << stringifyRoundingPoint(point) << "', where it has no member";
     if (rounding.getBiasPlace() != BiasPlace::BeforeRounding && !hasBias)
       return op.emitOpError("has no bias to add after rounding");
     ProvenanceAttr provenance = op.getProvenanceAttr();
@@ -116,37 +120,38 @@ public:
       if (size != 0 && size != members.size())
         return op.emitOpError() << "provenance has " << size << " " << what
                                 << " for " << members.size() << " members";
-    for (StringAttr name : provenance.getCommuted())
-      if (!llvm::is_contained({"product", "then_add"}, name.getValue()) ||
-          !llvm::is_contained(llvm::make_first_range(members), name.getValue()))
-        return op.emitOpError() << "has no member '" << name.getValue()
-                                << "' with operands to commute";
+    for (ChainMember name : provenance.getCommuted())
+      if ((name != ChainMember::Product && name != ChainMember::ThenAdd) ||
+          !llvm::is_contained(llvm::make_first_range(members), name))
+        return op.emitOpError()
+               << "has no member '" << stringifyChainMember(name)
+               << "' with operands to commute";
     // Discardable attributes of a member must not shadow its inherent ones.
     for (auto [attributes, member] :
          llvm::zip(provenance.getAttributes(), members))
       for (NamedAttribute attribute : attributes)
         if (llvm::is_contained(member.second, attribute.getName().getValue()))
-          return in(member.first)()
+          return in(stringifyChainMember(member.first))()
                  << "attribute " << attribute.getName()
                  << " in provenance is not a discardable one";
     return success();
   }
 
   /// Verifies the scale of an op without a linear: only that of its result.
-  LogicalResult verifyOnlyScale(StringRef name) {
+  LogicalResult verifyOnlyScale(ScaleKind name) {
     if (scales && scales.getForm() != QuantForm::Scaled)
       return op.emitOpError("has no linear, so 'scales' has no form");
-    return verifyScales({name.str()}, {name}, true);
+    return verifyScales({name}, {name}, true);
   }
 
   /// Verifies that quantized operands have exactly the scales in `allNames`,
   /// and others none. Without quantized activations, their scales are absent.
-  LogicalResult verifyScales(ArrayRef<std::string> allNames,
-                             ArrayRef<StringRef> activationNames,
+  LogicalResult verifyScales(ArrayRef<ScaleName> allNames,
+                             ArrayRef<ScaleName> activationNames,
                              bool quantized) {
-    SmallVector<std::string> names(allNames);
+    SmallVector<ScaleName> names(allNames);
     if (isWeightOnly())
-      llvm::erase_if(names, [&](StringRef name) {
+      llvm::erase_if(names, [&](ScaleName name) {
         return llvm::is_contained(activationNames, name);
       });
     if (!scales) {
@@ -156,28 +161,23 @@ public:
     }
     if (!quantized)
       return op.emitOpError("has 'scales' but no quantized member");
-    auto list = [&](InFlightDiagnostic &diag) {
-      llvm::interleaveComma(names, diag);
+    auto fail = [&](StringRef what, ScaleName name) {
+      InFlightDiagnostic diag = op.emitOpError();
+      diag << what << " scale '" << name.toText() << "'; expected ";
+      llvm::interleaveComma(names, diag,
+                            [&](ScaleName name) { diag << name.toText(); });
+      return diag;
     };
-    for (NamedAttribute scale : scales.getScales())
-      if (!llvm::is_contained(names, scale.getName().getValue())) {
-        InFlightDiagnostic diag = op.emitOpError();
-        diag << "unknown scale '" << scale.getName().getValue()
-             << "'; expected ";
-        list(diag);
-        return diag;
-      }
-    for (StringRef name : names)
-      if (!scales.lookup(name)) {
-        InFlightDiagnostic diag = op.emitOpError();
-        diag << "missing scale '" << name << "'; expected ";
-        list(diag);
-        return diag;
-      }
-    for (StringRef name : activationNames)
+    for (auto [name, value] : scales.getScales())
+      if (!llvm::is_contained(names, name))
+        return fail("unknown", name);
+    for (ScaleName name : names)
+      if (!scales.contains(name))
+        return fail("missing", name);
+    for (ScaleName name : activationNames)
       if (!isWeightOnly() && scales.isPerChannel(name))
         return op.emitOpError()
-               << "scale '" << name
+               << "scale '" << name.toText()
                << "' of an activation must be a number, not per_channel";
     return success();
   }
@@ -203,8 +203,8 @@ public:
       if (failed(verifySameShape(in("residual"), "x", stream, "residual",
                                  residual)))
         return failure();
-      member<ResidualAddOp>("residual");
-      stream = withElementType(stream, typeAt("stream"));
+      member<ResidualAddOp>(ChainMember::Residual);
+      stream = withElementType(stream, typeAt(RoundingPoint::Stream));
     }
     current = stream;
     NormAttr norm = op.getNormAttr();
@@ -216,10 +216,10 @@ public:
     if (op.getNormBias() && !op.getNormWeight())
       return op.emitOpError("has the bias of a norm but no weight");
     if (norm.getKind() == NormKind::RMS)
-      member<RMSNormOp>("norm");
+      member<RMSNormOp>(ChainMember::Norm);
     else
-      member<LayerNormOp>("norm");
-    current = withElementType(stream, typeAt("normed"));
+      member<LayerNormOp>(ChainMember::Norm);
+    current = withElementType(stream, typeAt(RoundingPoint::Normed));
     return verifyNorm(in("norm"), norm.getKind(), stream,
                       typeOf(op.getNormWeight()), typeOf(op.getNormBias()),
                       norm.getEps(), norm.getOffset(), current);
@@ -230,23 +230,26 @@ public:
     return scales && scales.getForm() == QuantForm::WeightOnly;
   }
 
-  /// Adds a quantize member if the op has scales of activations.
-  void quantize() {
+  /// Adds a quantize member if the op has scales of activations, and in the qdq
+  /// form a dequantize member.
+  void quantize(ChainMember quantizeName, ChainMember dequantizeName) {
     if (!scales || isWeightOnly())
       return;
-    member<QuantizeOp>("quantize");
+    member<QuantizeOp>(quantizeName);
     if (isQDQ())
-      member<DequantizeOp>("dequantize");
-    current = withElementType(current, isQDQ() ? typeAt("dequantized")
-                                               : scales.getStorageType());
+      member<DequantizeOp>(dequantizeName);
+    current =
+        withElementType(current, isQDQ() ? typeAt(RoundingPoint::Dequantized)
+                                         : scales.getStorageType());
   }
 
   /// Verifies a linear member from the current type to one with element type
-  /// `resultElement`. Uses the next channel scale if it has one.
-  LogicalResult verifyLinearMember(StringLiteral name, StringRef scaleName,
+  /// `resultElement`, and the dequantize op of its weight, if any.
+  LogicalResult verifyLinearMember(ChainMember dequantizeName, ChainMember role,
                                    Value weight, Value bias, Type resultElement,
                                    Value channelScale,
                                    RankedTensorType &result) {
+    StringRef name = stringifyChainMember(role);
     auto weightType = cast<RankedTensorType>(weight.getType());
     if (weightType.getRank() != 2)
       return in(name)() << "'weight' must be a static [out, in] matrix, got "
@@ -260,10 +263,11 @@ public:
       return in(name)() << "'weight' must be stored as "
                         << scales.getStorageType() << ", got " << stored;
     if (isQDQ() || isWeightOnly()) {
-      member<DequantizeOp>("dequantize");
-      weightType = withElementType(weightType, typeAt("dequantized"));
+      member<DequantizeOp>(dequantizeName);
+      weightType =
+          withElementType(weightType, typeAt(RoundingPoint::Dequantized));
     }
-    member<LinearOp>(name);
+    member<LinearOp>(role);
     if (failed(verifyLinear(in(name), {current, weightType, typeOf(bias),
                                        typeOf(channelScale), result})))
       return failure();
@@ -277,11 +281,11 @@ public:
   RoundingAttr rounding;
   StaticScalesAttr scales;
   Type defaultType;
-  ArrayRef<StringLiteral> points;
+  ArrayRef<RoundingPoint> points;
   /// Name and inherent attributes of each member.
-  SmallVector<std::pair<StringLiteral, ArrayRef<StringRef>>> members;
+  SmallVector<std::pair<ChainMember, ArrayRef<StringRef>>> members;
   /// Rounding points of the members.
-  llvm::StringSet<> used;
+  SmallVector<RoundingPoint> used;
   RankedTensorType stream, current;
   bool hasBias = false;
 };
@@ -291,7 +295,7 @@ class ChannelScales {
 public:
   ChannelScales(StaticScalesAttr scales, OperandRange operands)
       : scales(scales), next(operands.begin()) {}
-  Value take(StringRef name) {
+  Value take(ScaleName name) {
     return scales && scales.isPerChannel(name) ? *next++ : Value();
   }
 
@@ -317,12 +321,14 @@ static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
     return op.emitOpError("has no residual, so its stream is its input");
   bool adds = op.getAddStream() || op.getOutputResidual();
   auto outputType = cast<RankedTensorType>(op.getOutputs()[0].getType());
-  chain.quantize();
+  chain.quantize(ChainMember::QuantizeHidden, ChainMember::DequantizeHidden);
   RankedTensorType down;
   if (failed(chain.verifyLinearMember(
-          "down", "down", op.getDown(), op.getDownBias(),
-          adds ? chain.typeAt("down") : outputType.getElementType(),
-          channelScales.take("down"), down)))
+          ChainMember::DequantizeDown, ChainMember::Down, op.getDown(),
+          op.getDownBias(),
+          adds ? chain.typeAt(RoundingPoint::Down)
+               : outputType.getElementType(),
+          channelScales.take(ScaleKind::Down), down)))
     return failure();
   if (op.getAddStream() &&
       failed(verifySameShape(chain.in("then_add"), "down", down, "stream",
@@ -339,14 +345,15 @@ static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
     return op.emitOpError() << "result 'stream' must be " << chain.stream
                             << ", got " << op.getOutputs()[1].getType();
   if (adds)
-    chain.template member<ResidualAddOp>("then_add");
+    chain.template member<ResidualAddOp>(ChainMember::ThenAdd);
   return chain.verifyMembers();
 }
 
 LogicalResult GatedMLPOp::verify() {
-  static constexpr StringLiteral points[] = {"stream",  "normed", "dequantized",
-                                             "gate",    "up",     "act",
-                                             "product", "down"};
+  static constexpr RoundingPoint points[] = {
+      RoundingPoint::Stream,  RoundingPoint::Normed, RoundingPoint::Dequantized,
+      RoundingPoint::Gate,    RoundingPoint::Up,     RoundingPoint::Act,
+      RoundingPoint::Product, RoundingPoint::Down};
   if (failed(verifyRequired(*this, {{odsIndex_x, "x"},
                                     {odsIndex_gate, "gate"},
                                     {odsIndex_up, "up"},
@@ -356,34 +363,39 @@ LogicalResult GatedMLPOp::verify() {
   bool quantized = hasQuantizedElements(getGate()) ||
                    hasQuantizedElements(getUp()) ||
                    hasQuantizedElements(getDown());
-  if (failed(chain.verifyContract({"stream"}, 1)) ||
-      failed(chain.verifyScales({"input", "gate", "up", "hidden", "down"},
-                                {"input", "hidden"}, quantized)) ||
+  if (failed(chain.verifyContract({RoundingPoint::Stream}, 1)) ||
+      failed(chain.verifyScales(
+          {ScaleKind::Input, ScaleKind::Gate, ScaleKind::Up, ScaleKind::Hidden,
+           ScaleKind::Down},
+          {ScaleKind::Input, ScaleKind::Hidden}, quantized)) ||
       failed(chain.verifyChannelScaleCount(getChannelScales())) ||
       failed(chain.verifyHead()))
     return failure();
   ChannelScales channelScales(getScalesAttr(), getChannelScales());
-  chain.quantize();
+  chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
   RankedTensorType gate, up;
-  if (failed(chain.verifyLinearMember("gate", "gate", getGate(), getGateBias(),
-                                      chain.typeAt("gate"),
-                                      channelScales.take("gate"), gate)))
+  if (failed(chain.verifyLinearMember(
+          ChainMember::DequantizeGate, ChainMember::Gate, getGate(),
+          getGateBias(), chain.typeAt(RoundingPoint::Gate),
+          channelScales.take(ScaleKind::Gate), gate)))
     return failure();
-  chain.member<ActivationOp>("act");
-  chain.typeAt("act");
-  if (failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
-                                      chain.typeAt("up"),
-                                      channelScales.take("up"), up)) ||
+  chain.member<ActivationOp>(ChainMember::Act);
+  chain.typeAt(RoundingPoint::Act);
+  if (failed(chain.verifyLinearMember(ChainMember::DequantizeUp,
+                                      ChainMember::Up, getUp(), getUpBias(),
+                                      chain.typeAt(RoundingPoint::Up),
+                                      channelScales.take(ScaleKind::Up), up)) ||
       failed(verifySameShape(chain.in("product"), "gate", gate, "up", up)))
     return failure();
-  chain.member<GatedMulOp>("product");
-  chain.current = withElementType(gate, chain.typeAt("product"));
+  chain.member<GatedMulOp>(ChainMember::Product);
+  chain.current = withElementType(gate, chain.typeAt(RoundingPoint::Product));
   return verifyTail(chain, *this, channelScales);
 }
 
 LogicalResult MLPOp::verify() {
-  static constexpr StringLiteral points[] = {"stream", "normed", "dequantized",
-                                             "up",     "act",    "down"};
+  static constexpr RoundingPoint points[] = {
+      RoundingPoint::Stream, RoundingPoint::Normed, RoundingPoint::Dequantized,
+      RoundingPoint::Up,     RoundingPoint::Act,    RoundingPoint::Down};
   if (failed(verifyRequired(
           *this,
           {{odsIndex_x, "x"}, {odsIndex_up, "up"}, {odsIndex_down, "down"}})))
@@ -391,21 +403,23 @@ LogicalResult MLPOp::verify() {
   FamilyVerifier<MLPOp> chain(*this, points);
   bool quantized =
       hasQuantizedElements(getUp()) || hasQuantizedElements(getDown());
-  if (failed(chain.verifyContract({"stream"}, 1)) ||
-      failed(chain.verifyScales({"input", "up", "hidden", "down"},
-                                {"input", "hidden"}, quantized)) ||
+  if (failed(chain.verifyContract({RoundingPoint::Stream}, 1)) ||
+      failed(chain.verifyScales(
+          {ScaleKind::Input, ScaleKind::Up, ScaleKind::Hidden, ScaleKind::Down},
+          {ScaleKind::Input, ScaleKind::Hidden}, quantized)) ||
       failed(chain.verifyChannelScaleCount(getChannelScales())) ||
       failed(chain.verifyHead()))
     return failure();
   ChannelScales channelScales(getScalesAttr(), getChannelScales());
-  chain.quantize();
+  chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
   RankedTensorType up;
-  if (failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
-                                      chain.typeAt("up"),
-                                      channelScales.take("up"), up)))
+  if (failed(chain.verifyLinearMember(ChainMember::DequantizeUp,
+                                      ChainMember::Up, getUp(), getUpBias(),
+                                      chain.typeAt(RoundingPoint::Up),
+                                      channelScales.take(ScaleKind::Up), up)))
     return failure();
-  chain.member<ActivationOp>("act");
-  chain.current = withElementType(up, chain.typeAt("act"));
+  chain.member<ActivationOp>(ChainMember::Act);
+  chain.current = withElementType(up, chain.typeAt(RoundingPoint::Act));
   return verifyTail(chain, *this, channelScales);
 }
 
@@ -414,27 +428,22 @@ template <typename OpTy>
 static LogicalResult verifyHeadExtras(FamilyVerifier<OpTy> &chain, OpTy op,
                                       RankedTensorType normed,
                                       unsigned firstResult) {
-  if (!op.getNormAttr())
-    return op.emitOpError("needs a norm");
-  ArrayAttr extras = op.getExtrasAttr();
-  if (!extras)
-    return success();
-  for (auto [index, extra] :
-       llvm::enumerate(extras.template getAsRange<StringAttr>())) {
-    if (extra.getValue() == "stream" && !op.getResidual())
+  for (auto [index, extra] : llvm::enumerate(getPoints(op.getExtrasAttr()))) {
+    bool isStream = extra == RoundingPoint::Stream;
+    if (isStream && !op.getResidual())
       return op.emitOpError("has no residual, so its stream is its input");
-    RankedTensorType expected =
-        extra.getValue() == "stream" ? chain.stream : normed;
+    RankedTensorType expected = isStream ? chain.stream : normed;
     Type actual = op.getOutputs()[firstResult + index].getType();
     if (actual != expected)
-      return op.emitOpError() << "result '" << extra.getValue() << "' must be "
-                              << expected << ", got " << actual;
+      return op.emitOpError() << "result '" << stringifyRoundingPoint(extra)
+                              << "' must be " << expected << ", got " << actual;
   }
   return success();
 }
 
 LogicalResult NormLinearOp::verify() {
-  static constexpr StringLiteral points[] = {"stream", "normed", "dequantized"};
+  static constexpr RoundingPoint points[] = {
+      RoundingPoint::Stream, RoundingPoint::Normed, RoundingPoint::Dequantized};
   if (failed(verifyRequired(*this, {{odsIndex_x, "x"}})))
     return failure();
   FamilyVerifier<NormLinearOp> chain(*this, points);
@@ -447,12 +456,13 @@ LogicalResult NormLinearOp::verify() {
     return emitOpError() << "bias_mask must have one entry per linear ("
                          << numLinears << ") and one true entry per bias ("
                          << getBiases().size() << ")";
-  std::vector<std::string> names = {"input"};
+  SmallVector<ScaleName> names = {ScaleKind::Input};
   for (unsigned i = 0; i < numLinears; ++i)
-    names.push_back(("weight" + Twine(i)).str());
+    names.push_back(ScaleName::weight(i));
   bool quantized = llvm::any_of(getWeights(), hasQuantizedElements);
-  if (failed(chain.verifyContract({"stream", "normed"}, numLinears)) ||
-      failed(chain.verifyScales(names, {"input"}, quantized)) ||
+  if (failed(chain.verifyContract(
+          {RoundingPoint::Stream, RoundingPoint::Normed}, numLinears)) ||
+      failed(chain.verifyScales(names, {ScaleKind::Input}, quantized)) ||
       failed(chain.verifyChannelScaleCount(getChannelScales())) ||
       failed(chain.verifyHead()))
     return failure();
@@ -460,13 +470,13 @@ LogicalResult NormLinearOp::verify() {
   if (failed(verifyHeadExtras(chain, *this, normed, numLinears)))
     return failure();
   ChannelScales channelScales(getScalesAttr(), getChannelScales());
-  chain.quantize();
+  chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
   auto bias = getBiases().begin();
   for (unsigned i = 0; i < numLinears; ++i) {
     auto output = cast<RankedTensorType>(getOutputs()[i].getType());
     RankedTensorType expected;
     if (failed(chain.verifyLinearMember(
-            "linear", names[i + 1], getWeights()[i],
+            ChainMember::DequantizeWeight, ChainMember::Linear, getWeights()[i],
             getBiasMask()[i] ? *bias++ : Value(), output.getElementType(),
             channelScales.take(names[i + 1]), expected)) ||
         failed(verifySameShape(chain.in("linear"), "y", expected, "result",
@@ -477,37 +487,41 @@ LogicalResult NormLinearOp::verify() {
 }
 
 LogicalResult NormQuantizeOp::verify() {
-  static constexpr StringLiteral points[] = {"stream", "normed"};
+  static constexpr RoundingPoint points[] = {RoundingPoint::Stream,
+                                             RoundingPoint::Normed};
   if (failed(verifyRequired(*this, {{odsIndex_x, "x"}})))
     return failure();
   FamilyVerifier<NormQuantizeOp> chain(*this, points);
-  if (failed(chain.verifyContract({"stream", "normed"}, 1)) ||
-      failed(chain.verifyOnlyScale("input")) || failed(chain.verifyHead()) ||
+  if (failed(chain.verifyContract(
+          {RoundingPoint::Stream, RoundingPoint::Normed}, 1)) ||
+      failed(chain.verifyOnlyScale(ScaleKind::Input)) ||
+      failed(chain.verifyHead()) ||
       failed(verifyHeadExtras(chain, *this, chain.current, 1)))
     return failure();
   Type expected = withElementType(chain.current, chain.scales.getStorageType());
   if (getOutputs()[0].getType() != expected)
     return emitOpError() << "result 'quantized' must be " << expected
                          << ", got " << getOutputs()[0].getType();
-  chain.member<QuantizeOp>("quantize");
+  chain.member<QuantizeOp>(ChainMember::QuantizeInput);
   return chain.verifyMembers();
 }
 
 LogicalResult ActQuantizeOp::verify() {
-  static constexpr StringLiteral points[] = {"act", "product"};
+  static constexpr RoundingPoint points[] = {RoundingPoint::Act,
+                                             RoundingPoint::Product};
   FamilyVerifier<ActQuantizeOp> chain(*this, points);
-  SmallVector<StringLiteral> extras = {"act"};
+  SmallVector<RoundingPoint> extras = {RoundingPoint::Act};
   if (getFactor())
-    extras.push_back("product");
+    extras.push_back(RoundingPoint::Product);
   if (failed(chain.verifyContract(extras, 1)) ||
-      failed(chain.verifyOnlyScale("hidden")) ||
+      failed(chain.verifyOnlyScale(ScaleKind::Hidden)) ||
       failed(verifyTensor(chain.in("input"), "x", getX().getType())))
     return failure();
   if (getFactor() &&
       failed(verifySameShape(chain.in("product"), "x", getX().getType(),
                              "factor", getFactor().getType())))
     return failure();
-  auto at = [&](StringRef point) {
+  auto at = [&](RoundingPoint point) {
     return withElementType(getX().getType(), chain.typeAt(point));
   };
   Type expected =
@@ -515,20 +529,19 @@ LogicalResult ActQuantizeOp::verify() {
   if (getOutputs()[0].getType() != expected)
     return emitOpError() << "result 'quantized' must be " << expected
                          << ", got " << getOutputs()[0].getType();
-  if (ArrayAttr names = getExtrasAttr())
-    for (auto [index, name] : llvm::enumerate(names.getAsRange<StringAttr>())) {
-      Type actual = getOutputs()[index + 1].getType();
-      if (actual != at(name.getValue()))
-        return emitOpError() << "result '" << name.getValue() << "' must be "
-                             << at(name.getValue()) << ", got " << actual;
-    }
-  chain.member<ActivationOp>("act");
-  chain.typeAt("act");
-  if (getFactor()) {
-    chain.member<GatedMulOp>("product");
-    chain.typeAt("product");
+  for (auto [index, point] : llvm::enumerate(getPoints(getExtrasAttr()))) {
+    Type actual = getOutputs()[index + 1].getType();
+    if (actual != at(point))
+      return emitOpError() << "result '" << stringifyRoundingPoint(point)
+                           << "' must be " << at(point) << ", got " << actual;
   }
-  chain.member<QuantizeOp>("quantize");
+  chain.member<ActivationOp>(ChainMember::Act);
+  chain.typeAt(RoundingPoint::Act);
+  if (getFactor()) {
+    chain.member<GatedMulOp>(ChainMember::Product);
+    chain.typeAt(RoundingPoint::Product);
+  }
+  chain.member<QuantizeOp>(ChainMember::QuantizeHidden);
   return chain.verifyMembers();
 }
 

@@ -24,7 +24,7 @@ class Fuse_FusedOp<string mnemonic, list<Trait> traits = []>
 /// The last attributes of every fused op. `extras` names the intermediates that
 /// are additional results.
 defvar Fuse_ContractAttrs = (ins
-  OptionalAttr<StrArrayAttr>:$extras,
+  OptionalAttr<Fuse_RoundingPointArrayAttr>:$extras,
   OptionalAttr<Fuse_StaticScalesAttr>:$scales,
   Fuse_RoundingAttr:$rounding,
   OptionalAttr<StrArrayAttr>:$origins,
@@ -167,12 +167,12 @@ def Fuse_NormLinearOp
     Variadic<Fuse_AnyTensor>:$weights,
     Variadic<Fuse_FloatTensor>:$biases,
     Variadic<Fuse_ScaleVector>:$channel_scales,
-    OptionalAttr<Fuse_NormAttr>:$norm,
+    Fuse_NormAttr:$norm,
     DenseBoolArrayAttr:$bias_mask), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    `` custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<RequiredNorm>($norm, $norm_weight, $norm_bias)
     `linear` `(` custom<Linears>($weights, $biases, $bias_mask) `)`
     (`channel_scales` `(` $channel_scales^ `)`)?
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
@@ -203,11 +203,11 @@ def Fuse_NormQuantizeOp
     Optional<Fuse_FloatTensor>:$residual,
     Optional<Fuse_FloatTensor>:$norm_weight,
     Optional<Fuse_FloatTensor>:$norm_bias,
-    OptionalAttr<Fuse_NormAttr>:$norm), Fuse_ContractAttrs);
+    Fuse_NormAttr:$norm), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_AnyTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    `` custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<RequiredNorm>($norm, $norm_weight, $norm_bias)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
   }];

@@ -17,9 +17,9 @@ namespace fuse {
 struct Decomposition {
   /// The members in canonical order, parallel to `names`.
   llvm::SmallVector<mlir::Operation *> members;
-  /// Name of each member: `residual`, `norm`, `quantize_input`, `gate`, ...
-  /// Names identify members of one chain and appear in provenance.
-  llvm::SmallVector<llvm::StringLiteral> names;
+  /// Role of each member: `residual`, `norm`, `quantize_input`, `gate`, ... .
+  /// Provenance refers to members by their roles.
+  llvm::SmallVector<ChainMember> names;
   /// The replacements of the results of the fused op.
   llvm::SmallVector<mlir::Value> results;
 };

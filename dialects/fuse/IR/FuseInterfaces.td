@@ -31,7 +31,15 @@ def Fuse_FusedOpInterface : OpInterface<"FusedOpInterface"> {
     InterfaceMethod<"Rounding contract of the kernel.",
       "::fuse::RoundingAttr", "getRounding">,
     InterfaceMethod<"Differences from the canonical chain, or null.",
-      "::fuse::ProvenanceAttr", "getProvenanceAttr">
+      "::fuse::ProvenanceAttr", "getProvenanceAttr">,
+    InterfaceMethod<"Sets the differences from the canonical chain.",
+      "void", "setProvenanceAttr", (ins "::fuse::ProvenanceAttr":$provenance)>,
+    InterfaceMethod<"The norm of the chain, or null.",
+      "::fuse::NormAttr", "getNormAttr", (ins), "", "return {};">,
+    InterfaceMethod<"The activation of the chain, or null.",
+      "::fuse::ActivationAttr", "getActivationAttr", (ins), "", "return {};">,
+    InterfaceMethod<"The static scales of the chain, or null.",
+      "::fuse::StaticScalesAttr", "getScalesAttr", (ins), "", "return {};">
   ];
 }
 

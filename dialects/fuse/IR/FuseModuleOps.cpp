@@ -11,8 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseClauses.h"
 #include "fuse/IR/FuseModules.h"
+#include "fuse/IR/FuseParsing.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -133,11 +135,11 @@ bool fuse::returnsResults(FunctionOpInterface function) {
          last->getOperandTypes() == TypeRange(function.getResultTypes());
 }
 
-/// The parameter with the dotted `name` below `scope`, or null.
-static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
-                               StringRef name) {
+ParameterOp fuse::lookupParameter(SymbolTableCollection &tables, ModelOp model,
+                                  StringRef name) {
   SmallVector<StringRef> names;
   name.split(names, '.');
+  Operation *scope = model;
   for (StringRef symbol : names) {
     if (!isa_and_nonnull<ModelOp, NetModuleOp>(scope))
       return {};
@@ -147,9 +149,36 @@ static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
   return dyn_cast_or_null<ParameterOp>(scope);
 }
 
-ParameterOp fuse::lookupParameter(SymbolTableCollection &tables, ModelOp model,
-                                  StringRef name) {
-  return lookupBelow(tables, model, name);
+ParameterOp fuse::lookupParameter(SymbolTableCollection &tables,
+                                  Operation *scope, SymbolRefAttr name) {
+  return dyn_cast_or_null<ParameterOp>(lookupSymbol(tables, scope, name));
+}
+
+SymbolRefAttr fuse::getReference(Operation *scope, Operation *symbol) {
+  SmallVector<FlatSymbolRefAttr> names;
+  for (; symbol != scope; symbol = symbol->getParentOp())
+    names.push_back(FlatSymbolRefAttr::get(getSymbol(*symbol)));
+  std::reverse(names.begin(), names.end());
+  return SymbolRefAttr::get(names.front().getAttr(),
+                            ArrayRef(names).drop_front());
+}
+
+std::string fuse::getParameterName(Attribute attr) {
+  if (auto name = dyn_cast_or_null<StringAttr>(attr))
+    return name.str();
+  auto symbol = dyn_cast_or_null<SymbolRefAttr>(attr);
+  if (!symbol)
+    return "";
+  // The name of the model is not part of the name.
+  return llvm::join(
+      llvm::map_range(symbol.getNestedReferences(),
+                      [](FlatSymbolRefAttr name) { return name.getValue(); }),
+      ".");
+}
+
+std::string fuse::getParameterName(FunctionOpInterface function,
+                                   unsigned argument) {
+  return getParameterName(function.getArgAttr(argument, kParameterAttrName));
 }
 
 std::string fuse::getParameterName(ParameterOp parameter) {
@@ -180,14 +209,6 @@ unsigned fuse::getNumRequiredArguments(FunctionOpInterface forward) {
   while (count && forward.getArgAttr(count - 1, kDefaultAttrName))
     --count;
   return count;
-}
-
-/// Text of a symbol as a path: `layers.0`.
-static std::string toPath(SymbolRefAttr name) {
-  std::string path = name.getRootReference().str();
-  for (FlatSymbolRefAttr nested : name.getNestedReferences())
-    path += "." + nested.getValue().str();
-  return path;
 }
 
 /// Describes a module or model in messages.
@@ -285,92 +306,16 @@ static LogicalResult verifyMembers(Operation *module) {
   return success();
 }
 
-/// Verifies the fusion attributes. Passes would silently ignore a misspelled
-/// attribute, or one at a module.
-static LogicalResult verifyAttributes(Operation *op) {
-  constexpr StringRef known[] = {kMustFuseAttrName, kExpectSitesAttrName,
-                                 kNoFuseAttrName, kRefusalsAttrName};
-  for (NamedAttribute attr : op->getDiscardableAttrs()) {
-    StringRef name = attr.getName();
-    if (!name.starts_with("fuse.") ||
-        (isa<ModelOp>(op) && llvm::is_contained(known, name)))
-      continue;
-    InFlightDiagnostic diag = op->emitOpError();
-    diag << "has no attribute '" << name << "'; a model has ";
-    llvm::interleaveComma(known, diag);
-    return diag;
-  }
-  return success();
-}
-
 LogicalResult ModelOp::verify() {
-  if (failed(verifySymbol(*this, getSymName())) ||
-      failed(verifyAttributes(*this)))
+  if (failed(verifySymbol(*this, getSymName())))
     return failure();
-  auto isStrings = [](Attribute attr) {
-    auto array = dyn_cast<ArrayAttr>(attr);
-    return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
-  };
-  for (StringRef name : {kMustFuseAttrName, kNoFuseAttrName})
-    if (Attribute attr = (*this)->getAttr(name); attr && !isStrings(attr))
-      return emitOpError() << "'" << name
-                           << "' must be an array of path globs, got " << attr;
-  if (Attribute attr = (*this)->getAttr(kExpectSitesAttrName)) {
-    auto count = dyn_cast<IntegerAttr>(attr);
-    if (!count || count.getValue().isNegative())
-      return emitOpError() << "'" << kExpectSitesAttrName
-                           << "' must be a number of sites, got " << attr;
-  }
   return verifyClass(*this, getClassName());
 }
 
-static FuseDialect &getDialect(Operation *op) {
-  return *cast<FuseDialect>(op->getDialect());
-}
-
-/// Verifies all ties of a model together, so that they share symbol tables. The
-/// parameters are already verified.
-static LogicalResult verifyTies(ModelOp model) {
-  if (!getDialect(model).hasTies)
-    return success();
-  SymbolTableCollection tables;
-  WalkResult walk = model->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<FunctionOpInterface>(op))
-      return WalkResult::skip();
-    auto parameter = dyn_cast<ParameterOp>(op);
-    if (!parameter || !parameter.getTiedTo())
-      return WalkResult::advance();
-    auto fail = [&](const Twine &why) {
-      parameter.emitOpError()
-          << "is tied to '" << *parameter.getTiedTo() << "', " << why;
-      return WalkResult::interrupt();
-    };
-    ParameterOp owner = getOwner(tables, parameter);
-    if (!owner)
-      return fail("which is not a parameter of the model");
-    if (owner == parameter)
-      return fail("which is itself");
-    if (owner.getTiedTo())
-      return fail("which is tied to '" + *owner.getTiedTo() +
-                  "'; expected that one");
-    if (owner.getType() == parameter.getType())
-      return WalkResult::advance();
-    parameter.emitOpError()
-        << "has type " << parameter.getType() << ", '" << *parameter.getTiedTo()
-        << "' is " << owner.getType();
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
-}
-
-LogicalResult ModelOp::verifyRegions() {
-  return success(succeeded(verifyMembers(*this)) &&
-                 succeeded(verifyTies(*this)));
-}
+LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
 
 LogicalResult NetModuleOp::verify() {
-  if (failed(verifyName(*this, getSymName())) ||
-      failed(verifyAttributes(*this)))
+  if (failed(verifyName(*this, getSymName())))
     return failure();
   return verifyClass(*this, getClassName());
 }
@@ -381,10 +326,45 @@ LogicalResult NetModuleOp::verifyRegions() { return verifyMembers(*this); }
 // Parameters
 //===----------------------------------------------------------------------===//
 
-LogicalResult ParameterOp::verify() {
-  if (getTiedTo())
-    getDialect(*this).hasTies = true;
-  return verifyName(*this, getSymName());
+LogicalResult ParameterOp::verify() { return verifyName(*this, getSymName()); }
+
+/// Looks up a symbol without tables. Each module verifies its ties with its own
+/// tables, which would all be built for a few ties.
+static Operation *scanForSymbol(Operation *scope, SymbolRefAttr name) {
+  auto scan = [](Operation *scope, StringAttr name) -> Operation * {
+    if (isa_and_nonnull<ModelOp, NetModuleOp>(scope))
+      for (Operation &op : scope->getRegion(0).getOps())
+        if (getSymbol(op) == name)
+          return &op;
+    return nullptr;
+  };
+  Operation *op = scan(scope, name.getRootReference());
+  for (FlatSymbolRefAttr nested : name.getNestedReferences())
+    op = scan(op, nested.getAttr());
+  return op;
+}
+
+LogicalResult ParameterOp::verifySymbolUses(SymbolTableCollection &) {
+  std::optional<SymbolRefAttr> name = getTiedTo();
+  if (!name)
+    return success();
+  auto fail = [&](const Twine &why) {
+    return emitOpError() << "is tied to '" << getPath(*name) << "', " << why;
+  };
+  auto owner = dyn_cast_or_null<ParameterOp>(
+      scanForSymbol((*this)->getParentOfType<ModelOp>(), *name));
+  if (!owner)
+    return fail("which is not a parameter of the model");
+  if (owner == *this)
+    return fail("which is itself");
+  if (std::optional<SymbolRefAttr> other = owner.getTiedTo())
+    return fail("which is tied to '" + getPath(*other) +
+                "'; expected that one");
+  // The other parameter may not be verified yet and reports its own errors.
+  if (!owner.getTypeAttr() || owner.getType() == getType())
+    return success();
+  return emitOpError() << "has type " << getType() << ", '" << getPath(*name)
+                       << "' is " << owner.getType();
 }
 
 LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -395,14 +375,14 @@ LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
       lookupSymbol(tables, scope, getParameterAttr()));
   if (!parameter) {
     InFlightDiagnostic diag = emitOpError();
-    diag << "'" << toPath(getParameter()) << "' names no parameter of "
+    diag << "'" << getPath(getParameter()) << "' names no parameter of "
          << describe(scope) << "; ";
     listNames<ParameterOp>(diag, scope, "it has none");
     return diag;
   }
   if (parameter.getType() != getType())
     return emitOpError() << "has type " << getType() << ", parameter '"
-                         << toPath(getParameter()) << "' is "
+                         << getPath(getParameter()) << "' is "
                          << parameter.getType();
   return success();
 }
@@ -422,7 +402,7 @@ resolveForward(SymbolTableCollection &tables, Operation *call,
   NetModuleOp module = lookupModule(tables, call, callee);
   if (!module) {
     InFlightDiagnostic diag = call->emitOpError();
-    diag << "'" << toPath(callee) << "' names no module in " << describe(scope)
+    diag << "'" << getPath(callee) << "' names no module in " << describe(scope)
          << "; ";
     listNames<NetModuleOp>(diag, scope, "it has no children");
     return diag;
@@ -468,7 +448,7 @@ LogicalResult CallModuleOp::verifySymbolUses(SymbolTableCollection &tables) {
       resolveForward(tables, *this, getCallee());
   if (failed(forward))
     return failure();
-  std::string path = toPath(getCallee());
+  std::string path = getPath(getCallee());
   return success(
       succeeded(verifyArguments(*this, getArgs().getTypes(), *forward, path)) &&
       succeeded(verifyOutputs(*this, getResultTypes(), *forward, path)));
@@ -494,35 +474,41 @@ SmallVector<IdentityCallOp> fuse::getIdentities(FusedCallOp fused) {
   return identities;
 }
 
+/// Whether `name` is a symbol in the module `member`, with the same scope.
+static bool isBelow(SymbolRefAttr name, SymbolRefAttr member) {
+  ArrayRef<FlatSymbolRefAttr> nested = name.getNestedReferences();
+  ArrayRef<FlatSymbolRefAttr> prefix = member.getNestedReferences();
+  return name.getRootReference() == member.getRootReference() &&
+         nested.size() > prefix.size() &&
+         nested.take_front(prefix.size()) == prefix;
+}
+
 /// Verifies that the recipes of a call read parameters of its members and are
 /// invertible or keep the parameters.
 static LogicalResult verifyWeights(FusedCallOp call,
                                    SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(call);
-  std::string prefix = getModulePath(scope);
-  if (!prefix.empty())
-    prefix += ".";
   for (auto recipe : call.getWeightsAttr().getAsRange<RecipeAttr>()) {
     if (!recipe.isInvertible() && !recipe.getKeep())
       return call.emitOpError()
              << "recipe '" << recipe.getName().getValue()
              << "' rounds without 'keep'; its parameters cannot be restored";
     SmallVector<RankedTensorType> types;
-    for (StringAttr source : recipe.getSources()) {
-      StringRef name = source.getValue();
-      bool inScope = name.consume_front(prefix);
-      bool inMember =
-          llvm::any_of(call.getMembers().getAsRange<SymbolRefAttr>(),
-                       [&](SymbolRefAttr member) {
-                         return name.starts_with(toPath(member) + ".");
-                       });
+    for (Attribute source : recipe.getSources()) {
+      auto name = dyn_cast<SymbolRefAttr>(source);
+      if (!name)
+        return call.emitOpError()
+               << "recipe '" << recipe.getName().getValue() << "' reads "
+               << source << "; expected the symbol of a parameter";
       ParameterOp parameter;
-      if (inScope && inMember)
-        parameter = lookupBelow(tables, scope, name);
+      if (llvm::any_of(
+              call.getMembers().getAsRange<SymbolRefAttr>(),
+              [&](SymbolRefAttr member) { return isBelow(name, member); }))
+        parameter = lookupParameter(tables, scope, name);
       if (!parameter)
-        return call.emitOpError() << "recipe '" << recipe.getName().getValue()
-                                  << "' reads '" << source.getValue()
-                                  << "', which is not a parameter of a member";
+        return call.emitOpError()
+               << "recipe '" << recipe.getName().getValue() << "' reads '"
+               << getPath(name) << "', which is not a parameter of a member";
       types.push_back(cast<RankedTensorType>(parameter.getType()));
     }
     if (failed(recipe.inferType(types, [&] { return call.emitOpError(); })))
@@ -547,7 +533,7 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       llvm::append_range(intermediates, forward->getResultTypes());
   }
   auto pathOf = [&](unsigned i) {
-    return toPath(cast<SymbolRefAttr>(getMembers()[i]));
+    return getPath(cast<SymbolRefAttr>(getMembers()[i]));
   };
   if (failed(verifyArguments(*this, getArgs().getTypes(), forwards.front(),
                              pathOf(0))))
@@ -619,7 +605,7 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getValues().getTypes() != getResultTypes())
     return emitOpError() << "returns " << getResultTypes()
                          << ", its values are " << getValues().getTypes();
-  std::string path = toPath(getCallee());
+  std::string path = getPath(getCallee());
   unsigned required = getNumRequiredArguments(*forward);
   unsigned total = forward->getNumArguments();
   if (getInterface().size() < required || getInterface().size() > total)
@@ -649,6 +635,40 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
 //===----------------------------------------------------------------------===//
 // Declarations
 //===----------------------------------------------------------------------===//
+
+ParseResult fuse::parseKernel(OpAsmParser &parser, Attribute &kernel) {
+  StringAttr declared;
+  if (succeeded(parser.parseOptionalSymbolName(declared))) {
+    kernel = FlatSymbolRefAttr::get(declared);
+    return success();
+  }
+  KernelFamily family;
+  if (parseCase<KernelFamily>(
+          parser, "kernel family", family, symbolizeKernelFamily,
+          "gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group"))
+    return failure();
+  kernel = KernelFamilyAttr::get(parser.getContext(), family);
+  return success();
+}
+
+void fuse::printKernel(OpAsmPrinter &printer, Operation *, Attribute kernel) {
+  if (auto family = dyn_cast<KernelFamilyAttr>(kernel))
+    printer << stringifyKernelFamily(family.getValue());
+  else
+    printer << kernel;
+}
+
+std::optional<KernelFamily> FusedCallOp::getFamily() {
+  if (auto family = dyn_cast<KernelFamilyAttr>(getKernel()))
+    return family.getValue();
+  return std::nullopt;
+}
+
+StringRef FusedCallOp::getKernelName() {
+  if (std::optional<KernelFamily> family = getFamily())
+    return stringifyKernelFamily(*family);
+  return cast<FlatSymbolRefAttr>(getKernel()).getValue();
+}
 
 ParseResult fuse::parsePatternMembers(OpAsmParser &parser, ArrayAttr &classes,
                                       ArrayAttr &paths) {
@@ -703,14 +723,10 @@ LogicalResult KernelOp::verify() {
   if (!getWeightsAttr())
     return success();
   for (auto recipe : getWeightsAttr().getAsRange<RecipeAttr>())
-    for (StringAttr source : recipe.getSources()) {
-      auto [position, name] = source.getValue().split(':');
-      unsigned number;
-      if (position.getAsInteger(10, number) || name.empty())
+    for (Attribute source : recipe.getSources())
+      if (!isa<MemberParameterAttr>(source))
         return emitOpError()
-               << "recipe '" << recipe.getName().getValue() << "' reads '"
-               << source.getValue()
-               << "'; expected position:name, such as 1:gate.weight";
-    }
+               << "recipe '" << recipe.getName().getValue() << "' reads "
+               << source << "; expected position:name, such as 1:gate.weight";
   return success();
 }

@@ -16,6 +16,10 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Fuse_RecipeArrayAttr
     : TypedArrayAttrBase<Fuse_RecipeAttr, "array of weight recipes">;
 
+def Fuse_KernelReferenceAttr
+    : AnyAttrOf<[Fuse_KernelFamilyAttr, FlatSymbolRefAttr],
+                "kernel family or declared kernel">;
+
 //===----------------------------------------------------------------------===//
 // Containers
 //===----------------------------------------------------------------------===//
@@ -129,6 +133,7 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
 //===----------------------------------------------------------------------===//
 
 def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     ParentOneOf<["ModelOp", "NetModuleOp"]>, Symbol]> {
   let summary = "A parameter of a module";
   let description = [{
@@ -142,20 +147,20 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     Its name in a checkpoint is the path of its module, a dot and its own name.
     Fusion never moves a parameter to another module.
 
-    A parameter with `tied_to` is an alias of another parameter, named by its
-    path below the model. Both are one tensor, which belongs to the other
+    A parameter with `tied_to` is an alias of another parameter, a symbol
+    relative to the model. Both are one tensor, which belongs to the other
     parameter's module. The other parameter must not be tied itself.
 
     Example:
 
     ```mlir
     fuse.parameter @weight : tensor<16x8xbf16>
-    fuse.parameter @bias tied_to("embed.bias") : tensor<16xbf16>
+    fuse.parameter @bias tied_to(@embed::@bias) : tensor<16xbf16>
     ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
-    OptionalAttr<StrAttr>:$tied_to,
+    OptionalAttr<SymbolRefAttr>:$tied_to,
     TypeAttrOf<AnyStaticShapeTensor>:$type
   );
   let hasCustomAssemblyFormat = 1;
@@ -234,21 +239,22 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
     one after the other. `body` names the function next to the model into which
     `fuse-inline-modules` inlined their forwards.
 
-    `weights` are the recipes that compute the kernel's stored weights from the
-    members' parameters. The names of parameters in the model and in checkpoints
-    do not change.
+    The kernel is a family of fused ops, or a `fuse.kernel` of the model or of
+    a library. `weights` are the recipes that compute the kernel's stored
+    weights from the members' parameters. The names of parameters in the model
+    and in checkpoints do not change.
 
     Example:
 
     ```mlir
-    %n = fuse.fused_call "gated_mlp" [@norm, @mlp] (%x) site("norm+mlp#0")
+    %n = fuse.fused_call gated_mlp [@norm, @mlp] (%x) site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     %y = fuse.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
   }];
   let arguments = (ins
-    StrAttr:$kernel,
+    Fuse_KernelReferenceAttr:$kernel,
     TypedArrayAttrBase<SymbolRefAttr, "array of members">:$members,
     Variadic<AnyType>:$args,
     Variadic<AnyType>:$sides,
@@ -259,11 +265,16 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
   );
   let results = (outs Variadic<AnyType>:$outputs);
   let assemblyFormat = [{
-    $kernel $members `(` $args `)` (`sides` `(` $sides^ `)`)? (`also` $also^)?
+    custom<Kernel>($kernel) $members `(` $args `)`
+    (`sides` `(` $sides^ `)`)? (`also` $also^)?
     `site` `(` $site `)` (`body` `(` $body^ `)`)? (`weights` $weights^)?
     attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
+    /// The family of a generated kernel, or nothing for a declared one.
+    std::optional<KernelFamily> getFamily();
+    /// Name of the family or of the declared kernel.
+    ::llvm::StringRef getKernelName();
     /// Results of the last member; the other results are intermediates.
     ::mlir::ResultRange getFinalOutputs() {
       return getOutputs().drop_back(getAlso() ? getAlso()->size() : 0);

@@ -62,8 +62,23 @@ bool returnsResults(mlir::FunctionOpInterface function);
 ParameterOp lookupParameter(mlir::SymbolTableCollection &tables, ModelOp model,
                             llvm::StringRef name);
 
+/// The parameter that `name` refers to below a model or module, or null.
+ParameterOp lookupParameter(mlir::SymbolTableCollection &tables,
+                            mlir::Operation *scope, mlir::SymbolRefAttr name);
+
 /// The name of a parameter in checkpoints: the path of its module and its name.
 std::string getParameterName(ParameterOp parameter);
+
+/// The reference to `symbol` relative to `scope`, a model or module around it.
+mlir::SymbolRefAttr getReference(mlir::Operation *scope,
+                                 mlir::Operation *symbol);
+
+/// The checkpoint name in a `fuse.parameter` attribute, which is a name or,
+/// next to a model, a symbol of that model. Empty for null.
+std::string getParameterName(mlir::Attribute attr);
+/// The checkpoint name of the parameter that an argument represents, or empty.
+std::string getParameterName(mlir::FunctionOpInterface function,
+                             unsigned argument);
 
 /// The parameter that `parameter` is tied to, or itself.
 ParameterOp getOwner(mlir::SymbolTableCollection &tables,

@@ -7,7 +7,7 @@
 #ifndef FUSE_IR_FUSEPARSING_H
 #define FUSE_IR_FUSEPARSING_H
 
-#include "mlir/IR/OpImplementation.h"
+#include "fuse/IR/FuseAttrs.h"
 
 namespace fuse {
 
@@ -29,6 +29,10 @@ mlir::ParseResult parseCase(mlir::AsmParser &parser, llvm::StringRef what,
   return parser.emitError(loc) << "unknown " << what << " '" << keyword
                                << "'; expected one of " << choices;
 }
+
+/// Parses a rounding point as a bare keyword.
+mlir::ParseResult parseRoundingPoint(mlir::AsmParser &parser,
+                                     RoundingPoint &point);
 
 } // namespace fuse
 

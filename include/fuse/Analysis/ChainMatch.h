@@ -19,21 +19,10 @@
 
 namespace fuse {
 
-enum class KernelFamily {
-  GatedMLP,
-  MLP,
-  NormLinear,
-  NormQuantize,
-  ActQuantize
-};
-
-/// Name of a family, the mnemonic of its op: `gated_mlp`, ...
-llvm::StringLiteral getName(KernelFamily family);
-
 /// A chain of layer ops that one fused op can replace.
 struct ChainMatch {
   struct Member {
-    llvm::StringLiteral name;
+    ChainMember name;
     mlir::Operation *op;
   };
 
@@ -60,11 +49,11 @@ struct ChainMatch {
   bool weightOnly = false;
   /// Place of the bias add, the same for all linears with a bias.
   BiasPlace biasPlace = BiasPlace::BeforeRounding;
-  /// Names of the members whose operands are not in canonical order.
-  llvm::SmallVector<llvm::StringLiteral> commuted;
+  /// The members whose operands are not in canonical order.
+  llvm::SmallVector<ChainMember> commuted;
   /// Intermediates that have users outside of the chain: rounding point and
   /// value.
-  llvm::SmallVector<std::pair<llvm::StringLiteral, mlir::Value>> extras;
+  llvm::SmallVector<std::pair<RoundingPoint, mlir::Value>> extras;
   /// Refusal of a longer chain: why the norm or the residual add before the
   /// kernel is not a member, or why no larger family matched.
   std::optional<Refusal> limit;
@@ -73,8 +62,8 @@ struct ChainMatch {
   bool dequantizesWeights() const { return qdq || weightOnly; }
   /// The input of the kernel, which its first member reads.
   mlir::Value getInput() const;
-  /// The member called `name`, or null.
-  mlir::Operation *getMember(llvm::StringRef name) const;
+  /// The member with the role `name`, or null.
+  mlir::Operation *getMember(ChainMember name) const;
   /// A user of a result that precedes the anchor, or null. Such a user, which
   /// may be a kernel formed after the match was made, prevents placing the
   /// kernel at the anchor.
@@ -94,6 +83,12 @@ public:
   /// Matches a norm_linear that starts at a norm, or else a norm_quantize.
   MatchOrRefusal matchAt(RMSNormOp norm) { return matchNorm(norm); }
   MatchOrRefusal matchAt(LayerNormOp norm) { return matchNorm(norm); }
+
+  /// Refuses the function between `down` and the linears before it, if layer
+  /// ops do not have it. Returns the op of that function which is nearest to
+  /// `down`.
+  std::optional<std::pair<mlir::Operation *, Refusal>>
+  refuseUnknown(LinearOp down) const;
 
   void claim(const ChainMatch &match);
   bool isClaimed(mlir::Operation *op) const { return claimed.contains(op); }

@@ -38,6 +38,8 @@ struct ExprSum {
   double constant = 0.0;
   llvm::SmallVector<std::pair<const Expr *, double>, 4> terms;
   RoundSet rounds;
+
+  double factorOf(const Expr *term) const;
 };
 
 /// Whether two constants are the same number to the precision of f32.

@@ -43,6 +43,8 @@ enum class ExprKind {
   MinNum,
   Pow,
   Exp,
+  Log,
+  Log1p,
   Tanh,
   Erf,
   Erfc,
@@ -58,8 +60,11 @@ enum class ExprKind {
   /// Sum of operand 0 over `variable` with the initial value operand 1. Every
   /// partial sum is rounded to `type`.
   Sum,
-  /// Comparison and accumulator; they exist only while an expression is built.
+  /// Operand 1 where the comparison operand 0 holds, operand 2 elsewhere.
+  Select,
+  /// Operand of a select, with the predicate as `value`.
   Compare,
+  /// Exists only while an expression is built.
   Accumulator
 };
 

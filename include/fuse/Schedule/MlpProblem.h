@@ -27,7 +27,7 @@ struct DecodeOutput {
   mlir::Value weight, bias;
   /// Number of outputs of the linear, and the name of its scale.
   int64_t rows = 0;
-  std::string scale;
+  ScaleName scale = ScaleKind::Down;
 };
 
 /// A fused op of a family with scheduled kernels: [norm] [GEMM1, activation]
@@ -60,7 +60,7 @@ struct MlpProblem {
   /// Bytes of all weights that a decode kernel reads.
   int64_t getWeightBytes() const;
   /// Whether a value is rounded to bf16 at a rounding point.
-  bool roundsAt(llvm::StringRef point) const;
+  bool roundsAt(RoundingPoint point) const;
 };
 
 /// Describes an op of the three families. For other ops, sets `reason`.

@@ -142,7 +142,8 @@ def MergeElementwisePass : Pass<"fuse-merge-elementwise"> {
     it writes; converting or dequantizing a weight is merged, an activation is
     not.
 
-    A `linalg.fill` with several users is repeated for each of them. A constant
+    A `linalg.fill` with several users is repeated for each of them. So is a
+    `linalg.transpose`, which becomes an indexing map of each user. A constant
     of one value that initializes a result becomes a fill.
 
     After this pass every elementwise chain is one op.

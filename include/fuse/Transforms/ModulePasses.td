@@ -103,7 +103,8 @@ def InlineModulesPass : Pass<"fuse-inline-modules"> {
     model. It contains copies of the members' forwards and of all forwards that
     they call. The function is named after the site. Its arguments are the
     arguments and sides of the fused call, followed by one argument per
-    parameter with the attribute `fuse.parameter`. The location of every op
+    parameter with the attribute `fuse.parameter`, a symbol of the model. The
+    location of every op
     names the path of its module, from which kernels read their origins. Kernels
     that the model declares have their own code and do not change.
 
@@ -119,7 +120,7 @@ def InlineModulesPass : Pass<"fuse-inline-modules"> {
     Example:
 
     ```mlir
-    %n = fuse.fused_call "mlp" [@norm, @mlp](%x) site("norm+mlp#0")
+    %n = fuse.fused_call mlp [@norm, @mlp](%x) site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
 
@@ -128,9 +129,9 @@ def InlineModulesPass : Pass<"fuse-inline-modules"> {
     ```mlir
     func.func @"norm+mlp#0"(
         %x: tensor<?x8xbf16>,
-        %w: tensor<8xbf16> {fuse.parameter = "norm.weight"},
-        %up: tensor<16x8xbf16> {fuse.parameter = "mlp.up.weight"},
-        %down: tensor<8x16xbf16> {fuse.parameter = "mlp.down.weight"})
+        %w: tensor<8xbf16> {fuse.parameter = @m::@norm::@weight},
+        %up: tensor<16x8xbf16> {fuse.parameter = @m::@mlp::@up::@weight},
+        %down: tensor<8x16xbf16> {fuse.parameter = @m::@mlp::@down::@weight})
         -> tensor<?x8xbf16>
     ```
   }];
@@ -212,7 +213,7 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     becomes
 
     ```mlir
-    %n = fuse.fused_call "mlp" [@norm, @mlp](%x) site("norm+mlp#0")
+    %n = fuse.fused_call mlp [@norm, @mlp](%x) site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     %y = fuse.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
@@ -268,8 +269,8 @@ def PackWeightsPass : Pass<"fuse-pack-weights"> {
 
     ```mlir
     func.func @"norm+mlp#0"(%x: tensor<?x8xf32>,
-        %wg: tensor<16x8xf32> {fuse.parameter = "mlp.gate.weight"},
-        %wu: tensor<16x8xf32> {fuse.parameter = "mlp.up.weight"}, ...
+        %wg: tensor<16x8xf32> {fuse.parameter = @m::@mlp::@gate::@weight},
+        %wu: tensor<16x8xf32> {fuse.parameter = @m::@mlp::@up::@weight}, ...
     ```
 
     become

@@ -85,6 +85,48 @@ def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def TileTransposesPass : Pass<"fuse-tile-transposes"> {
+  let summary = "Transpose buffers block by block";
+  let description = [{
+    Tiles a `linalg.transpose` of buffers along the two loops in which its input
+    and its result are contiguous. A block has 16 by 16 elements, so that it uses
+    each cache line that it reads. In a linear with a weight stored as
+    `[in, out]`, the transpose then takes less time than the product of one
+    token.
+
+    Does not change transposes that keep the last dimension, those that are one
+    block, and those of tensors.
+
+    After this pass every other transpose is in two loops over blocks.
+
+    Example:
+
+    ```mlir
+    linalg.transpose ins(%x : memref<32x64xf32>) outs(%y : memref<64x32xf32>)
+        permutation = [1, 0]
+    ```
+
+    becomes
+
+    ```mlir
+    scf.for %i = %c0 to %c64 step %c16 {
+      scf.for %j = %c0 to %c32 step %c16 {
+        linalg.transpose ins(%block : memref<16x16xf32, strided<[64, 1], offset: ?>>)
+            outs(%part : memref<16x16xf32, strided<[32, 1], offset: ?>>)
+            permutation = [1, 0]
+      }
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numTiled", "transposes-tiled", "Transposes in two loops">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
   let summary = "Write reshapes to several dynamic sizes as casts";
   let description = [{
@@ -177,7 +219,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     Every activation and every norm is a candidate site. Around an activation,
     the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`. After a
     remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. Static
-    quantize and dequantize ops of the chain become `scales`.
+    quantize and dequantize ops of the chain become `scales`. An elementwise
+    function between two linears that contains no activation is a site, too. It
+    has no kernel, so the pass refuses it.
 
     The pass refuses a site if an intermediate is used outside of the chain
     (unless the kernel can return it), if scales contradict each other, or if
@@ -186,8 +230,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     of category `fuse`. A passed remark lists the members; a missed remark has
     the id of the first predicate that failed, the reason and a suggestion.
 
-    Site ids are `<function>#<n>`, numbered in the order of the ops. Refused
-    sites are numbered, too, so ids do not depend on options.
+    Site ids are `<function>#<n>`, numbered in the order of the ops; functions
+    that are not activations come last. Refused sites are numbered, too, so ids
+    do not depend on options.
 
     In a function with the attribute `fuse.group`, which `fuse-inline-modules`
     sets for patterns with the kernel `group`, all ops become one `fuse.group`.
@@ -335,6 +380,48 @@ def QuantizeLinearsPass
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def InlineFunctionsPass : Pass<"fuse-inline-functions", "::mlir::ModuleOp"> {
+  let summary = "Inline calls of private functions";
+  let description = [{
+    Front ends write activations and norms as private functions, such as `@silu`
+    of JAX. Raising and forming view one function at a time, so these calls are
+    inlined. Calls of public functions stay, and so do recursive calls, calls of
+    functions with `no_inline`, and calls that would add more than `max-ops` ops
+    to the module in all.
+
+    After this pass private functions without uses are erased.
+
+    Example:
+
+    ```mlir
+    func.func private @double(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = arith.addf %x, %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = call @double(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = arith.addf %x, %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "uint64_t", /*default=*/"100000",
+           "Number of ops that inlining may add to a module">
+  ];
+  let statistics = [
+    Statistic<"numInlined", "calls-inlined", "Calls inlined">
+  ];
+}
+
 def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
   let summary = "Replace written-out layers by layer ops";
   let description = [{
@@ -345,6 +432,16 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     casts decide the variant of an rms norm, eps is the constant under the root,
     and a scale is the factor of stored values. Two reshapes of leading
     dimensions around layer ops are removed if one undoes the other.
+
+    A weight stored as `[in, out]` gets a `linalg.transpose` where it is
+    defined: CPU kernels pack it once, and the portable GPU path reads it in
+    place. A computed right operand, such as the values of attention, is
+    refused.
+
+    With `split-merged`, a linear whose result is sliced into the gate and up of
+    a gated MLP becomes one linear for each slice, which reads its rows of the
+    weight. This is not the default: scheduled kernels of sm_90a pack weights
+    before the first call, and so need weights that are arguments.
 
     A layer op computes in f32 and rounds once. A formula that rounds an
     intermediate to a narrower type is another function and stays. The order of
@@ -357,7 +454,12 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     The pass refuses formulas that are nearly a layer, with a remark of category
     `raise` that names the predicate, the op and its location.
 
-    After this pass upstream ops whose results only layers used are erased.
+    Rounds repeat until nothing changes, at most `max-rounds` times; a remark
+    reports the bound if it is reached. Nearly all functions need one or two: a
+    dequantize of a raised quantize is found in the second.
+
+    After this pass upstream ops whose results only layers used are erased, and
+    another run of the pass changes nothing.
 
     Example:
 
@@ -381,12 +483,20 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"splitMerged", "split-merged", "bool", /*default=*/"false",
+           "Split a linear that computes the gate and up of a gated MLP">,
+    Option<"maxRounds", "max-rounds", "unsigned", /*default=*/"64",
+           "Number of rounds after which raising stops">
+  ];
   let statistics = [
     Statistic<"numRaised", "layers-raised", "Layer ops created">,
-    Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">
+    Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">,
+    Statistic<"numRounds", "rounds", "Rounds that changed a function">
   ];
   let dependentDialects = [
-    "::fuse::FuseDialect", "::mlir::tensor::TensorDialect"
+    "::fuse::FuseDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
   ];
 }
 

@@ -29,7 +29,8 @@ namespace fuse {
 
 /// Adds the passes that turn a user's program into layer ops, in each function
 /// of a module. Each tool that fuses a user's file runs them first, so that all
-/// tools find the same sites. Forwards of models do not change.
+/// tools find the same sites. Private functions are inlined and functions
+/// simplified first. Forwards of models do not change.
 void buildRaisingPipeline(mlir::OpPassManager &pm);
 
 /// Runs these passes.

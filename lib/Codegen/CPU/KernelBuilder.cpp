@@ -93,11 +93,9 @@ void CPUKernelBuilder::buildProblem() {
     buildOutput(i);
 }
 
-Type CPUKernelBuilder::pointType(StringRef point) const {
-  if (p.rounding.getMode() == RoundingMode::Relaxed)
-    for (StringAttr skipped : p.rounding.getSkip())
-      if (skipped.getValue() == point)
-        return f32;
+Type CPUKernelBuilder::pointType(RoundingPoint point) const {
+  if (p.rounding.skips(point))
+    return f32;
   return p.rounding.getTypeOf(point, xType);
 }
 
@@ -384,10 +382,12 @@ std::string fuse::getCPUProblem(const CPUStep &step) {
   }
   // The verifier ensures that inputs of a product have the type of its weights.
   Type x = getElement(problem.x);
-  for (StringRef point : {"stream", "gate", "up", "act", "down"})
+  for (RoundingPoint point :
+       {RoundingPoint::Stream, RoundingPoint::Gate, RoundingPoint::Up,
+        RoundingPoint::Act, RoundingPoint::Down})
     if (Type type = problem.rounding.getTypeOf(point, x); !isFloat(type))
-      return (Twine("the intermediate '") + point + "' is " + print(type) +
-              ", not f32 or bf16")
+      return ("the intermediate '" + stringifyRoundingPoint(point) + "' is " +
+              print(type) + ", not f32 or bf16")
           .str();
   return "";
 }

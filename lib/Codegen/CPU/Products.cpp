@@ -280,13 +280,14 @@ void CPUKernelBuilder::buildHidden() {
           Value mask = p.hidden % width ? getMask(column, p.hidden) : Value();
           Value at = plus(sums, offset);
           Value first = load(tile, at);
-          Value value =
-              finishLinear(first, p.isGated() ? gateBias : upBias, column, mask,
-                           pointType(p.isGated() ? "gate" : "up"));
-          value = round(activate(b, p.activation, value), pointType("act"));
+          Value value = finishLinear(
+              first, p.isGated() ? gateBias : upBias, column, mask,
+              pointType(p.isGated() ? RoundingPoint::Gate : RoundingPoint::Up));
+          value = round(activate(b, p.activation, value),
+                        pointType(RoundingPoint::Act));
           if (p.isGated()) {
             Value up = finishLinear(load(tile, plus(at, width)), upBias, column,
-                                    mask, pointType("up"));
+                                    mask, pointType(RoundingPoint::Up));
             value = round(mul(b, value, up), weightType);
           }
           store(value, hidden, plus(times(token, p.hidden), column), mask);
@@ -309,7 +310,7 @@ void CPUKernelBuilder::buildOutput(unsigned number) {
   else if (p.streamResult >= 0)
     addResult(other, p.op->getResult(p.streamResult));
   else if (streamBuffer >= 0)
-    addWorkspace(other, streamBuffer, pointType("stream"));
+    addWorkspace(other, streamBuffer, pointType(RoundingPoint::Stream));
   else
     addOperand(other, p.x);
   Type resultType = getElementTypeOrSelf(p.op->getResult(number));
@@ -323,9 +324,9 @@ void CPUKernelBuilder::buildOutput(unsigned number) {
                  Value column = plus(times(panel, columns), offset);
                  Value mask = getMask(column, linear.rows);
                  Value at = plus(times(token, linear.rows), column);
-                 Value value =
-                     finishLinear(load(tile, plus(sums, offset)), bias, column,
-                                  mask, other ? pointType("down") : resultType);
+                 Value value = finishLinear(
+                     load(tile, plus(sums, offset)), bias, column, mask,
+                     other ? pointType(RoundingPoint::Down) : resultType);
                  if (other)
                    value = add(b, load(other, at, mask), value);
                  store(value, result, at, mask);

@@ -52,7 +52,7 @@ void CPUKernelBuilder::buildRows() {
         makeWorkspace(p.width * inputType.getIntOrFloatBitWidth() / 8);
     addWorkspace(input, inputBuffer, inputType);
   }
-  Type streamType = pointType("stream");
+  Type streamType = pointType(RoundingPoint::Stream);
   if (p.streamResult >= 0) {
     addResult(stream, p.op->getResult(p.streamResult));
   } else if (p.residual) {
@@ -81,7 +81,7 @@ void CPUKernelBuilder::buildRow(Value row) {
                      Value value = load(x, at, mask);
                      if (residual)
                        value = round(add(b, value, load(residual, at, mask)),
-                                     pointType("stream"));
+                                     pointType(RoundingPoint::Stream));
                      if (stream)
                        store(value, stream, at, mask);
                      if (rms)
@@ -130,7 +130,7 @@ void CPUKernelBuilder::buildRow(Value row) {
     }
     // A separate norm is rounded only once, as its result.
     if (p.norm && input)
-      value = round(value, p.rounding.getTypeOf("normed", xType));
+      value = round(value, p.rounding.getTypeOf(RoundingPoint::Normed, xType));
     if (normed)
       store(value, normed, at, mask);
     if (input)

@@ -142,8 +142,8 @@ static MlpProblem describeLinear(LinearOp op) {
       op.getContext(), RoundingMode::Exact, {}, {},
       op.getBias() ? op.getBiasPlace() : BiasPlace::BeforeRounding);
   problem.width = getWidth(op.getX());
-  problem.outputs.push_back(
-      {op.getWeight(), op.getBias(), getWidth(op.getY()), "weight0"});
+  problem.outputs.push_back({op.getWeight(), op.getBias(), getWidth(op.getY()),
+                             ScaleName::weight(0)});
   return problem;
 }
 

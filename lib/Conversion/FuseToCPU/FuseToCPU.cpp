@@ -13,6 +13,7 @@
 
 #include "fuse/Conversion/FuseToCPU/FuseToCPU.h"
 #include "fuse/Codegen/CPU/KernelBuilder.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

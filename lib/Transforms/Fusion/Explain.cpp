@@ -225,8 +225,8 @@ static Operation *getBody(FusedCallOp call, SymbolTableCollection &tables) {
 /// Collects the tied parameters of a member and of the modules in it.
 static void collectTies(Operation *member, std::vector<std::string> &tied) {
   member->walk([&](ParameterOp parameter) {
-    if (std::optional<StringRef> owner = parameter.getTiedTo())
-      tied.push_back(getParameterName(parameter) + " = " + owner->str());
+    if (std::optional<SymbolRefAttr> owner = parameter.getTiedTo())
+      tied.push_back(getParameterName(parameter) + " = " + getPath(*owner));
   });
 }
 
@@ -247,7 +247,7 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
       report.detail = "the members form no kernel; " + report.detail;
     } else {
       other = "the members form no kernel, the pattern asks for " +
-              call.getKernel().str();
+              call.getKernelName().str();
     }
   }
   if (!other.empty())
@@ -255,7 +255,7 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
                            Refusal{RefusalKind::OtherFamily, call},
                            call.getLoc(), other);
   else if (!report.refusal)
-    report.kernel = call.getKernel();
+    report.kernel = call.getKernelName();
   report.id = call.getSite();
   report.level = "modules";
   for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {

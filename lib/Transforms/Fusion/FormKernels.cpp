@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // First, all sites are matched without changing the IR, activations before
-// norms, so that an MLP includes the norm before it. Then the matches of a
-// block are replaced from the first to the last; unfusing reverses this order.
+// norms, so that an MLP includes the norm before it. A function between linears
+// that is not an activation is a site, too, which is always refused. Then the
+// matches of a block are replaced from the first to the last; unfusing reverses
+// this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,14 +84,14 @@ static void remarkRefused(Site &site) {
 static void remarkFused(Site &site, Location loc) {
   if (!loc->getContext()->getRemarkEngine())
     return;
-  std::string members =
-      llvm::join(llvm::map_range(site.match->members,
-                                 [](const ChainMatch::Member &member) {
-                                   return member.name.str();
-                                 }),
-                 ", ");
+  std::string members = llvm::join(
+      llvm::map_range(site.match->members,
+                      [](const ChainMatch::Member &member) {
+                        return stringifyChainMember(member.name).str();
+                      }),
+      ", ");
   remark::passed(loc, getRemarkOpts(site))
-      << remark::metric("Family", getName(site.match->family))
+      << remark::metric("Family", stringifyKernelFamily(site.match->family))
       << remark::metric("Members", members);
   if (std::optional<Refusal> limit = site.match->limit) {
     const RefusalText &text = getText(limit->kind);
@@ -107,6 +109,7 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   // Existing kernels keep their ids, which are not assigned again.
   DenseSet<Attribute> taken;
   function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
+  SmallVector<LinearOp> linears;
   unsigned number = 0;
   auto getNextNumber = [&] {
     while (!taken.empty() && taken.contains(Site::makeId(function, number)))
@@ -118,11 +121,12 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     if (op != function && isa<FunctionOpInterface, GroupOp>(op))
       return WalkResult::skip();
     // The ops that a kernel replaced were numbered, too.
-    if (isa<FusedOpInterface>(op))
-      for (StringRef clause : {"norm", "activation"})
-        number += op->hasAttr(clause);
+    if (auto kernel = dyn_cast<FusedOpInterface>(op))
+      number += bool(kernel.getNormAttr()) + bool(kernel.getActivationAttr());
     if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op))
       sites.push_back({op, function, getNextNumber()});
+    if (auto linear = dyn_cast<LinearOp>(op))
+      linears.push_back(linear);
     return WalkResult::advance();
   });
   ChainMatcher matcher;
@@ -146,7 +150,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     }
     ChainMatch &match = std::get<ChainMatch>(result);
     if (!formation.families.empty() &&
-        !llvm::is_contained(formation.families, getName(match.family).str())) {
+        !llvm::is_contained(formation.families,
+                            stringifyKernelFamily(match.family).str())) {
       site.refusal = Refusal{RefusalKind::FamilyNotRequested, site.op};
       return;
     }
@@ -161,6 +166,14 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   for (Site &site : sites)
     if (!isa<ActivationOp>(site.op))
       matchOne(site);
+  DenseSet<Operation *> unknown;
+  for (LinearOp linear : linears) {
+    auto refused = matcher.refuseUnknown(linear);
+    // The last ids, so that the ids of other sites do not depend on raising.
+    if (refused && unknown.insert(refused->first).second)
+      sites.push_back(
+          {refused->first, function, getNextNumber(), {}, {}, refused->second});
+  }
   return sites;
 }
 
@@ -240,12 +253,13 @@ static LogicalResult verifyOptions(FunctionOpInterface function,
       KernelFamily::NormQuantize, KernelFamily::ActQuantize};
   for (StringRef family : formation.families)
     if (llvm::none_of(all, [&](KernelFamily known) {
-          return getName(known) == family;
+          return stringifyKernelFamily(known) == family;
         })) {
       InFlightDiagnostic diag = function.emitError();
       diag << "unknown family '" << family << "'; expected one of ";
-      llvm::interleaveComma(
-          all, diag, [&](KernelFamily known) { diag << getName(known); });
+      llvm::interleaveComma(all, diag, [&](KernelFamily known) {
+        diag << stringifyKernelFamily(known);
+      });
       return diag;
     }
   if (!symbolizeRoundingMode(formation.rounding))

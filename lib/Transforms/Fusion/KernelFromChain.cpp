@@ -45,34 +45,35 @@ static ArrayAttr getOrigins(ChainMatch &match) {
 static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   MLIRContext *context = match.anchor->getContext();
   Type defaultType = getElementTypeOrSelf(match.getInput());
-  llvm::MapVector<StringRef, Type> types;
-  auto add = [&](StringRef point, Operation *member) {
-    if (member)
-      types.insert({point, getElementTypeOrSelf(member->getResult(0))});
+  SmallVector<RoundedType> types;
+  auto add = [&](RoundingPoint point, Operation *member) {
+    if (member && !llvm::is_contained(llvm::make_first_range(types), point))
+      types.push_back({point, getElementTypeOrSelf(member->getResult(0))});
   };
-  add("stream", match.residual);
-  add("normed", match.norm);
+  add(RoundingPoint::Stream, match.residual);
+  add(RoundingPoint::Normed, match.norm);
   for (const ChainMatch::Member &member : match.members)
     if (isa<DequantizeOp>(member.op))
-      add("dequantized", member.op);
+      add(RoundingPoint::Dequantized, member.op);
   bool isMLP = match.family == KernelFamily::GatedMLP ||
                match.family == KernelFamily::MLP;
   if (isMLP) {
-    add("gate", match.getMember("gate"));
-    add("up", match.getMember("up"));
+    add(RoundingPoint::Gate, match.getMember(ChainMember::Gate));
+    add(RoundingPoint::Up, match.getMember(ChainMember::Up));
   }
-  add("act", match.activation);
-  add("product", match.product);
+  add(RoundingPoint::Act, match.activation);
+  add(RoundingPoint::Product, match.product);
   if (isMLP && match.thenAdd)
-    add("down", match.linears.back());
-  SmallVector<StringAttr> skip;
-  SmallVector<NamedAttribute> others;
+    add(RoundingPoint::Down, match.linears.back());
+  SmallVector<RoundingPoint> skip;
+  SmallVector<RoundedType> others;
   for (auto [point, type] : types) {
     // The next layer reads the stream, so it is always rounded.
-    if (mode == RoundingMode::Relaxed && point != "stream" && !type.isF32())
-      skip.push_back(StringAttr::get(context, point));
+    if (mode == RoundingMode::Relaxed && point != RoundingPoint::Stream &&
+        !type.isF32())
+      skip.push_back(point);
     if (type != defaultType)
-      others.push_back({StringAttr::get(context, point), TypeAttr::get(type)});
+      others.push_back({point, type});
   }
   return RoundingAttr::get(context, mode, skip, others, match.biasPlace);
 }
@@ -86,16 +87,13 @@ static StaticScalesAttr getScales(ChainMatch &match,
   if (!first && !match.weightOnly)
     return {};
   Builder builder(match.anchor->getContext());
-  SmallVector<NamedAttribute> scales;
-  auto add = [&](const Twine &name, FloatAttr scale, Value channelScale) {
-    SmallString<16> text;
+  SmallVector<NamedScale> scales;
+  auto add = [&](ScaleName name, FloatAttr scale, Value channelScale) {
     if (!scale)
       channelScales.push_back(channelScale);
-    scales.push_back(builder.getNamedAttr(
-        name.toStringRef(text),
-        scale ? Attribute(scale) : Attribute(builder.getUnitAttr())));
+    scales.push_back({name, scale});
   };
-  auto addLinear = [&](const Twine &name, LinearOp linear) {
+  auto addLinear = [&](ScaleName name, LinearOp linear) {
     if (match.dequantizesWeights()) {
       auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
       return add(name, weight.getScaleAttr(), weight.getChannelScale());
@@ -103,18 +101,19 @@ static StaticScalesAttr getScales(ChainMatch &match,
     add(name, linear.getWeightScaleAttr(), linear.getChannelScale());
   };
   if (match.quantizeInput)
-    add("input", match.quantizeInput.getScaleAttr(), {});
+    add(ScaleKind::Input, match.quantizeInput.getScaleAttr(), {});
   if (match.family == KernelFamily::NormLinear)
     for (auto [index, linear] : llvm::enumerate(match.linears))
-      addLinear("weight" + Twine(index), linear);
+      addLinear(ScaleName::weight(index), linear);
   else
-    for (StringRef name : {"gate", "up"})
-      if (auto linear = cast_or_null<LinearOp>(match.getMember(name)))
+    for (auto [member, name] : {std::pair(ChainMember::Gate, ScaleKind::Gate),
+                                std::pair(ChainMember::Up, ScaleKind::Up)})
+      if (auto linear = cast_or_null<LinearOp>(match.getMember(member)))
         addLinear(name, linear);
   if (match.quantizeHidden)
-    add("hidden", match.quantizeHidden.getScaleAttr(), {});
-  if (auto down = cast_or_null<LinearOp>(match.getMember("down")))
-    addLinear("down", down);
+    add(ScaleKind::Hidden, match.quantizeHidden.getScaleAttr(), {});
+  if (auto down = cast_or_null<LinearOp>(match.getMember(ChainMember::Down)))
+    addLinear(ScaleKind::Down, down);
   if (match.weightOnly) {
     LinearOp linear = match.linears.front();
     auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
@@ -181,18 +180,15 @@ static KernelParts getParts(ChainMatch &match, RoundingMode mode,
   }
   SmallVector<Attribute> extras;
   for (auto [point, value] : match.extras)
-    extras.push_back(StringAttr::get(context, point));
+    extras.push_back(RoundingPointAttr::get(context, point));
   if (!extras.empty())
     parts.extras = ArrayAttr::get(context, extras);
   parts.scales = getScales(match, parts.channelScales);
   parts.rounding = getRounding(match, mode);
   parts.origins = getOrigins(match);
   parts.site = site;
-  SmallVector<StringAttr> commuted;
-  for (StringRef member : match.commuted)
-    commuted.push_back(StringAttr::get(context, member));
-  if (!commuted.empty())
-    parts.provenance = ProvenanceAttr::get(context, {}, 0, commuted, {});
+  if (!match.commuted.empty())
+    parts.provenance = ProvenanceAttr::get(context, {}, 0, match.commuted, {});
   return parts;
 }
 
@@ -254,8 +250,10 @@ static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
                                  factor, activation, p.extras, p.scales,
                                  p.rounding, p.origins, p.site, p.provenance);
   }
+  case KernelFamily::Group:
+    break;
   }
-  llvm_unreachable("all families are built");
+  llvm_unreachable("a match has a family with a chain");
 }
 
 /// Whether the decomposition of `kernel` is the chain of `match`: the same ops
@@ -329,9 +327,10 @@ static ProvenanceAttr getProvenance(ChainMatch &match,
     attributes.clear();
   if (places.empty() && attributes.empty())
     return canonical;
-  return ProvenanceAttr::get(
-      context, places, places.empty() ? 0 : before,
-      canonical ? canonical.getCommuted() : ArrayRef<StringAttr>(), attributes);
+  return ProvenanceAttr::get(context, places, places.empty() ? 0 : before,
+                             canonical ? canonical.getCommuted()
+                                       : ArrayRef<ChainMember>(),
+                             attributes);
 }
 
 FusedOpInterface fuse::createKernelFromChain(ChainMatch &match,
@@ -354,6 +353,6 @@ FusedOpInterface fuse::createKernelFromChain(ChainMatch &match,
   match.anchor->getBlock()->getOperations().insert(match.anchor->getIterator(),
                                                    kernel);
   if (provenance)
-    kernel->setAttr("provenance", provenance);
+    kernel.setProvenanceAttr(provenance);
   return kernel;
 }

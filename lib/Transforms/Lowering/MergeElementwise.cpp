@@ -85,6 +85,7 @@ public:
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     repeatFills();
+    generalizeTransposes();
     RewritePatternSet patterns(context);
     linalg::populateElementwiseOpsFusionPatterns(patterns, [&](OpOperand *use) {
       bool merge = shouldMerge(use);
@@ -102,6 +103,28 @@ public:
   }
 
 private:
+  /// Gives each op that can absorb a transpose into its indexing maps a
+  /// transpose of its own.
+  void generalizeTransposes() {
+    SmallVector<linalg::TransposeOp> transposes;
+    getOperation()->walk([&](linalg::TransposeOp transpose) {
+      if (transpose.hasPureTensorSemantics() && !transpose->use_empty() &&
+          llvm::all_of(transpose->getUsers(), llvm::IsaPred<linalg::GenericOp>))
+        transposes.push_back(transpose);
+    });
+    IRRewriter rewriter(&getContext());
+    for (linalg::TransposeOp transpose : transposes) {
+      rewriter.setInsertionPoint(transpose);
+      for (OpOperand &use :
+           llvm::make_early_inc_range(llvm::drop_begin(transpose->getUses()))) {
+        auto copy = cast<linalg::TransposeOp>(rewriter.clone(*transpose));
+        use.set(copy->getResult(0));
+        (void)linalg::generalizeNamedOp(rewriter, copy);
+      }
+      (void)linalg::generalizeNamedOp(rewriter, transpose);
+    }
+  }
+
   /// Replaces a constant of one value that initializes a result by a fill,
   /// which a reduction absorbs. Bufferization would copy the constant.
   static void fillInit(linalg::LinalgOp op, OpOperand &init) {

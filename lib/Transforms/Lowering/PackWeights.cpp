@@ -44,7 +44,7 @@ static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
   MLIRContext *context = root->getContext();
   SmallVector<StringRef> items;
   list.split(items, ',');
-  SmallVector<StringAttr> sources;
+  SmallVector<Attribute> sources;
   int64_t block = 0;
   bool keep = false;
   for (StringRef item : items) {
@@ -58,7 +58,11 @@ static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
         return fail("block of '" + item + "' rows");
       continue;
     }
-    sources.push_back(StringAttr::get(context, item));
+    auto source = MemberParameterAttr::fromText(context, item);
+    if (!source)
+      return fail("recipe '" + name + "' reads '" + item +
+                  "'; expected position:name");
+    sources.push_back(source);
   }
   RecipeAttr attr = RecipeAttr::getChecked(
       [&] { return root->emitError() << "layout '" << text << "': "; }, context,
@@ -115,9 +119,7 @@ static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
     std::string name = getParameterName(owner);
     std::optional<unsigned> position;
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (auto attr =
-              function.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
-          attr && attr.getValue() == name)
+      if (getParameterName(function, i) == name)
         position = i;
     if (!position)
       return function.emitError()
@@ -202,26 +204,31 @@ FailureOr<unsigned> PackWeights::pack(RecipeAttr layout) {
   problem.clear();
   SymbolTableCollection tables;
   WalkResult walk = getOperation()->walk([&](FusedCallOp call) {
-    if (!isGeneratedKernel(call.getKernel()))
+    if (!call.getFamily())
       return WalkResult::advance();
     SmallVector<NetModuleOp> members;
     for (auto member : call.getMembers().getAsRange<SymbolRefAttr>())
       members.push_back(lookupModule(tables, call, member));
     RecipeOrProblem result =
-        instantiate(layout, call.getSite().rsplit('#').first, members, tables);
+        instantiate(layout, call.getSite().rsplit('#').first,
+                    getEnclosingModule(call), members, tables);
     if (auto *why = std::get_if<std::string>(&result)) {
       problem = *why;
       return WalkResult::advance();
     }
     auto recipe = std::get<RecipeAttr>(result);
+    auto lookup = [&](Attribute source) {
+      return lookupParameter(tables, getEnclosingModule(call),
+                             cast<SymbolRefAttr>(source));
+    };
     SmallVector<Attribute> recipes;
     if (ArrayAttr old = call.getWeightsAttr())
       llvm::append_range(recipes, old);
     for (Attribute other : recipes) {
       auto taken = cast<RecipeAttr>(other);
-      for (StringAttr source : recipe.getSources())
+      for (Attribute source : recipe.getSources())
         if (llvm::is_contained(taken.getSources(), source)) {
-          call.emitError() << "parameter '" << source.getValue()
+          call.emitError() << "parameter '" << getParameterName(lookup(source))
                            << "' is needed in two layouts: as " << recipe
                            << " and as " << taken << " by site '"
                            << call.getSite() << "'";
@@ -240,9 +247,8 @@ FailureOr<unsigned> PackWeights::pack(RecipeAttr layout) {
     if (!body || body.isExternal())
       return WalkResult::advance();
     SmallVector<ParameterOp> owners;
-    for (StringAttr source : recipe.getSources())
-      owners.push_back(
-          getOwner(tables, lookupParameter(tables, model, source.getValue())));
+    for (Attribute source : recipe.getSources())
+      owners.push_back(getOwner(tables, lookup(source)));
     return WalkResult(packArguments(body, recipe, owners));
   });
   if (walk.wasInterrupted())

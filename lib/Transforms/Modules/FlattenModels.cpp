@@ -58,6 +58,34 @@ static OwningOpRef<func::FuncOp> flatten(ModelOp model,
   return function;
 }
 
+/// Names the parameters of `model` in the functions next to it as in
+/// checkpoints, because the model will be erased.
+static LogicalResult nameParameters(ModelOp model,
+                                    SymbolTableCollection &tables) {
+  Operation *home = model->getParentOp();
+  if (!home)
+    return success();
+  for (auto function : home->getRegion(0).getOps<FunctionOpInterface>())
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+      auto symbol =
+          function.getArgAttrOfType<SymbolRefAttr>(i, kParameterAttrName);
+      if (!symbol || symbol.getRootReference() != model.getSymNameAttr())
+        continue;
+      ArrayRef<FlatSymbolRefAttr> names = symbol.getNestedReferences();
+      ParameterOp parameter = lookupParameter(
+          tables, model,
+          SymbolRefAttr::get(names.front().getAttr(), names.drop_front()));
+      if (!parameter)
+        return function.emitError() << "argument " << i << " is " << symbol
+                                    << ", which is not a parameter of model '"
+                                    << model.getSymName() << "'";
+      function.setArgAttr(
+          i, kParameterAttrName,
+          StringAttr::get(model.getContext(), getParameterName(parameter)));
+    }
+  return success();
+}
+
 namespace {
 
 struct FlattenModels : fuse::impl::FlattenModelsPassBase<FlattenModels> {
@@ -76,8 +104,8 @@ struct FlattenModels : fuse::impl::FlattenModelsPassBase<FlattenModels> {
 
 private:
   LogicalResult replace(ModelOp model) {
+    SymbolTableCollection tables;
     if (!sites) {
-      SymbolTableCollection tables;
       OwningOpRef<func::FuncOp> function = flatten(model, tables);
       if (!function)
         return failure();
@@ -93,10 +121,12 @@ private:
       });
       for (Operation *body : bodies)
         body->erase();
-      if (failed(checkSlots(model, *function)))
+      if (failed(checkSlots(model, *function)) ||
+          failed(nameParameters(model, tables)))
         return failure();
       OpBuilder(model).insert(function.release());
-    } else if (failed(checkSlots(model, getOperation()))) {
+    } else if (failed(checkSlots(model, getOperation())) ||
+               failed(nameParameters(model, tables))) {
       return failure();
     }
     model->erase();

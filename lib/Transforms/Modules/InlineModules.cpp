@@ -38,9 +38,10 @@ static func::FuncOp inlineSite(FusedCallOp fused, StringAttr name,
   state.addRegion();
   auto function = cast<func::FuncOp>(builder.create(state));
   function.addEntryBlock();
-  if (fused.getKernel() == "group")
+  if (fused.getFamily() == KernelFamily::Group)
     function->setAttr(kGroupAttrName, builder.getUnitAttr());
-  ModuleInliner inliner(tables, function);
+  ModuleInliner inliner(tables, function,
+                        ModuleInliner::ParameterNames::Symbols);
   FailureOr<ModuleInliner::Values> results = inliner.inlineMembers(
       fused, ModuleInliner::Values(function.getArguments()));
   if (failed(results)) {
@@ -74,7 +75,7 @@ fuse::inlineFusedCalls(ModelOp model,
   unsigned count = 0;
   LogicalResult walk = walkFusedCalls(model, [&](FusedCallOp call) {
     // A declared kernel provides its own code.
-    if (call.getBodyAttr() || !isGeneratedKernel(call.getKernel()) ||
+    if (call.getBodyAttr() || !call.getFamily() ||
         (isWanted && !isWanted(call)))
       return success();
     if (!symbols && failed(prepare()))

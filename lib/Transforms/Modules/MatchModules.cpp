@@ -133,10 +133,14 @@ static void replaceCalls(const ModuleSite &site) {
     types.push_back(intermediates[position].getType());
 
   OpBuilder builder(head);
+  std::optional<KernelFamily> family = symbolizeKernelFamily(site.kernel);
+  Attribute kernel =
+      family ? Attribute(KernelFamilyAttr::get(builder.getContext(), *family))
+             : FlatSymbolRefAttr::get(builder.getContext(), site.kernel);
   auto id = builder.getStringAttr(site.id);
   auto fused = FusedCallOp::create(
-      builder, head.getLoc(), types, builder.getStringAttr(site.kernel),
-      builder.getArrayAttr(members), head.getArgs(), sides,
+      builder, head.getLoc(), types, kernel, builder.getArrayAttr(members),
+      head.getArgs(), sides,
       site.also.empty() ? DenseI64ArrayAttr()
                         : builder.getDenseI64ArrayAttr(site.also),
       id, /*body=*/FlatSymbolRefAttr(),

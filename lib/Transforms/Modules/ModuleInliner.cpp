@@ -128,9 +128,19 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
       continue;
     }
     // The arguments after the operands of the call are parameters.
-    auto name = body.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
+    Attribute name = body.getArgAttr(i, kParameterAttrName);
     if (!name)
       return fail("takes more values than the call has");
+    if (auto symbol = dyn_cast<SymbolRefAttr>(name)) {
+      auto parameter =
+          dyn_cast_or_null<ParameterOp>(tables.lookupSymbolIn(home, symbol));
+      if (!parameter || parameter.getType() != arg.getType())
+        return body.emitError()
+               << "body of site '" << call.getSite() << "' reads " << symbol
+               << ", which is not a parameter of type " << arg.getType();
+      if (names == ParameterNames::Checkpoint)
+        name = builder.getStringAttr(getParameterName(parameter));
+    }
     mapping.map(arg, getParameter(name, arg.getType(), arg.getLoc()));
   }
   Block &block = body.getBody().front();
@@ -168,14 +178,7 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     ParameterOp owner =
         getOwner(tables, cast<ParameterOp>(lookupSymbol(
                              tables, module, get.getParameterAttr())));
-    // A tied parameter has the name of its owner, elsewhere in the model.
-    // Otherwise, the path of this module is already known.
-    StringAttr name;
-    if (owner->getParentOp() == module && !path.empty())
-      name = builder.getStringAttr(Twine(path.getValue()) + "." +
-                                   owner.getSymName());
-    else
-      name = builder.getStringAttr(getParameterName(owner));
+    Attribute name = nameParameter(owner, module, path);
     mapping.map(get.getValue(),
                 getParameter(name, get.getType(), owner.getLoc()));
     return success();
@@ -247,7 +250,21 @@ LogicalResult ModuleInliner::copyRegions(Operation &op, Operation *clone,
   return success();
 }
 
-Value ModuleInliner::getParameter(StringAttr name, Type type, Location loc) {
+Attribute ModuleInliner::nameParameter(ParameterOp owner, Operation *module,
+                                       StringAttr path) {
+  if (names == ParameterNames::Symbols) {
+    auto model = owner->getParentOfType<ModelOp>();
+    return getReference(model->getParentOp(), owner);
+  }
+  // A tied parameter has the name of its owner, elsewhere in the model.
+  // Otherwise, the path of this module is already known.
+  if (owner->getParentOp() == module && !path.empty())
+    return builder.getStringAttr(Twine(path.getValue()) + "." +
+                                 owner.getSymName());
+  return builder.getStringAttr(getParameterName(owner));
+}
+
+Value ModuleInliner::getParameter(Attribute name, Type type, Location loc) {
   Value &value = parameters[name];
   // A stored weight and a parameter never have the same name.
   if (value && value.getType() == type)

@@ -24,9 +24,14 @@ class ModuleInliner {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
 
+  /// How the arguments for parameters name them: as in checkpoints, or as
+  /// symbols of the model, next to which the function must stand.
+  enum class ParameterNames { Checkpoint, Symbols };
+
   ModuleInliner(mlir::SymbolTableCollection &tables,
-                mlir::func::FuncOp function)
-      : tables(tables), function(function),
+                mlir::func::FuncOp function,
+                ParameterNames names = ParameterNames::Checkpoint)
+      : tables(tables), function(function), names(names),
         builder(mlir::OpBuilder::atBlockEnd(&function.getBody().front())),
         parameterAttrName(builder.getStringAttr(kParameterAttrName)) {}
 
@@ -50,14 +55,18 @@ private:
                                   mlir::StringAttr path,
                                   mlir::IRMapping &mapping);
   /// The argument for the parameter `name`; adds it if it does not exist.
-  mlir::Value getParameter(mlir::StringAttr name, mlir::Type type,
+  mlir::Value getParameter(mlir::Attribute name, mlir::Type type,
                            mlir::Location loc);
+  /// The name of a parameter that is read in the module at `path`.
+  mlir::Attribute nameParameter(ParameterOp owner, mlir::Operation *module,
+                                mlir::StringAttr path);
 
   mlir::SymbolTableCollection &tables;
   mlir::func::FuncOp function;
+  ParameterNames names;
   mlir::OpBuilder builder;
   mlir::StringAttr parameterAttrName;
-  llvm::SmallDenseMap<mlir::StringAttr, mlir::Value, 8> parameters;
+  llvm::SmallDenseMap<mlir::Attribute, mlir::Value, 8> parameters;
   /// Attributes of the arguments that were added for parameters, in order.
   llvm::SmallVector<mlir::DictionaryAttr> parameterAttrs;
 };

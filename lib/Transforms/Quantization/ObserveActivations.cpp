@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/LinearNames.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -64,12 +65,12 @@ struct ObserveActivations
     func::ReturnOp terminator = *returns.begin();
     // Values that an earlier run observes are not added again.
     for (auto [index, value] : llvm::enumerate(terminator.getOperands()))
-      if (function.getResultAttr(index, "fuse.observed"))
+      if (function.getResultAttr(index, kObservedAttrName))
         readers.erase(value);
     for (auto &[value, names] : readers) {
       terminator.getOperandsMutable().append(value);
       NamedAttribute observed =
-          builder.getNamedAttr("fuse.observed", builder.getArrayAttr(names));
+          builder.getNamedAttr(kObservedAttrName, builder.getArrayAttr(names));
       if (failed(function.insertResult(function.getNumResults(),
                                        value.getType(),
                                        builder.getDictionaryAttr(observed))))

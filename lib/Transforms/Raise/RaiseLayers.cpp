@@ -8,7 +8,8 @@
 // expression. The largest formula therefore matches first, and the ops inside
 // of it are dead when they are visited. Layers with a distinctive formula are
 // raised first. Sums and products of two tensors follow, because only adjacent
-// layers distinguish them from other arithmetic.
+// layers distinguish them from other arithmetic. Both repeat until nothing
+// changes, so that raising twice equals raising once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <charconv>
 
@@ -96,7 +98,7 @@ Value LayerRaiser::refuse(const LayerRoot &root, const Expr *anchor,
   Operation *key = anchor->owner ? anchor->owner : root.op();
   refusals.insert(
       {key, LayerRefusal{layer, kind, op->getName().getStringRef(),
-                         op->getLoc(), std::move(detail), root.op()}});
+                         op->getLoc(), std::move(detail), root.op(), key}});
   return {};
 }
 
@@ -115,6 +117,17 @@ static remark::RemarkOpts getRemarkOpts(StringRef layer) {
       DEBUG_TYPE);
 }
 
+static void emitRefusal(const LayerRefusal &refusal) {
+  const RefusalText &text = getText(refusal.kind);
+  auto inFlight = remark::missed(refusal.loc, getRemarkOpts(refusal.layer));
+  inFlight << remark::reason("{0} {1}: {2}", text.id.str(), text.name.str(),
+                             text.reason.str());
+  if (!refusal.detail.empty())
+    inFlight << remark::metric("Detail", refusal.detail);
+  inFlight << remark::metric("At", refusal.at)
+           << remark::suggest("{0}", text.suggestion.str());
+}
+
 /// The blocks of a function, nested ones first, because raising may erase ops
 /// with the blocks inside of them.
 static SmallVector<Block *> getBlocks(Operation *function) {
@@ -130,62 +143,161 @@ namespace {
 
 using Matcher = Value (*)(LayerRaiser &, const LayerRoot &);
 
+/// Refusals of all rounds. A refusal is dropped when its formula is erased,
+/// because a larger layer then covers it.
+class RefusalList : public RewriterBase::Listener {
+public:
+  void add(LayerRefusal refusal);
+  /// Keeps the refusals of `root` when a smaller layer replaces it.
+  void move(Operation *root, Operation *layer);
+  void notifyOperationErased(Operation *op) override;
+
+  /// Emits a remark for every refusal, in program order. Returns their number.
+  unsigned emit(Operation *function);
+
+private:
+  /// By root.
+  llvm::DenseMap<Operation *, SmallVector<LayerRefusal, 1>> refusals;
+  /// The roots of refusals that are also dropped when this anchor is erased.
+  llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> rootsOf;
+};
+
 /// Raises the layers of one block.
 class BlockRaiser {
 public:
-  BlockRaiser(Block &block, ArrayRef<Matcher> matchers)
-      : block(block), matchers(matchers) {}
+  BlockRaiser(RewriterBase &rewriter, Block &block, ArrayRef<Matcher> matchers,
+              RefusalList &refusals)
+      : rewriter(rewriter), block(block), matchers(matchers),
+        refusals(refusals) {}
 
   /// Returns the number of raised layers.
   unsigned run();
 
-  /// Emits a remark for every refusal, in program order. Returns their number.
-  unsigned emitRefusals();
-
 private:
   std::optional<LayerRoot> getRoot(TensorExprs &exprs, OpResult value);
 
+  RewriterBase &rewriter;
   Block &block;
   ArrayRef<Matcher> matchers;
-  SmallVector<LayerRefusal> refusals;
+  RefusalList &refusals;
 };
 
 struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
   using Base::Base;
 
-  void runOnOperation() override {
-    unsigned raised = 0;
-    for (Block *block : getBlocks(getOperation())) {
-      static const Matcher matchers[] = {raiseNorm, raiseActivation,
-                                         raiseLinear, raiseQuantize,
-                                         raiseDequantize};
-      BlockRaiser raiser(*block, matchers);
-      raised += raiser.run();
-      numRefused += raiser.emitRefusals();
-    }
-    sinkReshapes(getOperation());
-    for (Block *block : getBlocks(getOperation())) {
-      // A raised layer may turn adjacent arithmetic into layers.
-      constexpr unsigned maxRounds = 16;
-      for (unsigned round = 1;; ++round) {
-        static const Matcher matchers[] = {raiseRounding, raiseBinary};
-        BlockRaiser raiser(*block, matchers);
-        unsigned found = raiser.run();
-        raised += found;
-        if (found != 0 && round < maxRounds)
-          continue;
-        numRefused += raiser.emitRefusals();
-        break;
-      }
-    }
-    for (Block *block : getBlocks(getOperation()))
-      absorbWideningCasts(*block);
-    sinkReshapes(getOperation());
-    numRaised += raised;
-  }
+  void runOnOperation() override;
+
+private:
+  unsigned raise(RewriterBase &rewriter, ArrayRef<Matcher> matchers,
+                 RefusalList &refusals);
+  bool runRound(RewriterBase &rewriter, RefusalList &refusals);
 };
 
 } // namespace
+
+void RefusalList::add(LayerRefusal refusal) {
+  SmallVector<LayerRefusal, 1> &known = refusals[refusal.root];
+  // Later rounds refuse the same formula again.
+  if (llvm::any_of(known, [&](const LayerRefusal &other) {
+        return other.kind == refusal.kind && other.layer == refusal.layer;
+      }))
+    return;
+  if (yieldsToSmaller(refusal.kind))
+    rootsOf[refusal.anchor].push_back(refusal.root);
+  known.push_back(std::move(refusal));
+}
+
+void RefusalList::move(Operation *root, Operation *layer) {
+  auto known = refusals.find(root);
+  if (known == refusals.end())
+    return;
+  SmallVector<LayerRefusal, 1> moved = std::move(known->second);
+  refusals.erase(known);
+  for (LayerRefusal &refusal : moved) {
+    refusal.root = layer;
+    add(std::move(refusal));
+  }
+}
+
+void RefusalList::notifyOperationErased(Operation *op) {
+  refusals.erase(op);
+  auto anchored = rootsOf.find(op);
+  if (anchored == rootsOf.end())
+    return;
+  for (Operation *root : anchored->second)
+    if (auto known = refusals.find(root); known != refusals.end())
+      llvm::erase_if(known->second, [&](const LayerRefusal &refusal) {
+        return refusal.anchor == op && yieldsToSmaller(refusal.kind);
+      });
+  rootsOf.erase(anchored);
+}
+
+unsigned RefusalList::emit(Operation *function) {
+  unsigned count = 0;
+  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto known = refusals.find(op);
+    if (known == refusals.end())
+      return;
+    for (const LayerRefusal &refusal : known->second)
+      emitRefusal(refusal);
+    count += known->second.size();
+  });
+  return count;
+}
+
+/// Applies `matchers` to all blocks. Returns the number of raised layers.
+unsigned RaiseLayers::raise(RewriterBase &rewriter, ArrayRef<Matcher> matchers,
+                            RefusalList &refusals) {
+  unsigned raised = 0;
+  for (Block *block : getBlocks(getOperation()))
+    raised += BlockRaiser(rewriter, *block, matchers, refusals).run();
+  numRaised += raised;
+  return raised;
+}
+
+/// Returns whether anything changed.
+bool RaiseLayers::runRound(RewriterBase &rewriter, RefusalList &refusals) {
+  static const Matcher layers[] = {raiseNorm, raiseActivation, raiseLinear,
+                                   raiseQuantize, raiseDequantize};
+  static const Matcher neighbors[] = {raiseRounding, raiseBinary};
+  bool changed = raise(rewriter, layers, refusals) != 0;
+  for (Block *block : getBlocks(getOperation()))
+    changed |= transposeStoredValues(rewriter, *block);
+  changed |= sinkReshapes(rewriter, getOperation());
+  // A raised layer may turn adjacent arithmetic into layers.
+  for (unsigned i = 0; i < maxRounds; ++i) {
+    if (raise(rewriter, neighbors, refusals) == 0)
+      break;
+    changed = true;
+  }
+  for (Block *block : getBlocks(getOperation()))
+    changed |= absorbWideningCasts(rewriter, *block);
+  if (splitMerged)
+    for (Block *block : getBlocks(getOperation())) {
+      unsigned split = splitMergedLinears(rewriter, *block);
+      numRaised += split;
+      changed |= split != 0;
+    }
+  changed |= sinkReshapes(rewriter, getOperation());
+  return changed;
+}
+
+void RaiseLayers::runOnOperation() {
+  Operation *function = getOperation();
+  RefusalList refusals;
+  IRRewriter rewriter(&getContext(), &refusals);
+  // A raised layer is opaque, so that the next round views its users as
+  // formulas over its result. Each round but the last replaces an op.
+  unsigned round = 0;
+  while (round < maxRounds && runRound(rewriter, refusals))
+    ++round;
+  numRounds += round;
+  if (round == maxRounds)
+    refusals.add({"layer", RefusalKind::RaiseRounds,
+                  function->getName().getStringRef(), function->getLoc(),
+                  llvm::formatv("{0} rounds", round), function, function});
+  numRefused += refusals.emit(function);
+}
 
 std::optional<LayerRoot> BlockRaiser::getRoot(TensorExprs &exprs,
                                               OpResult value) {
@@ -209,8 +321,7 @@ std::optional<LayerRoot> BlockRaiser::getRoot(TensorExprs &exprs,
 
 unsigned BlockRaiser::run() {
   TensorExprs exprs;
-  OpBuilder builder(block.getParentOp()->getContext());
-  LayerRaiser raiser(exprs, builder);
+  LayerRaiser raiser(exprs, rewriter);
   SmallVector<Operation *> ops;
   llvm::SmallPtrSet<Operation *, 32> unused, dead;
   SmallVector<LayerRoot> roots;
@@ -229,8 +340,10 @@ unsigned BlockRaiser::run() {
   auto isDead = [&](Operation *op) {
     return isMemoryEffectFree(op) && !op->hasTrait<OpTrait::IsTerminator>() &&
            !unused.contains(op) &&
-           llvm::all_of(op->getUsers(),
-                        [&](Operation *user) { return dead.contains(user); });
+           llvm::all_of(op->getUsers(), [&](Operation *user) {
+             // Constants are used inside of other ops too.
+             return dead.contains(block.findAncestorOpInBlock(*user));
+           });
   };
   for (Operation *op : llvm::reverse(ops)) {
     bool wasDead = isDead(op);
@@ -238,8 +351,11 @@ unsigned BlockRaiser::run() {
       LayerRoot root = roots.pop_back_val();
       if (wasDead)
         continue;
-      builder.setInsertionPoint(op);
+      rewriter.setInsertionPoint(op);
       for (Matcher matcher : matchers) {
+        // Only a quantize has a result of a stored type.
+        if (isQuantized(root.element()) != (matcher == raiseQuantize))
+          continue;
         Value replacement = matcher(raiser, root);
         if (!replacement)
           continue;
@@ -248,6 +364,9 @@ unsigned BlockRaiser::run() {
         remark::passed(root.loc(), getRemarkOpts(layer))
             << remark::metric("From", op->getName().getStringRef());
         root.value.replaceAllUsesWith(replacement);
+        // Sums and products of two tensors are only a part of other formulas.
+        if (isa<ResidualAddOp, GatedMulOp>(replacement.getDefiningOp()))
+          refusals.move(op, replacement.getDefiningOp());
         unused.erase(op);
         break;
       }
@@ -256,31 +375,14 @@ unsigned BlockRaiser::run() {
       dead.insert(op);
   }
 
-  for (auto &[anchor, refusal] : raiser.refusals) {
-    bool isReplaced = yieldsToSmaller(refusal.kind) && dead.contains(anchor);
-    if (!dead.contains(refusal.root) && !isReplaced)
-      refusals.push_back(std::move(refusal));
-  }
+  for (auto &[anchor, refusal] : raiser.refusals)
+    if (!dead.contains(refusal.root))
+      refusals.add(std::move(refusal));
   for (Operation *op : llvm::reverse(raiser.collapsed))
     if (op->use_empty())
-      op->erase();
+      rewriter.eraseOp(op);
   for (Operation *op : llvm::reverse(ops))
     if (dead.contains(op))
-      op->erase();
+      rewriter.eraseOp(op);
   return numRaised;
-}
-
-unsigned BlockRaiser::emitRefusals() {
-  // Roots were visited from the last to the first.
-  for (const LayerRefusal &refusal : llvm::reverse(refusals)) {
-    const RefusalText &text = getText(refusal.kind);
-    auto inFlight = remark::missed(refusal.loc, getRemarkOpts(refusal.layer));
-    inFlight << remark::reason("{0} {1}: {2}", text.id.str(), text.name.str(),
-                               text.reason.str());
-    if (!refusal.detail.empty())
-      inFlight << remark::metric("Detail", refusal.detail);
-    inFlight << remark::metric("At", refusal.at)
-             << remark::suggest("{0}", text.suggestion.str());
-  }
-  return refusals.size();
 }

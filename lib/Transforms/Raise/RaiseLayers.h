@@ -16,7 +16,7 @@
 #include "fuse/Analysis/Refusal.h"
 #include "fuse/Analysis/TensorAlgebra.h"
 #include "fuse/IR/FuseOps.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -52,11 +52,13 @@ struct LayerRefusal {
   /// The values that disagree; may be empty.
   std::string detail;
   mlir::Operation *root;
+  /// The op that identifies the formula.
+  mlir::Operation *anchor;
 };
 
 class LayerRaiser {
 public:
-  LayerRaiser(TensorExprs &exprs, mlir::OpBuilder &builder)
+  LayerRaiser(TensorExprs &exprs, mlir::RewriterBase &builder)
       : exprs(exprs), builder(builder) {}
 
   /// A tensor of the root's shape that holds `expr` in an element type that
@@ -76,8 +78,12 @@ public:
                      std::string detail = {});
 
   TensorExprs &exprs;
-  mlir::OpBuilder &builder;
+  mlir::RewriterBase &builder;
   llvm::MapVector<mlir::Operation *, LayerRefusal> refusals;
+  /// Bounds of refused activations, which are not activations themselves.
+  llvm::DenseSet<const Expr *> partsOfRefused;
+  /// The transposes of weights that are stored as [in, out].
+  llvm::DenseMap<mlir::Value, mlir::Value> transposed;
   /// Reshapes that collapse vectors; some may be unused.
   llvm::SmallVector<mlir::Operation *> collapsed;
 };
@@ -100,15 +106,30 @@ mlir::Value raiseBinary(LayerRaiser &raiser, const LayerRoot &root);
 /// Merges a rounding into the layer whose f32 result it rounds.
 mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
 
-/// Merges casts to f32 into the layers that read them.
-void absorbWideningCasts(mlir::Block &block);
+/// Merges casts to f32 into the layers that read them. Returns whether anything
+/// changed.
+bool absorbWideningCasts(mlir::RewriterBase &rewriter, mlir::Block &block);
+
+/// Transposes stored values in place of dequantized ones, so that the
+/// dequantize op of a weight precedes its linear. Returns whether anything
+/// changed.
+bool transposeStoredValues(mlir::RewriterBase &rewriter, mlir::Block &block);
+
+/// Splits linears whose results are sliced into gate and up, and returns the
+/// number of new linears.
+unsigned splitMergedLinears(mlir::RewriterBase &rewriter, mlir::Block &block);
 
 /// Number of leading operands of the layer op `op` that have the dimensions of
 /// its result. The others are parameters.
 unsigned getNumTokenOperands(mlir::Operation *op);
 
-/// Moves reshapes of leading dimensions out of chains of layer ops.
-void sinkReshapes(mlir::Operation *function);
+/// The input of the chain of layer ops that produces `value`. It has the same
+/// leading dimensions.
+mlir::Value getShapeSource(mlir::Value value);
+
+/// Moves reshapes of leading dimensions out of chains of layer ops. Returns
+/// whether anything changed.
+bool sinkReshapes(mlir::RewriterBase &rewriter, mlir::Operation *function);
 
 } // namespace fuse
 

@@ -12,6 +12,8 @@
 
 #include "RaiseLayers.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -46,6 +48,9 @@ static ArrayRef<KnownForm> getKnownForms() {
   static const KnownForm forms[] = {
       {Activation::SiLU, ExprKind::Exp, -1.0, 0, 1, -1, 1},
       {Activation::QuickGELU, ExprKind::Exp, -1.702, 0, 1, -1, 1},
+      // (1 + tanh(u)) / 2 = sigmoid(2 * u)
+      {Activation::GELUTanh, ExprKind::Exp, -2 * tanhScale,
+       -2 * tanhScale * 0.044715, 1, -1, 1},
       {Activation::GELU, ExprKind::Erf, rootHalf, 0, 1, 1, 0.5},
       {Activation::GELU, ExprKind::Erfc, -rootHalf, 0, 0, 1, 0.5},
       {Activation::GELUTanh, ExprKind::Tanh, tanhScale, tanhScale * 0.044715, 1,
@@ -195,6 +200,10 @@ static Value raiseGate(LayerRaiser &raiser, const LayerRoot &root,
   return {};
 }
 
+static bool isMax(const Expr *expr) {
+  return expr->kind == ExprKind::Max || expr->kind == ExprKind::MaxNum;
+}
+
 /// max(x, 0), or its square.
 static Value raiseRectifier(LayerRaiser &raiser, const LayerRoot &root) {
   const Expr *rectified = root.body;
@@ -207,7 +216,7 @@ static Value raiseRectifier(LayerRaiser &raiser, const LayerRoot &root) {
     if (!square->rounds.empty())
       return {};
   }
-  if (rectified->kind != ExprKind::Max && rectified->kind != ExprKind::MaxNum)
+  if (!isMax(rectified) || raiser.partsOfRefused.contains(rectified))
     return {};
   for (unsigned i : {0u, 1u}) {
     const Expr *x = rectified->operand(1 - i);
@@ -217,6 +226,138 @@ static Value raiseRectifier(LayerRaiser &raiser, const LayerRoot &root) {
       return raiser.refuse(root, rectified, "activation", RefusalKind::RaiseNaN,
                            rectified);
     return buildActivation(raiser, root, rectified, kind, x);
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Other activations
+//===----------------------------------------------------------------------===//
+
+/// The factor `c` if `expr` is `c * x`.
+static std::optional<double> getFactor(const Expr *expr, const Expr *x) {
+  std::optional<ExprProduct> product = getProduct(expr, {x});
+  if (!product || product->factors.size() != 1 || product->exponentOf(x) != 1.0)
+    return std::nullopt;
+  return product->coefficient;
+}
+
+static bool isMin(const Expr *expr) {
+  return expr->kind == ExprKind::Min || expr->kind == ExprKind::MinNum;
+}
+
+/// The other operand of `expr`, one operand of which is a constant. Stores the
+/// constant in `bound`.
+static const Expr *getBounded(const Expr *expr, double &bound) {
+  for (unsigned i : {0u, 1u})
+    if (expr->operand(i)->isConstant() && !expr->operand(1 - i)->isConstant()) {
+      bound = expr->operand(i)->value;
+      return expr->operand(1 - i);
+    }
+  return nullptr;
+}
+
+/// The value that the comparison `compare` finds to be positive, or null.
+static const Expr *getPositive(const Expr *compare) {
+  using Predicate = arith::CmpFPredicate;
+  auto predicate = static_cast<Predicate>(int(compare->value));
+  bool greater = predicate == Predicate::OGT || predicate == Predicate::OGE ||
+                 predicate == Predicate::UGT || predicate == Predicate::UGE;
+  bool less = predicate == Predicate::OLT || predicate == Predicate::OLE ||
+              predicate == Predicate::ULT || predicate == Predicate::ULE;
+  const Expr *lhs = compare->operand(0), *rhs = compare->operand(1);
+  if (greater && rhs->isConstant(0.0))
+    return lhs;
+  return less && lhs->isConstant(0.0) ? rhs : nullptr;
+}
+
+/// The slope `c` below zero if `body` is `x` above zero and `c * x` elsewhere:
+/// a select, `max(x, c * x)`, or `max(x, 0) + c * min(x, 0)`.
+static std::optional<double> getLeakySlope(const Expr *body) {
+  if (body->kind == ExprKind::Select) {
+    const Expr *x = getPositive(body->operand(0));
+    return x == body->operand(1) ? getFactor(body->operand(2), x)
+                                 : std::nullopt;
+  }
+  if (isMax(body)) {
+    for (unsigned i : {0u, 1u})
+      if (auto slope = getFactor(body->operand(1 - i), body->operand(i));
+          slope && 0.0 < *slope && *slope < 1.0)
+        return slope;
+    return std::nullopt;
+  }
+  std::optional<ExprSum> sum = getSum(body);
+  if (!sum || sum->terms.size() != 2 || sum->constant != 0.0)
+    return std::nullopt;
+  for (unsigned i : {0u, 1u}) {
+    auto [above, one] = sum->terms[i];
+    auto [below, slope] = sum->terms[1 - i];
+    double upper, lower;
+    if (!isMax(above) || !isMin(below) || one != 1.0)
+      continue;
+    const Expr *x = getBounded(above, lower);
+    if (x && x == getBounded(below, upper) && lower == 0.0 && upper == 0.0)
+      return slope;
+  }
+  return std::nullopt;
+}
+
+/// Whether `factor * coefficient` is `clamp(x + 3, 0, 6) / 6`.
+static bool isHardSigmoid(const Expr *factor, const Expr *x,
+                          double coefficient) {
+  const Expr *inner = factor;
+  std::optional<double> lower, upper;
+  for (unsigned i = 0; i < 2; ++i) {
+    if (!inner || !(isMax(inner) || isMin(inner)))
+      return false;
+    std::optional<double> &bound = isMax(inner) ? lower : upper;
+    double value;
+    inner = getBounded(inner, value);
+    bound = value;
+  }
+  RoundSet rounds;
+  std::optional<std::array<double, 4>> polynomial;
+  if (inner)
+    polynomial = getPolynomial(inner, x, rounds);
+  return polynomial && lower && upper && *lower == 0.0 &&
+         isSameNumber(*upper * coefficient, 1.0) &&
+         isSameNumber((*polynomial)[0] * coefficient, 0.5) &&
+         isSameNumber((*polynomial)[1] * coefficient, 1.0 / 6.0) &&
+         (*polynomial)[2] == 0.0 && (*polynomial)[3] == 0.0;
+}
+
+/// Whether `expr` is `log(1 + exp(x))`, in any of its stable variants.
+static bool isSoftplus(const Expr *expr, const Expr *x) {
+  bool hasLog = false, hasExp = false, hasInput = false;
+  for (const Expr *node : getNodes(expr, /*limit=*/32)) {
+    hasLog |= node->kind == ExprKind::Log || node->kind == ExprKind::Log1p;
+    hasExp |= node->kind == ExprKind::Exp;
+    hasInput |= node == x;
+  }
+  return hasLog && hasExp && hasInput;
+}
+
+/// The name of a known activation that no layer op computes, or an empty
+/// string.
+static std::string nameOtherActivation(const Expr *body) {
+  if (std::optional<double> slope = getLeakySlope(body)) {
+    std::string name = "leaky_relu with slope ";
+    llvm::raw_string_ostream(name) << llvm::format("%g", getShortest(*slope));
+    return name;
+  }
+  std::optional<ExprProduct> product = getProduct(body);
+  if (!product || product->factors.size() != 2)
+    return {};
+  for (unsigned i : {0u, 1u}) {
+    auto [x, one] = product->factors[i];
+    auto [factor, exponent] = product->factors[1 - i];
+    if (one != 1.0 || exponent != 1.0)
+      continue;
+    if (isHardSigmoid(factor, x, product->coefficient))
+      return "hardswish";
+    if (factor->kind == ExprKind::Tanh && product->coefficient == 1.0 &&
+        isSoftplus(factor->operand(0), x))
+      return "mish";
   }
   return {};
 }
@@ -232,5 +373,13 @@ Value fuse::raiseActivation(LayerRaiser &raiser, const LayerRoot &root) {
     if (Value activation = raiseGate(raiser, root, node))
       return activation;
   }
-  return {};
+  std::string other = nameOtherActivation(root.body);
+  if (other.empty())
+    return {};
+  for (const Expr *node : getNodes(root.body, /*limit=*/32))
+    if (isMax(node))
+      raiser.partsOfRefused.insert(node);
+  return raiser.refuse(root, root.expr, "activation",
+                       RefusalKind::RaiseUnknownActivation, root.expr,
+                       std::move(other));
 }

@@ -57,24 +57,31 @@ static Value raiseBias(LayerRaiser &raiser, const LayerRoot &root,
   auto refuse = [&](RefusalKind kind) {
     return raiser.refuse(root, root.expr, "linear", kind, root.expr);
   };
-  if (!getElementTypeOrSelf(tensor.getType()).isF32())
-    return refuse(RefusalKind::RaiseBiasAfterRounding);
+  BiasPlace place = BiasPlace::BeforeRounding;
+  if (!getElementTypeOrSelf(tensor.getType()).isF32()) {
+    if (getElementTypeOrSelf(tensor.getType()) != root.element())
+      return refuse(RefusalKind::RaiseBiasAfterRounding);
+    place = BiasPlace::AfterRounding;
+  }
   if (!tensor.hasOneUse())
     return refuse(RefusalKind::RaiseOtherUse);
   return LinearOp::create(raiser.builder, root.loc(), root.type, linear.getX(),
                           linear.getWeight(), vector, linear.getChannelScale(),
                           linear.getDynamicScale(), linear.getInputScaleAttr(),
                           linear.getWeightScaleAttr(),
-                          linear.getBiasPlaceAttr())
+                          BiasPlaceAttr::get(root.op()->getContext(), place))
       .getY();
 }
 
 /// Whether only one operand has the shape of the root.
 static bool isBroadcast(LayerRaiser &raiser, const LayerRoot &root,
                         const Expr *full, const Expr *other) {
+  // Unit dimensions have no index, and nothing is repeated along them.
+  auto isIndex = [](int index) { return index != kZeroIndex; };
   return raiser.getTensor(root, full) && !other->isConstant() &&
          other->kind == ExprKind::Leaf && !other->index.empty() &&
-         ArrayRef<int>(other->index) != ArrayRef<int>(root.index);
+         !llvm::equal(llvm::make_filter_range(other->index, isIndex),
+                      llvm::make_filter_range(root.index, isIndex));
 }
 
 static Value raiseAdd(LayerRaiser &raiser, const LayerRoot &root) {

@@ -50,16 +50,18 @@ Value fuse::raiseRounding(LayerRaiser &raiser, const LayerRoot &root) {
   return rounded->getResult(0);
 }
 
-void fuse::absorbWideningCasts(Block &block) {
+bool fuse::absorbWideningCasts(RewriterBase &rewriter, Block &block) {
   auto layers = llvm::make_filter_range(
       block, [](Operation &op) { return isLayerOp(&op); });
   TensorExprs exprs;
   llvm::SmallPtrSet<Operation *, 8> maybeDead;
+  bool changed = false;
   auto read = [&](OpOperand &operand, Value narrow) {
     if (narrow == operand.get())
       return;
     maybeDead.insert(operand.get().getDefiningOp());
     operand.set(narrow);
+    changed = true;
   };
   for (Operation &layer : layers) {
     // This norm rounds to the type of its input, which must not change.
@@ -87,6 +89,7 @@ void fuse::absorbWideningCasts(Block &block) {
     for (Value operand : op.getOperands())
       if (Operation *producer = operand.getDefiningOp())
         maybeDead.insert(producer);
-    op.erase();
+    rewriter.eraseOp(&op);
   }
+  return changed;
 }

@@ -6,13 +6,19 @@
 //
 // A linear map is a sum over one variable of products of two tensors. One has
 // the leading dimensions of the result, the other its last dimension. The
-// indices of the weight must be [out, in] after all transposes.
+// indices of the weight are [out, in] after all transposes. A weight that is
+// stored as [in, out] is transposed where it is defined, so that lowerings,
+// which pack weights once, see a transposed weight.
 //
 //===----------------------------------------------------------------------===//
 
 #include "RaiseLayers.h"
 
+#include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseVerify.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -57,9 +63,63 @@ static Value findMatrix(const Expr *expr, ArrayRef<int> index,
   return {};
 }
 
-/// The input and the weight that are multiplied under a sum, or null. Calls
+/// Whether `value` is a weight: an argument of a function, a parameter, a
+/// constant, or computed from these element by element. Products of tokens,
+/// such as the values of attention, are not.
+static bool isWeight(Value value, unsigned depth) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return isa<FunctionOpInterface>(value.getParentBlock()->getParentOp());
+  if (op->hasTrait<OpTrait::ConstantLike>() || isa<GetParameterOp>(op))
+    return true;
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  bool isMap =
+      structured ? structured.getNumReductionLoops() == 0
+                 : op->hasTrait<OpTrait::Elementwise>() ||
+                       isa<DequantizeOp, tensor::CastOp,
+                           tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op);
+  if (depth == 0 || !isMap)
+    return false;
+  OperandRange inputs = op->getOperands();
+  if (structured)
+    inputs = inputs.take_front(structured.getNumDpsInputs());
+  return llvm::all_of(inputs, [&](Value input) {
+    return !isa<RankedTensorType>(input.getType()) ||
+           isWeight(input, depth - 1);
+  });
+}
+
+/// The transpose of `weight`, which all linears share.
+static Value transpose(LayerRaiser &raiser, Location loc, Value weight) {
+  Value &transposed = raiser.transposed[weight];
+  if (transposed)
+    return transposed;
+  OpBuilder::InsertionGuard guard(raiser.builder);
+  raiser.builder.setInsertionPointAfterValue(weight);
+  auto type = cast<RankedTensorType>(weight.getType());
+  Value empty = tensor::EmptyOp::create(
+      raiser.builder, loc,
+      ArrayRef<int64_t>{type.getDimSize(1), type.getDimSize(0)},
+      type.getElementType());
+  auto op = linalg::TransposeOp::create(raiser.builder, loc, weight, empty,
+                                        ArrayRef<int64_t>{1, 0});
+  return transposed = op->getResult(0);
+}
+
+namespace {
+
+/// The input and the weight of a linear map; null if there are none.
+struct LinearOperands {
+  Value x, weight;
+  /// Whether the weight is [in, out].
+  bool isStored = false;
+};
+
+} // namespace
+
+/// Finds the input and the weight that are multiplied under a sum. Calls
 /// `refuse` if two tensors are multiplied that are not such a pair.
-static std::pair<Value, Value> findOperands(
+static LinearOperands findOperands(
     const LayerRoot &root, const Expr *sum, const Expr *product,
     function_ref<Value(RefusalKind, const Expr *, std::string)> refuse) {
   ExprIndex inputIndex(root.index);
@@ -92,21 +152,25 @@ static std::pair<Value, Value> findOperands(
         continue;
       // The weight may have been widened to the type of the input.
       element = getElementTypeOrSelf(x.getType());
-      weight = findMatrix(weightExpr, {out, sum->variable}, [&](Value tensor) {
+      ExprIndex weightIndex{out, sum->variable};
+      if (stored)
+        std::swap(weightIndex[0], weightIndex[1]);
+      weight = findMatrix(weightExpr, weightIndex, [&](Value tensor) {
         return getElementTypeOrSelf(tensor) == element && any(tensor);
       });
-      if (!weight && !stored) {
+      if (!weight) {
         refuse(RefusalKind::RaiseOperandTypes, sum,
                llvm::formatv("input {0}, weight {1}", element,
                              weightType.getElementType()));
         return {};
       }
     }
-    if (stored) {
-      refuse(RefusalKind::RaiseWeightLayout, weightExpr, {});
+    // Other operands would be transposed for every call.
+    if (stored && !isWeight(weight, /*depth=*/4)) {
+      refuse(RefusalKind::RaiseWeightLayout, sum, {});
       return {};
     }
-    return {x, weight};
+    return {x, weight, stored};
   }
   return {};
 }
@@ -137,7 +201,7 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
     return raiser.refuse(root, sum, "linear", kind, at, std::move(detail));
   };
 
-  auto [x, weight] = findOperands(root, sum, product, refuse);
+  auto [x, weight, isStored] = findOperands(root, sum, product, refuse);
   if (!x || !weight || !isProductOf(x, weight))
     return {};
   if (isQuantized(getElementTypeOrSelf(x.getType())))
@@ -162,9 +226,37 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
   }
   if (sum->owner && !isOnlyUsedFor(sum->owner, root.op(), /*depth=*/4))
     return refuse(RefusalKind::RaiseOtherUse, sum);
+  if (isStored)
+    weight = transpose(raiser, root.loc(), weight);
   return LinearOp::create(raiser.builder, root.loc(), root.type, x, weight,
                           biasVector, /*channel_scale=*/Value(),
                           /*input_scale=*/FloatAttr(),
                           /*weight_scale=*/FloatAttr())
       .getY();
+}
+
+bool fuse::transposeStoredValues(RewriterBase &rewriter, Block &block) {
+  bool changed = false;
+  for (auto op :
+       llvm::make_early_inc_range(block.getOps<linalg::TransposeOp>())) {
+    if (op->getNumResults() != 1)
+      continue;
+    auto dequantize = op.getInput().getDefiningOp<DequantizeOp>();
+    // A scale per index of dimension 0 would belong to dimension 1.
+    if (!dequantize || !dequantize.getScaleAttr() || !dequantize->hasOneUse())
+      continue;
+    Location loc = op.getLoc();
+    rewriter.setInsertionPoint(op);
+    Value empty = tensor::EmptyOp::create(
+        rewriter, loc, tensor::getMixedSizes(rewriter, loc, op.getInit()),
+        dequantize.getQ().getType().getElementType());
+    auto stored = linalg::TransposeOp::create(rewriter, loc, dequantize.getQ(),
+                                              empty, op.getPermutation());
+    rewriter.replaceOpWithNewOp<DequantizeOp>(op, op->getResult(0).getType(),
+                                              stored->getResult(0), Value(),
+                                              dequantize.getScaleAttr());
+    rewriter.eraseOp(dequantize);
+    changed = true;
+  }
+  return changed;
 }

@@ -4,13 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The square root of a mean identifies a norm. The squared value under the mean
-// is the input or the centered input, the constant added to the mean is eps,
-// and the remaining factor is the weight. The places of the roundings decide
-// between the variants of an rms norm.
+// The square root of a mean identifies a norm; see NormStatistic.h. The squared
+// value under the mean is the input or the centered input, the constant added
+// to the mean is eps, and the remaining factor is the weight. The places of the
+// roundings decide between the variants of an rms norm.
 //
 //===----------------------------------------------------------------------===//
 
+#include "NormStatistic.h"
 #include "RaiseLayers.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -21,21 +22,6 @@ using namespace mlir;
 using namespace fuse;
 
 namespace {
-
-/// `1 / sqrt(mean(squared^2) + eps)` as found in the IR.
-struct Statistic {
-  /// The square root.
-  const Expr *anchor;
-  /// Its argument.
-  const Expr *variance;
-  const Expr *sum;
-  /// The squared value, indexed by the variable of the sum.
-  const Expr *squared;
-  double eps;
-  /// Factor of the sum; a mean has 1 / features.
-  double factor;
-  RoundSet rounds;
-};
 
 /// The factor of the normalized value.
 struct Weight {
@@ -55,6 +41,12 @@ public:
 private:
   Value matchNorm();
   bool findCentered(const Expr *normalized, const Expr *&x);
+  bool checkMean(const Expr *mean, double factor, const RoundSet &rounds);
+  std::optional<ExprProduct> matchProduct(const Expr *scaled,
+                                          const Expr *&normalized);
+  const Expr *matchDistributed(const Expr *sum);
+  Value refuseDenominator(const ExprProduct &product);
+  void absorbCoefficient(ExprProduct &product);
   bool checkStatistic();
   Value buildRMSNorm(const Expr *x, const ExprProduct &product,
                      const Expr *weight);
@@ -74,86 +66,15 @@ private:
 
   LayerRaiser &raiser;
   const LayerRoot &root;
-  Statistic statistic;
+  NormStatistic statistic;
   StringRef layer = "rms_norm";
+  /// Whether the weight is one plus the factor of the normalized value, and the
+  /// roundings of the term without that factor.
+  bool isDistributed = false;
+  RoundSet distributed;
 };
 
 } // namespace
-
-/// Strips constant factors and roundings from `expr`.
-static const Expr *peelConstants(const Expr *expr, double &factor,
-                                 RoundSet &rounds) {
-  while (true) {
-    if (expr->kind == ExprKind::Round) {
-      rounds.insert(expr);
-      expr = expr->operand(0);
-    } else if (expr->kind == ExprKind::Mul && expr->operand(0)->isConstant()) {
-      factor *= expr->operand(0)->value;
-      expr = expr->operand(1);
-    } else if (expr->kind == ExprKind::Mul && expr->operand(1)->isConstant()) {
-      factor *= expr->operand(1)->value;
-      expr = expr->operand(0);
-    } else if (expr->kind == ExprKind::Div && expr->operand(1)->isConstant()) {
-      factor /= expr->operand(1)->value;
-      expr = expr->operand(0);
-    } else {
-      return expr;
-    }
-  }
-}
-
-/// The base of a square, or null.
-static const Expr *getSquareBase(const Expr *expr) {
-  if (expr->kind == ExprKind::Mul && expr->operand(0) == expr->operand(1))
-    return expr->operand(0);
-  if (expr->kind == ExprKind::Pow && expr->operand(1)->isConstant(2.0))
-    return expr->operand(0);
-  return nullptr;
-}
-
-/// Whether `expr` is E[x^2] - E[x]^2 plus a constant.
-static bool isDifferenceOfMeans(const Expr *expr) {
-  std::optional<ExprSum> sum = getSum(expr);
-  return sum && sum->terms.size() == 2 &&
-         llvm::any_of(sum->terms, [](const auto &term) {
-           return term.second < 0.0 && llvm::any_of(
-                                           getNodes(term.first, /*limit=*/8),
-                                           [](const Expr *node) {
-                                             return node->kind == ExprKind::Sum;
-                                           });
-         });
-}
-
-/// Whether `expr` is a square root of something that contains a sum.
-static std::optional<Statistic> getStatistic(const Expr *expr) {
-  bool isRoot =
-      expr->kind == ExprKind::Sqrt || expr->kind == ExprKind::Rsqrt ||
-      (expr->kind == ExprKind::Pow && expr->operand(1)->isConstant() &&
-       std::abs(expr->operand(1)->value) == 0.5);
-  if (!isRoot)
-    return std::nullopt;
-  Statistic statistic{};
-  statistic.anchor = expr;
-  statistic.variance = expr->operand(0);
-  std::optional<ExprSum> variance = getSum(statistic.variance);
-  if (!variance)
-    return std::nullopt;
-  statistic.eps = variance->constant;
-  statistic.rounds = variance->rounds;
-  for (const auto &[term, factor] : variance->terms) {
-    if (term->kind != ExprKind::Sum)
-      continue;
-    // With any other term besides the constant, `sum` is null, and the caller
-    // refuses the formula.
-    statistic.sum = variance->terms.size() == 1 ? term : nullptr;
-    statistic.factor = factor;
-    const Expr *body =
-        peelConstants(term->operand(0), statistic.factor, statistic.rounds);
-    statistic.squared = getSquareBase(body);
-    return statistic;
-  }
-  return std::nullopt;
-}
 
 /// The value of `inSum` at the index of the root instead of the sum's variable.
 const Expr *NormMatcher::atRoot(const Expr *inSum, int variable) {
@@ -173,13 +94,22 @@ const Expr *NormMatcher::atRoot(const Expr *inSum, int variable) {
 }
 
 Value NormMatcher::match() {
+  std::optional<NormStatistic> nearMiss;
   for (const Expr *node : getNodes(root.body, /*limit=*/48))
-    if (std::optional<Statistic> found = getStatistic(node)) {
+    if (std::optional<NormStatistic> found = getNormStatistic(node)) {
+      if (!found->sum && !found->squared) {
+        if (!nearMiss)
+          nearMiss = std::move(found);
+        continue;
+      }
       // Statistics deeper in the expression belong to other roots.
       statistic = std::move(*found);
       return matchNorm();
     }
-  return {};
+  if (!nearMiss)
+    return {};
+  statistic = std::move(*nearMiss);
+  return matchNorm();
 }
 
 /// Sets `x` to the value before centering, or to the normalized value if it is
@@ -189,36 +119,100 @@ bool NormMatcher::findCentered(const Expr *normalized, const Expr *&x) {
   x = normalized;
   if (!normalized)
     return true;
-  std::optional<ExprSum> centered = getSum(normalized);
-  if (!centered || centered->terms.size() != 2)
-    return true;
-  for (unsigned i : {0u, 1u}) {
-    auto [mean, factor] = centered->terms[i];
-    auto [value, one] = centered->terms[1 - i];
-    if (mean->kind != ExprKind::Sum || one != 1.0)
+  for (const Expr *mean : getNodes(normalized, /*limit=*/24)) {
+    if (mean->kind != ExprKind::Sum)
       continue;
-    double meanFactor = factor;
-    RoundSet rounds = centered->rounds;
-    const Expr *summed = peelConstants(mean->operand(0), meanFactor, rounds);
-    if (atRoot(summed, mean->variable) != value)
-      continue;
-    layer = "layer_norm";
-    x = value;
-    if (!isSameNumber(-meanFactor, 1.0 / double(root.features())))
-      refuse(RefusalKind::RaiseMeanCount, mean,
-             llvm::formatv("factor {0:e} for {1} features", -meanFactor,
-                           root.features()));
-    else if (!mean->type.isF32())
-      refuse(RefusalKind::RaiseNarrowSum, mean);
-    else if (!mean->operand(1)->isConstant(0.0))
-      refuse(RefusalKind::RaiseSumStart, mean);
-    else if (!rounds.empty())
-      refuse(RefusalKind::RaiseExtraRounding, rounds.front());
-    else
-      continue;
-    return false;
+    // The summed value can be a sum or a product itself, so it is tried whole
+    // before its constant factors are taken for those of the mean.
+    double inner = 1.0;
+    RoundSet rounds;
+    for (const Expr *summed = mean->operand(0); summed;
+         summed = peelConstant(summed, inner, rounds)) {
+      const Expr *value = atRoot(summed, mean->variable);
+      if (!value)
+        continue;
+      std::optional<ExprSum> centered = getSum(normalized, {value, mean});
+      if (!centered || centered->terms.size() != 2 ||
+          centered->constant != 0.0 || centered->factorOf(value) != 1.0 ||
+          centered->factorOf(mean) == 0.0)
+        continue;
+      x = value;
+      rounds.insert(centered->rounds.begin(), centered->rounds.end());
+      return checkMean(mean, -inner * centered->factorOf(mean), rounds);
+    }
   }
   return true;
+}
+
+/// Whether `mean` times `factor` is the mean of a layer norm.
+bool NormMatcher::checkMean(const Expr *mean, double factor,
+                            const RoundSet &rounds) {
+  layer = "layer_norm";
+  if (!isSameNumber(factor, 1.0 / double(root.features())))
+    refuse(RefusalKind::RaiseMeanCount, mean,
+           llvm::formatv("factor {0:e} for {1} features", factor,
+                         root.features()));
+  else if (!mean->type.isF32())
+    refuse(RefusalKind::RaiseNarrowSum, mean);
+  else if (!mean->operand(1)->isConstant(0.0))
+    refuse(RefusalKind::RaiseSumStart, mean);
+  else if (!rounds.empty())
+    refuse(RefusalKind::RaiseExtraRounding, rounds.front());
+  else
+    return true;
+  return false;
+}
+
+/// Sets `normalized` to the value that is squared under the mean, if it is a
+/// tensor. `|x|` and `-x` have the square of `x`, so the one that is a factor
+/// of the result is chosen.
+std::optional<ExprProduct> NormMatcher::matchProduct(const Expr *scaled,
+                                                     const Expr *&normalized) {
+  normalized = nullptr;
+  if (statistic.sum)
+    for (const Expr *base = statistic.squared; base;) {
+      if (const Expr *value = atRoot(base, statistic.sum->variable)) {
+        std::optional<ExprProduct> product =
+            getProduct(scaled, {statistic.variance, value});
+        if (product && product->exponentOf(value) == 1.0) {
+          normalized = value;
+          return product;
+        }
+        if (!normalized)
+          normalized = value;
+      }
+      bool hasSign = base->kind == ExprKind::Abs || base->kind == ExprKind::Neg;
+      base = hasSign ? base->operand(0) : nullptr;
+    }
+  SmallVector<const Expr *, 2> atoms{statistic.variance};
+  if (normalized)
+    atoms.push_back(normalized);
+  return getProduct(scaled, atoms);
+}
+
+/// Reads `n * weight + n`, the product `n * (1 + weight)` written as a sum.
+/// Returns the product `n * weight`.
+const Expr *NormMatcher::matchDistributed(const Expr *sum) {
+  for (unsigned i : {0u, 1u}) {
+    const Expr *plain = sum->operand(i), *weighted = sum->operand(1 - i);
+    const Expr *normalized;
+    std::optional<ExprProduct> product = matchProduct(plain, normalized);
+    if (!product || !normalized || product->factors.size() != 2 ||
+        product->exponentOf(normalized) != 1.0 ||
+        product->exponentOf(statistic.variance) != -0.5)
+      continue;
+    std::optional<ExprProduct> other =
+        getProduct(weighted, {statistic.variance, normalized});
+    if (!other || other->factors.size() != 3 ||
+        other->exponentOf(normalized) != 1.0 ||
+        other->exponentOf(statistic.variance) != -0.5 ||
+        other->coefficient != product->coefficient)
+      continue;
+    distributed = product->rounds;
+    isDistributed = true;
+    return weighted;
+  }
+  return nullptr;
 }
 
 /// Whether the statistic is a mean in f32 with a valid eps.
@@ -247,39 +241,45 @@ bool NormMatcher::checkStatistic() {
   return false;
 }
 
+/// Reports a formula with the root in its denominator, if it is nearly a norm.
+Value NormMatcher::refuseDenominator(const ExprProduct &product) {
+  for (const auto &[factor, exponent] : product.factors) {
+    if (exponent != -1.0 ||
+        !llvm::is_contained(factor->operands, statistic.anchor))
+      continue;
+    if (getClamped(factor))
+      return refuse(RefusalKind::RaiseClampedNorm, factor);
+    if (factor->kind == ExprKind::Add &&
+        llvm::any_of(factor->operands,
+                     [](const Expr *e) { return e->isConstant(); }))
+      return refuse(RefusalKind::RaiseEpsPlace, factor);
+  }
+  return {};
+}
+
 Value NormMatcher::matchNorm() {
   // Split off the bias: the addend that is a vector.
   const Expr *scaled = root.body, *bias = nullptr;
-  if (scaled->kind == ExprKind::Add) {
+  if (scaled->kind == ExprKind::Add)
     for (unsigned i : {0u, 1u})
       if (getVector(scaled->operand(i))) {
         bias = scaled->operand(i), scaled = scaled->operand(1 - i);
         break;
       }
-    if (!bias)
+  if (scaled->kind == ExprKind::Add) {
+    scaled = matchDistributed(scaled);
+    if (!scaled)
       return {};
   }
 
-  const Expr *squared = statistic.squared;
-  const Expr *normalized = nullptr;
-  if (squared && statistic.sum)
-    normalized = atRoot(squared, statistic.sum->variable);
-  SmallVector<const Expr *, 2> atoms{statistic.variance};
-  if (normalized)
-    atoms.push_back(normalized);
-  std::optional<ExprProduct> product = getProduct(scaled, atoms);
+  const Expr *normalized;
+  std::optional<ExprProduct> product = matchProduct(scaled, normalized);
   if (!product)
     return {};
-  if (product->exponentOf(statistic.variance) != -0.5) {
-    for (const auto &[factor, exponent] : product->factors)
-      if (factor->kind == ExprKind::Add && exponent == -1.0 && normalized &&
-          product->exponentOf(normalized) == 1.0 &&
-          llvm::is_contained(factor->operands, statistic.anchor) &&
-          llvm::any_of(factor->operands,
-                       [](const Expr *e) { return e->isConstant(); }))
-        return refuse(RefusalKind::RaiseEpsPlace, factor);
-    return {};
-  }
+  if (product->exponentOf(statistic.variance) != -0.5)
+    return normalized && product->exponentOf(normalized) == 1.0
+               ? refuseDenominator(*product)
+               : Value();
   // The statistic without an input.
   if (product->factors.size() < 2)
     return {};
@@ -292,11 +292,16 @@ Value NormMatcher::matchNorm() {
 
   // From here on, the formula is a norm.
   if (!normalized) {
-    if (isDifferenceOfMeans(statistic.variance))
+    if (isDifferenceOfMeans(statistic.variance)) {
+      layer = "layer_norm";
       return refuse(RefusalKind::RaiseVarianceForm, statistic.variance);
-    if (!squared || !statistic.sum)
-      return refuse(RefusalKind::RaiseStatisticForm, statistic.variance);
-    return refuse(RefusalKind::RaiseReducedDimension, statistic.sum);
+    }
+    if (statistic.squared && statistic.sum)
+      return refuse(RefusalKind::RaiseReducedDimension, statistic.sum);
+    // A norm has one statistic per row.
+    if (variesWith(statistic.variance, root.lastDim()))
+      return {};
+    return refuse(statistic.problem, statistic.variance);
   }
   if (product->exponentOf(normalized) != 1.0)
     return {};
@@ -309,6 +314,7 @@ Value NormMatcher::matchNorm() {
         return {};
       weight = factor;
     }
+  absorbCoefficient(*product);
   if (!checkStatistic())
     return {};
   if (!isSameNumber(product->coefficient, 1.0))
@@ -317,6 +323,8 @@ Value NormMatcher::matchNorm() {
         llvm::formatv("factor {0:e}, expected 1", product->coefficient));
   if (!statistic.rounds.empty())
     return refuse(RefusalKind::RaiseExtraRounding, statistic.rounds.front());
+  if (!distributed.empty())
+    return refuse(RefusalKind::RaiseExtraRounding, distributed.front());
   if (layer == "layer_norm")
     return buildLayerNorm(x, *product, weight, bias);
   // An rms norm has no bias; the sum is matched as another root.
@@ -325,9 +333,27 @@ Value NormMatcher::matchNorm() {
   return buildRMSNorm(x, *product, weight);
 }
 
+/// `c * x / sqrt(f * sum(x^2) + e)` is `x / sqrt(f / c^2 * sum(x^2) + e /
+/// c^2)`, for example with the root of the number of features as `c` and 1 as
+/// `f`.
+void NormMatcher::absorbCoefficient(ExprProduct &product) {
+  double square = product.coefficient * product.coefficient;
+  if (!(product.coefficient > 0.0) || product.coefficient == 1.0 ||
+      !isSameNumber(statistic.factor / square, 1.0 / double(root.features())))
+    return;
+  statistic.factor /= square;
+  statistic.eps /= square;
+  product.coefficient = 1.0;
+}
+
 /// Matches a weight vector, or one plus a weight vector.
 std::optional<Weight> NormMatcher::matchWeight(const Expr *expr) {
   Weight weight;
+  if (isDistributed) {
+    weight.tensor = getVector(expr);
+    weight.offset = 1;
+    return weight.tensor ? std::optional<Weight>(weight) : std::nullopt;
+  }
   const Expr *sum = expr;
   if (sum->kind == ExprKind::Round) {
     weight.round = sum;
@@ -390,6 +416,9 @@ Value NormMatcher::buildRMSNorm(const Expr *x, const ExprProduct &product,
       return refuse(RefusalKind::RaiseExtraRounding, weight.round);
     bool rounded = weight.round || weightType.isF32();
     bool kept = !weight.round;
+    // As a sum of two terms, the product is rounded once.
+    if (isDistributed && !inputType.isF32())
+      cast = NormCast::AfterWeight;
     // With an f32 input, both casts differ only in the rounding of the sum.
     if (inputType.isF32() && !rounded)
       cast = NormCast::AfterWeight;
@@ -419,6 +448,9 @@ Value NormMatcher::buildLayerNorm(const Expr *x, const ExprProduct &product,
     return refuse(RefusalKind::RaiseExtraRounding, product.rounds.front());
   if (bias && !weightExpr)
     return refuse(RefusalKind::RaiseBiasWithoutWeight, bias);
+  if (isDistributed)
+    return refuse(RefusalKind::RaiseWeightShape, root.body,
+                  "one plus the weight is not a tensor");
   Value weight, biasVector;
   if (weightExpr) {
     weight = getVector(weightExpr);

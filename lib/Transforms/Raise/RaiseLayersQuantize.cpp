@@ -234,13 +234,57 @@ Value fuse::raiseQuantize(LayerRaiser &raiser, const LayerRoot &root) {
       .getQ();
 }
 
-/// Finds the stored value in the first few nodes of `expr`, or null.
+/// Whether `expr` is an element of a tensor of a stored type or a value that is
+/// cast to one.
+static bool isStored(const Expr *expr) {
+  if (expr->kind == ExprKind::Leaf)
+    return isQuantized(expr->type) && !expr->index.empty();
+  return (expr->kind == ExprKind::Round || expr->kind == ExprKind::ToInt) &&
+         isQuantized(expr->type);
+}
+
+/// Whether a tensor holds the product `expr`, which may be rounded. A
+/// dequantize of that tensor is matched at its own root.
+static bool isHeldProduct(const Expr *expr) {
+  const Expr *inner = expr->kind == ExprKind::Round ? expr->operand(0) : expr;
+  return (inner->kind == ExprKind::Mul || inner->kind == ExprKind::Div) &&
+         !(expr->origins.empty() && inner->origins.empty());
+}
+
+/// Finds the stored value in the first few nodes of `expr`, or null. Of the
+/// factors of two tensors, only those are considered that are not dequantized
+/// themselves.
 static const Expr *findStored(const Expr *expr) {
-  for (const Expr *node : getNodes(expr, /*limit=*/8))
-    if (node->kind == ExprKind::Leaf && isQuantized(node->type) &&
-        !node->index.empty())
+  constexpr unsigned limit = 8;
+  SmallVector<const Expr *, limit> nodes{expr};
+  for (unsigned i = 0; i < nodes.size() && i < limit; ++i) {
+    const Expr *node = nodes[i];
+    if (isStored(node))
       return node;
+    bool hasConstant = llvm::any_of(
+        node->operands, [](const Expr *e) { return e->isConstant(); });
+    for (const Expr *operand : node->operands)
+      if (hasConstant || !isHeldProduct(operand))
+        nodes.push_back(operand);
+  }
   return nullptr;
+}
+
+/// Whether no tensor holds the stored value, because both casts are in the body
+/// of one linalg op.
+static bool isCastInBody(const Expr *stored) {
+  return stored->kind != ExprKind::Leaf &&
+         llvm::none_of(stored->origins, [](const auto &origin) {
+           return isQuantized(getElementTypeOrSelf(origin.first));
+         });
+}
+
+/// Creates the quantize whose result `stored` is.
+static Value quantizeAtRoot(LayerRaiser &raiser, const LayerRoot &root,
+                            const Expr *stored) {
+  auto type = RankedTensorType::get(root.type.getShape(), stored->type);
+  LayerRoot cast{root.value, type, root.index, stored, stored->operand(0)};
+  return raiseQuantize(raiser, cast);
 }
 
 Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
@@ -257,7 +301,7 @@ Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
         return isQuantized(getElementTypeOrSelf(tensor)) && root.sees(tensor);
       });
   std::optional<ExprProduct> product = getProduct(body, stored);
-  if (!q || !product || product->factors.size() > 2)
+  if ((!q && !isCastInBody(stored)) || !product || product->factors.size() > 2)
     return {};
   if (product->exponentOf(stored) != 1.0) {
     for (const auto &[factor, exponent] : product->factors)
@@ -291,6 +335,10 @@ Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
   }
   if (ShapedType::isDynamic(root.features()))
     return refuse(RefusalKind::RaiseDynamicFeatures, root.expr);
+  if (!q)
+    q = quantizeAtRoot(raiser, root, stored);
+  if (!q)
+    return {};
   return DequantizeOp::create(raiser.builder, root.loc(), root.type, q, channel,
                               number)
       .getX();

@@ -25,9 +25,7 @@ unsigned fuse::getNumTokenOperands(Operation *op) {
   return isLayerOp(op) ? 1 : 0;
 }
 
-/// The input of the chain of layer ops that produces `value`. It has the same
-/// leading dimensions.
-static Value getShapeSource(Value value) {
+Value fuse::getShapeSource(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (getNumTokenOperands(op) == 0)
       break;
@@ -82,8 +80,8 @@ public:
     });
   }
 
-  void rebuild() {
-    OpBuilder builder(expand);
+  void rebuild(RewriterBase &builder) {
+    builder.setInsertionPoint(expand);
     IRMapping mapping;
     for (auto [narrow, wide] : sources)
       mapping.map(narrow, wide);
@@ -98,13 +96,12 @@ public:
       clone->getResult(0).setType(
           RankedTensorType::get(wide, type.getElementType()));
     }
-    expand.getResult().replaceAllUsesWith(mapping.lookup(expand.getSrc()));
-    expand->erase();
+    builder.replaceOp(expand, mapping.lookup(expand.getSrc()));
     for (Operation *member : llvm::reverse(members))
-      member->erase();
+      builder.eraseOp(member);
     for (auto [narrow, wide] : sources)
       if (narrow.use_empty())
-        narrow.getDefiningOp()->erase();
+        builder.eraseOp(narrow.getDefiningOp());
   }
 
 private:
@@ -151,13 +148,17 @@ private:
 
 } // namespace
 
-void fuse::sinkReshapes(Operation *function) {
+bool fuse::sinkReshapes(RewriterBase &rewriter, Operation *function) {
   SmallVector<tensor::ExpandShapeOp> expands;
   function->walk(
       [&](tensor::ExpandShapeOp expand) { expands.push_back(expand); });
+  bool changed = false;
   for (tensor::ExpandShapeOp expand : expands) {
     Chain chain(expand);
-    if (chain.collect())
-      chain.rebuild();
+    if (!chain.collect())
+      continue;
+    chain.rebuild(rewriter);
+    changed = true;
   }
+  return changed;
 }

@@ -8,12 +8,18 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace fuse;
 
 void fuse::buildRaisingPipeline(OpPassManager &pm) {
-  pm.addNestedPass<func::FuncOp>(createRaiseLayersPass());
+  // Raising views one function at a time, and more of it is found in simple IR.
+  pm.addPass(createInlineFunctionsPass());
+  OpPassManager &functions = pm.nest<func::FuncOp>();
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  functions.addPass(createRaiseLayersPass());
 }
 
 LogicalResult fuse::raiseProgram(ModuleOp module) {

@@ -170,11 +170,37 @@ COMPILER: Mapping[str, _Words] = {
         "a member does something besides computing its result",
         "move that out of its forward",
     ),
+    "FUSE-N025": _Words(
+        "op-before-activation",
+        "a step stands between a linear and the activation, or the product of "
+        "gate and up",
+        "move it out of the MLP",
+    ),
+    "FUSE-N026": _Words(
+        "merged-projections",
+        "one linear computes gate and up, which are slices of its result",
+        "split it into a linear for gate and one for up",
+    ),
+    "FUSE-N027": _Words(
+        "unknown-activation",
+        "the function between two linears is not an activation of a kernel",
+        "use silu, gelu, its tanh form, quick gelu, relu or squared relu",
+    ),
+    "FUSE-N028": _Words(
+        "no-activation",
+        "gate and up are multiplied without an activation",
+        "use an MLP with an activation on its gate",
+    ),
     "FUSE-N101": _Words(
         "extra-rounding",
         "a formula rounds between its steps, where the layer of a kernel "
         "stays in float32",
         "call the function of torch.nn.functional instead",
+    ),
+    "FUSE-N133": _Words(
+        "other-activation",
+        "the activation is not one of a kernel",
+        "use silu, gelu, its tanh form, quick gelu, relu or squared relu",
     ),
 }
 

@@ -10,7 +10,7 @@
 // CHECK-SAME: order = #fuse.quant_order<divide>
 // CHECK-SAME: provenance = #fuse.provenance<places = [1, 0], commuted = [product], attributes = [{note}, {}]>
 // CHECK-SAME: rounding = #fuse.rounding<relaxed skip [act, product] types {gate = f32, up = f16}>
-// CHECK-SAME: scales = #fuse.static_scales<f8E4M3FN, a = 0.1, b = per_channel, order = divide, form = qdq>
+// CHECK-SAME: scales = #fuse.static_scales<f8E4M3FN, input = 0.1, weight12 = per_channel, order = divide, form = qdq>
 func.func private @attributes() attributes {
   activation = #fuse.activation<silu>,
   cast = #fuse.norm_cast<after_weight>,
@@ -20,7 +20,7 @@ func.func private @attributes() attributes {
                                 attributes = [{note}, {}]>,
   rounding = #fuse.rounding<relaxed skip [act, product]
                             types {gate = f32, up = f16}>,
-  scales = #fuse.static_scales<f8E4M3FN, a = 0.1, b = per_channel,
+  scales = #fuse.static_scales<f8E4M3FN, input = 0.1, weight12 = per_channel,
                                order = divide, form = qdq>
 }
 
@@ -42,10 +42,10 @@ func.func private @defaults() attributes {
 
 // Numbers are printed with all their bits.
 // CHECK-LABEL: @scale_digits
-// CHECK-SAME: a = 0.1, b = 0.10000000149011612, c = 1.0e+20, d = 1.1754943508222875e-38, e = 3.0
+// CHECK-SAME: input = 0.1, gate = 0.10000000149011612, up = 1.0e+20, hidden = 1.1754943508222875e-38, down = 3.0
 func.func private @scale_digits() attributes {
-  scales = #fuse.static_scales<i8, a = 0.1, b = 0.100000001490116119384765625,
-                               c = 1.0e20, d = 0x3810000000000000, e = 3.0>
+  scales = #fuse.static_scales<i8, input = 0.1, gate = 0.100000001490116119384765625,
+                               up = 1.0e20, hidden = 0x3810000000000000, down = 3.0>
 }
 
 // CHECK-LABEL: @relaxed

@@ -258,8 +258,8 @@ func.func @layer_norm_with_offset(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// expected-error @below {{member name 'a.b' is not a keyword}}
-#provenance = #fuse.provenance<commuted = [a.b]>
+// expected-error @below {{unknown member 'adds'; expected one of residual, norm, quantize_input, dequantize_input, dequantize_gate, gate, act, dequantize_up, up, product, quantize_hidden, dequantize_hidden, dequantize_down, down, then_add, dequantize_weight, linear, member}}
+#provenance = #fuse.provenance<commuted = [adds]>
 
 // -----
 

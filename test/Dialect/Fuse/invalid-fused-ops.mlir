@@ -75,7 +75,7 @@ func.func @rms_norm_bias(%x: tensor<?x64xf32>, %n: tensor<64xf32>,
 // -----
 
 func.func @no_norm(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'fuse.norm_quantize' op needs a norm}}
+  // expected-error @below {{expected 'norm(rms ...)' or 'norm(layer ...)', which the op needs}}
   %0 = fuse.norm_quantize %x scales(i8, input = 1.0) rounding(exact)
      : (tensor<?x64xf32>) -> tensor<?x64xi8>
   return

@@ -103,7 +103,7 @@ func.func @no_scales(%x: tensor<?x64xf32>) {
 // -----
 
 func.func @extras_are_numbers(%x: tensor<?x64xf32>) {
-  // expected-error @below {{attribute 'extras' failed to satisfy constraint: string array attribute}}
+  // expected-error @below {{attribute 'extras' failed to satisfy constraint: array of rounding points}}
   %0 = "fuse.act_quantize"(%x)
     <{activation = #fuse.activation<silu>, extras = [1],
       rounding = #fuse.rounding<exact>,
@@ -258,13 +258,27 @@ func.func @no_input_of_norm_quantize(%n: tensor<64xf32>) {
 
 // -----
 
-func.func @norm_weight_without_norm(%x: tensor<?x64xf32>, %n: tensor<64xf32>) {
-  // expected-error @below {{has the weight of a norm but no norm}}
-  %0 = "fuse.norm_quantize"(%x, %n)
-    <{operandSegmentSizes = array<i32: 1, 0, 1, 0>,
+func.func @no_norm(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'fuse.norm_quantize' op requires attribute 'norm'}}
+  %0 = "fuse.norm_quantize"(%x)
+    <{operandSegmentSizes = array<i32: 1, 0, 0, 0>,
       rounding = #fuse.rounding<exact>,
       scales = #fuse.static_scales<i8, input = 1.0>}>
-    : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?x64xi8>
+    : (tensor<?x64xf32>) -> tensor<?x64xi8>
+  return
+}
+
+// -----
+
+func.func @norm_weight_without_norm(%x: tensor<?x64xf32>, %n: tensor<64xf32>,
+                                    %w: tensor<64x64xf32>) {
+  // expected-error @below {{has the weight of a norm but no norm}}
+  %0 = "fuse.mlp"(%x, %n, %w, %w)
+    <{activation = #fuse.activation<silu>,
+      operandSegmentSizes = array<i32: 1, 0, 1, 0, 1, 0, 1, 0, 0, 0>,
+      rounding = #fuse.rounding<exact>}>
+    : (tensor<?x64xf32>, tensor<64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
+      -> tensor<?x64xf32>
   return
 }
 

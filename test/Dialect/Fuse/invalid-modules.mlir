@@ -291,7 +291,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{needs at least one member}}
-    fuse.fused_call "K" []() site("s") : () -> ()
+    fuse.fused_call @K []() site("s") : () -> ()
     return
   }
 }
@@ -308,7 +308,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{names no module in model 'm'; expected one of norm, mlp}}
-    fuse.fused_call "K" [@up]() site("s") : () -> ()
+    fuse.fused_call @K [@up]() site("s") : () -> ()
     return
   }
 }
@@ -325,7 +325,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{passes 0 values, 'norm' expects 1}}
-    fuse.fused_call "K" [@norm, @mlp]() site("s") : () -> ()
+    fuse.fused_call @K [@norm, @mlp]() site("s") : () -> ()
     return
   }
 }
@@ -342,7 +342,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{returns 'tensor<?x8xbf16>', its members return 'tensor<?x8xf32>'}}
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     return
   }
@@ -360,7 +360,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{'also' has position 1, there are 1 intermediates}}
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) also [1] site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) also [1] site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xf32>
     return
   }
@@ -378,7 +378,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{site 's' has no fuse.identity_call of member 'mlp'}}
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) sides(%mask) site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) sides(%mask) site("s")
       : (tensor<?x8xbf16>, tensor<?xi1>) -> tensor<?x8xf32>
     return
   }
@@ -397,7 +397,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xf32> {
     // expected-error @below {{site 's' is read by 'func.return' before the fuse.identity_call of member 'mlp'; only results of the last call may be read}}
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xf32>
     %m = fuse.identity_call @mlp(%f) interface [-1] site("s")
       : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -417,7 +417,7 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
     // expected-error @below {{'sides' must be the values that the identity calls of its site ignore, in their order}}
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xf32>
     %m = fuse.identity_call @mlp(%f) ignores(%mask) interface [-1, 0]
            site("s")
@@ -434,7 +434,7 @@ fuse.model @m class "M" {
   }
   func.func @forward() {
     // expected-error @below {{last member 'sink' has no results}}
-    fuse.fused_call "K" [@sink]() site("s") : () -> ()
+    fuse.fused_call @K [@sink]() site("s") : () -> ()
     return
   }
 }
@@ -562,7 +562,7 @@ fuse.model @interface_out_of_range class "C" {
     func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
   }
   func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     // expected-error @below {{'interface' names intermediate 4, there are 1}}
     %m = fuse.identity_call @mlp(%f) interface [-5] site("s")
@@ -582,7 +582,7 @@ fuse.model @interface_type class "C" {
     func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xbf16>
   }
   func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
-    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+    %f = fuse.fused_call @K [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     // expected-error @below {{intermediate 0 is 'tensor<?x8xbf16>', 'mlp' expects 'tensor<?x8xf32>' as argument 0}}
     %m = fuse.identity_call @mlp(%f) interface [-1] site("s")

@@ -125,7 +125,7 @@ func.func @subnormal_reciprocal(%q: tensor<?x64xi8>) {
 
 // -----
 
-// expected-error @below {{scale name 'a.b' is not a free keyword}}
+// expected-error @below {{unknown scale 'a.b'; expected one of input, gate, up, hidden, down, weight0, weight1, ...}}
 #scales = #fuse.static_scales<i8, a.b = 1.0>
 
 // -----

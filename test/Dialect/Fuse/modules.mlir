@@ -97,7 +97,7 @@ fuse.model @interface class "Interface" {
 // identity call that of the other, whose ignored value is a side input.
 
 // CHECK-LABEL: fuse.model @fused
-// CHECK:       %[[F:.*]]:2 = fuse.fused_call "Kernel" [@norm, @mlp](%arg0)
+// CHECK:       %[[F:.*]]:2 = fuse.fused_call @Kernel [@norm, @mlp](%arg0)
 // CHECK-SAME:    sides(%arg1) also [0] site("norm+mlp#0")
 // CHECK:       fuse.identity_call @mlp(%[[F]]#0) ignores(%arg1)
 // CHECK-SAME:    interface [-1, 0] site("norm+mlp#0")
@@ -112,7 +112,7 @@ fuse.model @fused class "Fused" {
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>)
       -> (tensor<?x8xbf16>, tensor<?x8xf32>) {
-    %f:2 = fuse.fused_call "Kernel" [@norm, @mlp](%x) sides(%mask) also [0]
+    %f:2 = fuse.fused_call @Kernel [@norm, @mlp](%x) sides(%mask) also [0]
              site("norm+mlp#0")
       : (tensor<?x8xbf16>, tensor<?xi1>) -> (tensor<?x8xf32>, tensor<?x8xbf16>)
     %m = fuse.identity_call @mlp(%f#0) ignores(%mask) interface [-1, 0]

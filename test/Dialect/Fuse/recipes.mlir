@@ -2,15 +2,15 @@
 // RUN: fuse-opt %s --mlir-print-op-generic | fuse-opt | FileCheck %s
 
 // Recipes of stored weights. A kernel names parameters by the position of their
-// member; a fused call names them as in a checkpoint.
+// member; a fused call names them by symbols.
 
 // CHECK-LABEL: fuse.model @recipes
 // CHECK: fuse.kernel @K targets(["cpu"]) weights [
 // CHECK-SAME: #fuse.recipe<"gate_up" = interleave("1:gate", "1:up" block 8)>,
 // CHECK-SAME: #fuse.recipe<"folded" = fold("1:gate", "0:weight" offset 1) keep>,
 // CHECK-SAME: #fuse.recipe<"small" = quantize("1:down", f8E4M3FN scale 0.001) keep>]
-// CHECK: fuse.fused_call "K" [@norm, @mlp](%{{.*}}) site("norm+mlp#0")
-// CHECK-SAME: weights [#fuse.recipe<"norm+mlp.gate_up" = concat("mlp.gate", "mlp.up")>]
+// CHECK: fuse.fused_call @K [@norm, @mlp](%{{.*}}) site("norm+mlp#0")
+// CHECK-SAME: weights [#fuse.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up)>]
 fuse.model @recipes class "M" {
   fuse.kernel @K targets(["cpu"]) weights [
     #fuse.recipe<"gate_up" = interleave("1:gate", "1:up" block 8)>,
@@ -25,9 +25,9 @@ fuse.model @recipes class "M" {
     func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xf32>
   }
   func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-    %n = fuse.fused_call "K" [@norm, @mlp](%x) site("norm+mlp#0")
+    %n = fuse.fused_call @K [@norm, @mlp](%x) site("norm+mlp#0")
            weights [#fuse.recipe<"norm+mlp.gate_up" =
-                      concat("mlp.gate", "mlp.up")>]
+                      concat(@mlp::@gate, @mlp::@up)>]
       : (tensor<?x8xf32>) -> tensor<?x8xf32>
     %m = fuse.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
       : (tensor<?x8xf32>) -> tensor<?x8xf32>
@@ -40,12 +40,12 @@ fuse.model @recipes class "M" {
 
 // CHECK-LABEL: fuse.model @tied
 // CHECK: fuse.parameter @weight : tensor<32x8xbf16>
-// CHECK: fuse.parameter @weight tied_to("embed.weight") : tensor<32x8xbf16>
+// CHECK: fuse.parameter @weight tied_to(@embed::@weight) : tensor<32x8xbf16>
 fuse.model @tied class "M" {
   fuse.module @embed class "Embedding" {
     fuse.parameter @weight : tensor<32x8xbf16>
   }
   fuse.module @lm_head class "Linear" {
-    fuse.parameter @weight tied_to("embed.weight") : tensor<32x8xbf16>
+    fuse.parameter @weight tied_to(@embed::@weight) : tensor<32x8xbf16>
   }
 }

@@ -48,7 +48,7 @@
 // HTML:      <summary>Before fusion</summary>
 // HTML:      %{{.*}} = fuse.call_module @norm
 // HTML:      <summary>After fusion</summary>
-// HTML:      fuse.fused_call &quot;mlp&quot;
+// HTML:      fuse.fused_call mlp
 
 // NONE: note: without --patterns, modules of models are not sites
 

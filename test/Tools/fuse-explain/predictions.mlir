@@ -21,7 +21,7 @@
 // JSON-NEXT:   "layers": 4
 
 // STORES: a.norm+mlp#0 modules fused Stores
-// STORES-NEXT: stores "a.norm+mlp.both" = concat("a.mlp.up", "a.mlp.again")
+// STORES-NEXT: stores "a.norm+mlp.both" = concat(@mlp::@up, @mlp::@again)
 
 func.func @alone(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %s = fuse.residual_add %x, %x
@@ -44,7 +44,7 @@ fuse.model @m class "M" {
     fuse.module @mlp class "MLP" {
       fuse.parameter @up : tensor<16x8xf32>
       fuse.parameter @again : tensor<16x8xf32>
-      fuse.parameter @down tied_to("b.mlp.down") : tensor<8x16xf32>
+      fuse.parameter @down tied_to(@b::@mlp::@down) : tensor<8x16xf32>
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         %wu = fuse.get_parameter @up : tensor<16x8xf32>
         %wd = fuse.get_parameter @down : tensor<8x16xf32>

@@ -89,7 +89,7 @@ fuse.model @m class "M" {
   fuse.module @mlp class "MLP" {
     fuse.parameter @gate : tensor<6x4xf32>
     fuse.parameter @up : tensor<6x4xf32>
-    fuse.parameter @down tied_to("head") : tensor<4x6xf32>
+    fuse.parameter @down tied_to(@head) : tensor<4x6xf32>
     func.func @forward(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
       %wg = fuse.get_parameter @gate : tensor<6x4xf32>
       %wu = fuse.get_parameter @up : tensor<6x4xf32>
@@ -237,7 +237,7 @@ packed, _ = tensors("packed.safetensors")
 assert packed["mlp.gate"] == ORIGINAL["mlp.gate"]
 assert (
     run("fuse-weights", "list", path("fused.mlir"))
-    == '#fuse.recipe<"norm+mlp.w" = concat("mlp.gate", "mlp.up") keep>\n'
+    == '#fuse.recipe<"norm+mlp.w" = concat(@mlp::@gate, @mlp::@up) keep>\n'
 )
 
 # Recipes that round keep the parameters: what is stored is what they say, and

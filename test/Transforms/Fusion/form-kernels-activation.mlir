@@ -71,6 +71,7 @@ func.func @neither(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
   %t = math.tanh %m : tensor<4x16xf32>
   %s = arith.addf %t, %one : tensor<4x16xf32>
   %h = arith.mulf %u, %half : tensor<4x16xf32>
+  // expected-remark-re @below {{[Missed] neither#0{{.*}}FUSE-N027 unknown-activation}}
   %a = arith.mulf %h, %s : tensor<4x16xf32>
   %p = fuse.quantize %a scale 0.5 : (tensor<4x16xf32>) -> tensor<4x16xi8>
   %d = fuse.linear %p, %w2 scales(0.5, 0.25)

@@ -34,9 +34,14 @@ def module(name, class_name, *parts, extra=""):
     )
 
 
+def symbol(path):
+    names = path.split(".")
+    return "::".join(f'@"{n}"' if n.isdigit() else f"@{n}" for n in names)
+
+
 def norm(name, class_name="Qwen3RMSNorm", tied=""):
     weight = tensor(HIDDEN)
-    tie = f' tied_to("{tied}")' if tied else ""
+    tie = f" tied_to({symbol(tied)})" if tied else ""
     return module(
         name,
         class_name,
@@ -56,7 +61,7 @@ def linear(name, out, size, tied=""):
         tensor("?", size),
         tensor("?", out),
     )
-    tie = f' tied_to("{tied}")' if tied else ""
+    tie = f" tied_to({symbol(tied)})" if tied else ""
     return module(
         name,
         "Linear",

@@ -6,6 +6,8 @@
 #w = affine_map<(m, n, k) -> (n, k)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
+// CHECK: #[[STORED:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+
 // A chain becomes one op; the rounding between its members stays.
 
 // CHECK-LABEL: func @chain(
@@ -75,6 +77,35 @@ func.func @into_linear(%x: tensor<?x8xf32>, %q: tensor<4x8xf8E4M3FN>,
     linalg.yield %0 : f32
   } -> tensor<?x4xf32>
   return %y : tensor<?x4xf32>
+}
+
+// Two linears read a transposed weight where it is stored.
+
+// CHECK-LABEL: func @transposed_weight(
+// CHECK-NOT:     linalg.transpose
+// CHECK-COUNT-2: linalg.generic {indexing_maps = [#{{.*}}, #[[STORED]], #{{.*}}]
+// CHECK-NOT:     linalg.generic
+func.func @transposed_weight(%x: tensor<?x8xf32>, %w: tensor<8x4xf32>,
+                             %ow: tensor<4x8xf32>, %oy: tensor<?x4xf32>)
+    -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %t = linalg.transpose ins(%w : tensor<8x4xf32>) outs(%ow : tensor<4x8xf32>)
+      permutation = [1, 0]
+  %0 = linalg.generic {indexing_maps = [#x, #w, #y],
+         iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<?x8xf32>, tensor<4x8xf32>)
+      outs(%oy : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %2 = math.fma %a, %b, %out : f32
+    linalg.yield %2 : f32
+  } -> tensor<?x4xf32>
+  %1 = linalg.generic {indexing_maps = [#x, #w, #y],
+         iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<?x8xf32>, tensor<4x8xf32>) outs(%0 : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %2 = math.fma %a, %b, %out : f32
+    linalg.yield %2 : f32
+  } -> tensor<?x4xf32>
+  return %0, %1 : tensor<?x4xf32>, tensor<?x4xf32>
 }
 
 // A result with two users is computed once.

@@ -30,7 +30,7 @@
 // error: layout 'w=interleave(0:p,0:q,block=3)' fits no site of a generated kernel; recipe 'a.w' reads blocks of 3 rows, 'tensor<4x8xf32>' has 4
 
 // $ w=concat(0:p,0:q),u=concat(0:q,0:p)
-// error: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
+// error: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat(@a::@q, @a::@p)> and as #fuse.recipe<"a.w" = concat(@a::@p, @a::@q)> by site 'a#0'
 
 // Another module reads the parameter by another name. `keep` stores the
 // original too.
@@ -43,7 +43,7 @@ fuse.model @m class "M" {
     fuse.parameter @p : tensor<4x8xf32>
     fuse.parameter @q : tensor<4x8xf32>
     fuse.parameter @v : tensor<8xf32>
-    fuse.parameter @t tied_to("e.t") : tensor<4x8xf32>
+    fuse.parameter @t tied_to(@e::@t) : tensor<4x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       return %x : tensor<8x8xf32>
     }

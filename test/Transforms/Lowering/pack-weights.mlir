@@ -13,12 +13,12 @@
 // function of the site has the packed weight as an argument instead of both,
 // and reads slices.
 
-// CHECK:      fuse.fused_call "gated_mlp" [@norm, @mlp]
+// CHECK:      fuse.fused_call gated_mlp [@norm, @mlp]
 // CHECK-SAME:   body(@"norm+mlp#0") weights
-// CHECK-SAME:   [#fuse.recipe<"norm+mlp.gate_up" = concat("mlp.gate", "mlp.up")>]
+// CHECK-SAME:   [#fuse.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up)>]
 // CHECK:      func.func @"norm+mlp#0"(%[[X:.*]]: tensor<?x8xf32>,
 // CHECK-SAME:   %[[W:.*]]: tensor<32x8xf32> {fuse.parameter = "norm+mlp.gate_up"},
-// CHECK-SAME:   %[[D:.*]]: tensor<8x16xf32> {fuse.parameter = "mlp.down"})
+// CHECK-SAME:   %[[D:.*]]: tensor<8x16xf32> {fuse.parameter = @m::@mlp::@down})
 // CHECK-NEXT: %[[G:.*]] = tensor.extract_slice %[[W]][0, 0] [16, 8] [1, 1]
 // CHECK-NEXT: %[[U:.*]] = tensor.extract_slice %[[W]][16, 0] [16, 8] [1, 1]
 // CHECK-NEXT: fuse.gated_mlp %[[X]] norm(rms eps 1.0e-06) gate(%[[G]])
@@ -26,7 +26,7 @@
 
 // Without a body, there is only the recipe.
 
-// KEEP: weights [#fuse.recipe<"norm+mlp.gate_up" = concat("mlp.gate", "mlp.up") keep>]
+// KEEP: weights [#fuse.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up) keep>]
 
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {

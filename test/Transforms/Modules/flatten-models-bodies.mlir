@@ -10,7 +10,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -27,7 +27,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -47,7 +47,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -66,7 +66,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -85,7 +85,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -103,7 +103,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -122,7 +122,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -130,3 +130,34 @@ fuse.model @m class "M" {
 func.func @body(%x: tensor<8xf32>) -> tensor<8xf32> {
   llvm.unreachable
 }
+
+// -----
+
+// A symbol that no longer names a parameter, or names one of another type.
+
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    fuse.parameter @w : tensor<4xf32>
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}
+// expected-error @below {{body of site 'a#0' reads @m::@a::@w, which is not a parameter of type 'tensor<8xf32>'}}
+func.func @body(%x: tensor<8xf32>, %w: tensor<8xf32> {fuse.parameter = @m::@a::@w}) -> tensor<8xf32> {
+  return %w : tensor<8xf32>
+}
+
+// -----
+
+fuse.model @m class "M" {
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    return %x : tensor<8xf32>
+  }
+}
+// expected-error @below {{argument 0 is @m::@a::@w, which is not a parameter of model 'm'}}
+func.func private @other(tensor<8xf32> {fuse.parameter = @m::@a::@w})

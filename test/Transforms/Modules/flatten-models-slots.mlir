@@ -27,7 +27,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.fused_call "group" [@a](%x) site("a#0")
+    %0 = fuse.fused_call group [@a](%x) site("a#0")
       : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }

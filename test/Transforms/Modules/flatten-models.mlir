@@ -32,13 +32,13 @@
 
 // A fused op stays fused. With `sites`, only the functions of sites remain.
 
-// FUSED:      func.func @m(
+// FUSED:      func.func @m({{.*}} {fuse.parameter = "a.w"})
 // FUSED-NEXT: %[[M:.*]] = fuse.mlp
 // FUSED-NEXT: scf.if
 // FUSED-NOT:  func.func
 
 // SITES-NOT:  fuse.model
-// SITES:      func.func @"a+b#0"(
+// SITES:      func.func @"a+b#0"({{.*}} {fuse.parameter = "a.w"})
 // SITES-NEXT: fuse.mlp
 // SITES-NOT:  func.func
 
@@ -53,7 +53,7 @@ fuse.model @m class "M" {
     }
   }
   fuse.module @b class "MLP" {
-    fuse.parameter @up tied_to("a.w") : tensor<8x8xf32>
+    fuse.parameter @up tied_to(@a::@w) : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %w = fuse.get_parameter @up : tensor<8x8xf32>
       %u = fuse.linear %x, %w
@@ -65,7 +65,7 @@ fuse.model @m class "M" {
     }
   }
   fuse.module @c class "Linear" {
-    fuse.parameter @w tied_to("a.w") : tensor<8x8xf32>
+    fuse.parameter @w tied_to(@a::@w) : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %w = fuse.get_parameter @w : tensor<8x8xf32>
       %y = fuse.linear %x, %w

@@ -10,11 +10,11 @@
 // intermediate with another user is a second result. Ops are located by the
 // path of their module, around the location they had.
 
-// CHECK:      fuse.fused_call "norm_linear" [@a, @b](%arg0) sides(%arg1)
+// CHECK:      fuse.fused_call norm_linear [@a, @b](%arg0) sides(%arg1)
 // CHECK-SAME:   also [0] site("a+b#0") body(@"a+b#0")
 // CHECK:      func.func @"a+b#0"(
 // CHECK-SAME:   %[[X:arg0]]: tensor<8x8xf32> {{.*}} %[[S:arg1]]: tensor<8x8xf32>
-// CHECK-SAME:   %[[W:arg2]]: tensor<8x8xf32> {fuse.parameter = "a.inner.weight"}
+// CHECK-SAME:   %[[W:arg2]]: tensor<8x8xf32> {fuse.parameter = @m::@a::@inner::@weight}
 // CHECK-SAME:   -> (tensor<8x8xf32>, tensor<8x8xf32>)
 // CHECK-NEXT: %[[A:.*]] = fuse.linear %[[X]], %[[W]]
 // CHECK-SAME:   loc("a.inner"("here"))
@@ -72,7 +72,7 @@ fuse.model @m class "M" {
 // CHECK-LABEL: fuse.model @regions
 // CHECK:      func.func @"a+b#0"(%[[X:arg0]]: tensor<8x8xf32>
 // CHECK-SAME:   %[[C:arg1]]: i1
-// CHECK-SAME:   %[[W:arg2]]: tensor<8x8xf32> {fuse.parameter = "embed.weight"}
+// CHECK-SAME:   %[[W:arg2]]: tensor<8x8xf32> {fuse.parameter = @regions::@embed::@weight}
 // CHECK-NEXT: scf.if %[[C]]
 // CHECK-NEXT:   %[[Y:.*]] = fuse.linear %[[X]], %[[W]]
 // CHECK-SAME:     loc("a.inner"(
@@ -84,7 +84,7 @@ fuse.model @regions class "M" {
   }
   fuse.module @a class "A" {
     fuse.module @inner class "Linear" {
-      fuse.parameter @weight tied_to("embed.weight") : tensor<8x8xf32>
+      fuse.parameter @weight tied_to(@embed::@weight) : tensor<8x8xf32>
       func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
         %w = fuse.get_parameter @weight : tensor<8x8xf32>
         %y = fuse.linear %x, %w
@@ -103,7 +103,7 @@ fuse.model @regions class "M" {
     }
   }
   fuse.module @b class "B" {
-    fuse.parameter @weight tied_to("embed.weight") : tensor<8x8xf32>
+    fuse.parameter @weight tied_to(@embed::@weight) : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %w = fuse.get_parameter @weight : tensor<8x8xf32>
       %y = fuse.linear %x, %w

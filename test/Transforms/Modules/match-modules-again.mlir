@@ -14,9 +14,9 @@
 // it fused: no id is given twice, and each site can be undone by itself. The
 // second chain is refused at first, since its intermediate has another user.
 
-// CHECK: fuse.fused_call "Kernel" [@a, @b](%{{.*}}) site("a+b#0")
-// CHECK: fuse.fused_call "group" [@a, @b](%{{.*}}) also [0] site("a+b#1")
-// ONE:     fuse.fused_call "Kernel" [@a, @b](%{{.*}}) site("a+b#0")
+// CHECK: fuse.fused_call @Kernel [@a, @b](%{{.*}}) site("a+b#0")
+// CHECK: fuse.fused_call group [@a, @b](%{{.*}}) also [0] site("a+b#1")
+// ONE:     fuse.fused_call @Kernel [@a, @b](%{{.*}}) site("a+b#0")
 // ONE-NOT: fuse.fused_call
 fuse.model @m class "M" {
   fuse.kernel @Kernel targets(["cpu"])

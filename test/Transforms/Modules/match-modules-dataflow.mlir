@@ -9,7 +9,7 @@
 // interface too, whatever of it comes from outside.
 
 // CHECK-LABEL: fuse.model @signature
-// CHECK:      %[[F:.*]] = fuse.fused_call "Kernel" [@first, @second](%arg0, %arg1)
+// CHECK:      %[[F:.*]] = fuse.fused_call @Kernel [@first, @second](%arg0, %arg1)
 // CHECK-SAME:   sides(%arg2) site("first+second#0")
 // CHECK-NEXT: %[[S:.*]] = fuse.identity_call @second(%[[F]]) ignores(%arg2)
 // CHECK-SAME:   interface [-1, 0] site("first+second#0")
@@ -43,7 +43,7 @@ fuse.model @signature class "M" {
 // A value that skips a member, and one that is used twice.
 
 // CHECK-LABEL: fuse.model @which_output
-// CHECK:      %[[F:.*]] = fuse.fused_call "Kernel" [@first, @second](%arg0)
+// CHECK:      %[[F:.*]] = fuse.fused_call @Kernel [@first, @second](%arg0)
 // CHECK-NEXT: fuse.identity_call @second(%[[F]]) interface [-2, -1, -2]
 fuse.model @which_output class "M" {
   fuse.kernel @Kernel targets(["cpu"])

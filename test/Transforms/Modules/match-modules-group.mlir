@@ -10,9 +10,9 @@
 // intermediate has another user.
 
 // CHECK-LABEL: fuse.model @chain
-// CHECK:      fuse.fused_call "group" [@a, @b](%arg0) also [0]
+// CHECK:      fuse.fused_call group [@a, @b](%arg0) also [0]
 // CHECK:      func.func @"a+b#0"(%[[X:.*]]: tensor<8xf32>,
-// CHECK-SAME:   %[[W:.*]]: tensor<8xf32> {fuse.parameter = "b.w"})
+// CHECK-SAME:   %[[W:.*]]: tensor<8xf32> {fuse.parameter = @chain::@b::@w})
 // CHECK-SAME:   attributes {fuse.group}
 // CHECK-NEXT: %[[G:.*]]:2 = fuse.group(%[[I:.*]] = %[[X]] : tensor<8xf32>,
 // CHECK-SAME:   %[[V:.*]] = %[[W]] : tensor<8xf32>)

@@ -9,8 +9,8 @@
 // does not change.
 
 // CHECK-NOT: fuse.kernel
-// CHECK: fuse.fused_call "NormMLP" [@norm, @mlp](%arg0) site("norm+mlp#0")
-// CHECK-SAME: weights [#fuse.recipe<"norm+mlp.w" = concat("mlp.gate", "mlp.up")>]
+// CHECK: fuse.fused_call @NormMLP [@norm, @mlp](%arg0) site("norm+mlp#0")
+// CHECK-SAME: weights [#fuse.recipe<"norm+mlp.w" = concat(@mlp::@gate, @mlp::@up)>]
 
 fuse.model @m class "Qwen3ForCausalLM" {
   fuse.module @norm class "Qwen3RMSNorm" {

@@ -6,7 +6,7 @@
 // The order of members in a pattern is that of the data, not that of the
 // children: the MLP is declared before the norm.
 
-// CHECK: fuse.fused_call "Kernel" [@norm, @mlp]
+// CHECK: fuse.fused_call @Kernel [@norm, @mlp]
 
 // expected-warning @below {{fuses nothing}}
 // expected-note @below {{'mlp': mlp+norm#0: FUSE-N206 not-a-chain: the result of 'mlp' goes to 'func.return'}}

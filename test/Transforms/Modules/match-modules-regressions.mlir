@@ -62,7 +62,7 @@ fuse.model @cast_between class "M" {
 // is not a second user, and the kernel has the residual as an argument.
 
 // CHECK-LABEL: fuse.model @dead_residual
-// CHECK:      fuse.fused_call "mlp" [@norm, @mlp](%arg0, %arg1) site(
+// CHECK:      fuse.fused_call mlp [@norm, @mlp](%arg0, %arg1) site(
 // CHECK:      func.func @"norm+mlp#0"(%arg0: tensor<8x8xf32>,
 // CHECK-SAME:   %arg1: tensor<8x8xf32>, %arg2: tensor<8x8xf32> {
 // CHECK-NEXT: fuse.mlp %arg0 residual(%arg1) norm(rms eps 1.0e-06)
@@ -107,10 +107,10 @@ fuse.model @dead_residual class "M" {
 
 // CHECK-LABEL: fuse.model @two_norms
 // CHECK:      func.func @"a.norm+mlp#0"
-// CHECK-SAME:   %arg1: tensor<8xf32> {fuse.parameter = "a.norm.w"}
+// CHECK-SAME:   %arg1: tensor<8xf32> {fuse.parameter = @two_norms::@a::@norm::@w}
 // CHECK-NEXT: fuse.mlp %arg0 norm(rms %arg1 eps 0.125 cast after_weight)
 // CHECK:      func.func @"b.norm+mlp#0"
-// CHECK-SAME:   %arg1: tensor<8xbf16> {fuse.parameter = "b.norm.w"}
+// CHECK-SAME:   %arg1: tensor<8xbf16> {fuse.parameter = @two_norms::@b::@norm::@w}
 // CHECK-NEXT: fuse.mlp %arg0 norm(rms %arg1 eps 0.25)
 fuse.model @two_norms class "M" {
   fuse.module @a class "Layer" {

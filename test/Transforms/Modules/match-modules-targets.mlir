@@ -5,7 +5,7 @@
 // A declared kernel is for the targets that it lists. They need not be chips
 // that fuse generates code for.
 
-// CHECK: fuse.fused_call "FastNorm" [@norm]
+// CHECK: fuse.fused_call @FastNorm [@norm]
 
 // $ patterns=@just_norm->FastNorm target=sm_80
 // error: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, tpu

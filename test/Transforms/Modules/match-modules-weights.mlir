@@ -5,14 +5,14 @@
 // The weights that a declared kernel stores, with the parameters of each site.
 
 // CHECK-LABEL: fuse.model @layers
-// CHECK:      fuse.fused_call "Kernel" [@norm, @mlp]
+// CHECK:      fuse.fused_call @Kernel [@norm, @mlp]
 // CHECK-SAME:   site("0.norm+mlp#0") weights
-// CHECK-SAME:   [#fuse.recipe<"0.norm+mlp.gate_up" = interleave("0.mlp.gate.weight", "0.mlp.up.weight" block 2)>,
-// CHECK-SAME:    #fuse.recipe<"0.norm+mlp.down8" = quantize("0.mlp.down", i8 scale 0.5) keep>]
+// CHECK-SAME:   [#fuse.recipe<"0.norm+mlp.gate_up" = interleave(@mlp::@gate::@weight, @mlp::@up::@weight block 2)>,
+// CHECK-SAME:    #fuse.recipe<"0.norm+mlp.down8" = quantize(@mlp::@down, i8 scale 0.5) keep>]
 
 // The second call of the same members stores the same.
 
-// CHECK:      fuse.fused_call "Kernel" [@norm, @mlp]
+// CHECK:      fuse.fused_call @Kernel [@norm, @mlp]
 // CHECK-SAME:   site("0.norm+mlp#1") weights
 // CHECK-SAME:   #fuse.recipe<"0.norm+mlp.gate_up" =
 fuse.model @layers class "M" {
@@ -77,7 +77,7 @@ fuse.model @lossy class "M" {
 
 // CHECK-LABEL: fuse.model @unfit
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'gate_up' reads 'gate', which 'a.mlp' does not have
-// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' combines 'b.mlp.gate' of type
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' combines 'mlp.gate' of type
 // CHECK-NOT: fuse.fused_call
 // expected-warning @below {{fuses nothing; site 'a.norm+mlp#0' is refused: FUSE-N217 layout-does-not-fit}}
 fuse.model @unfit class "M" {
@@ -142,12 +142,12 @@ fuse.model @tied class "M" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     fuse.module @mlp class "MLP" {
-      fuse.parameter @gate tied_to("a.mlp.gate") : tensor<16x8xf32>
+      fuse.parameter @gate tied_to(@a::@mlp::@gate) : tensor<16x8xf32>
       fuse.parameter @up : tensor<16x8xf32>
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      // expected-error @below {{parameter 'b.mlp.gate' is needed in two layouts: as #fuse.recipe<"b.norm+mlp.gate_up" = concat("b.mlp.gate", "b.mlp.up")> by site 'b.norm+mlp#0' and as #fuse.recipe<"a.norm+mlp.gate_up" = concat("a.mlp.gate", "a.mlp.up")> by site 'a.norm+mlp#0'}}
+      // expected-error @below {{parameter 'b.mlp.gate' is needed in two layouts: as #fuse.recipe<"b.norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up)> by site 'b.norm+mlp#0' and as #fuse.recipe<"a.norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up)> by site 'a.norm+mlp#0'}}
       %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
       %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>

@@ -19,12 +19,12 @@
 // CHECK-NEXT: fuse.parameter @weight
 // CHECK:      fuse.module @mlp class "MLP"
 // CHECK:      %[[R:.*]] = fuse.residual_add %arg0, %arg1
-// CHECK:      %[[F:.*]] = fuse.fused_call "gated_mlp" [@norm, @mlp](%[[R]])
+// CHECK:      %[[F:.*]] = fuse.fused_call gated_mlp [@norm, @mlp](%[[R]])
 // CHECK-SAME:   site("layers.0.norm+mlp#0")
 // CHECK:      %[[M:.*]] = fuse.identity_call @mlp(%[[F]]) interface [-1]
 // CHECK-SAME:   site("layers.0.norm+mlp#0") {tag}
 // CHECK:      fuse.residual_add %[[R]], %[[M]]
-// CHECK:      fuse.fused_call "gated_mlp" [@norm, @mlp]
+// CHECK:      fuse.fused_call gated_mlp [@norm, @mlp]
 // CHECK-SAME:   site("layers.1.norm+mlp#0")
 
 // With a literal index, or with the other site disabled, only layer 1 is fused.

@@ -12,16 +12,16 @@
 // intermediate with another user, a module with two calls, a chain of one
 // member, and attributes and locations of calls.
 
-// CHECK:      %[[F:.*]]:2 = fuse.fused_call "Kernel" [@a, @b, @c](%arg0)
+// CHECK:      %[[F:.*]]:2 = fuse.fused_call @Kernel [@a, @b, @c](%arg0)
 // CHECK-SAME:   sides(%[[S:.*]], %arg0) also [2] site("a+b+c#0") {first}
 // CHECK:      %[[B:.*]] = fuse.identity_call @b(%[[F]]#0) ignores(%[[S]])
 // CHECK-SAME:   interface [-1, 0] site("a+b+c#0")
 // CHECK:      fuse.identity_call @c(%[[B]]) ignores(%arg0)
 // CHECK-SAME:   interface [-3, 0, -2] site("a+b+c#0") {last}
 // CHECK:      arith.negf %[[F]]#1
-// CHECK:      fuse.fused_call "Kernel" [@a, @b, @c]
+// CHECK:      fuse.fused_call @Kernel [@a, @b, @c]
 // CHECK-SAME:   site("a+b+c#1")
-// CHECK:      fuse.fused_call "Kernel" [@inner::@d]({{.*}}) site("inner.d#0")
+// CHECK:      fuse.fused_call @Kernel [@inner::@d]({{.*}}) site("inner.d#0")
 
 // By its site, one call is unfused and the others stay.
 

@@ -115,30 +115,41 @@ func.func @bias_in_accumulator(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 
 // -----
 
-// The bias is added to a rounded sum, which is another function.
+// The bias is added to a rounded sum, and the result is rounded again.
 
 // CHECK-LABEL: func @bias_after_rounding(
-// CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}}, %{{.*}} : 
-// CHECK:         arith.addf %[[L]]
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}}) added after_rounding : (tensor<4x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<4x32xbf16>
+// CHECK-NEXT:    return
 func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
                                %b: tensor<32xbf16>) -> tensor<4x32xbf16> {
-  %zero = arith.constant 0.0 : f32
-  %init = tensor.empty() : tensor<4x32xf32>
-  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
-      -> tensor<4x32xf32>
-  %s = linalg.matmul
-      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
-                       affine_map<(m, n, k) -> (n, k)>,
-                       affine_map<(m, n, k) -> (m, n)>]
-      ins(%x, %w : tensor<4x64xbf16>, tensor<32x64xbf16>)
-      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
-  %l = arith.truncf %s : tensor<4x32xf32> to tensor<4x32xbf16>
+  %l = fuse.linear %x, %w
+    : (tensor<4x64xbf16>, tensor<32x64xbf16>) -> tensor<4x32xbf16>
   %e = tensor.empty() : tensor<4x32xbf16>
   %bb = linalg.broadcast ins(%b : tensor<32xbf16>)
       outs(%e : tensor<4x32xbf16>) dimensions = [0]
-  // expected-remark-re @below {{[Missed] linear{{.*}}At=arith.addf{{.*}}FUSE-N129 bias-after-rounding}}
   %y = arith.addf %l, %bb : tensor<4x32xbf16>
   return %y : tensor<4x32xbf16>
+}
+
+// -----
+
+// A layer rounds its sum to the type of its result only.
+
+// CHECK-LABEL: func @bias_after_other_rounding(
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} : 
+// CHECK:         arith.addf
+func.func @bias_after_other_rounding(
+    %x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>, %b: tensor<32xf32>)
+    -> tensor<4x32xf32> {
+  %l = fuse.linear %x, %w
+    : (tensor<4x64xbf16>, tensor<32x64xbf16>) -> tensor<4x32xbf16>
+  %lf = arith.extf %l : tensor<4x32xbf16> to tensor<4x32xf32>
+  %e = tensor.empty() : tensor<4x32xf32>
+  %bb = linalg.broadcast ins(%b : tensor<32xf32>)
+      outs(%e : tensor<4x32xf32>) dimensions = [0]
+  // expected-remark-re @below {{[Missed] linear{{.*}}At=arith.addf{{.*}}FUSE-N129 bias-after-rounding}}
+  %y = arith.addf %lf, %bb : tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
 }
 
 // -----
@@ -163,20 +174,94 @@ func.func @bias_behind_layer(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
 
 // -----
 
-// The weight is [in, out].
+// A weight of [in, out] is transposed where it is defined, once for both
+// linears.
 
-// CHECK-LABEL: func @weight_layout(
-// CHECK-NOT:     fuse.linear
-func.func @weight_layout(%x: tensor<4x64xf32>, %w: tensor<64x32xf32>)
+// CHECK-LABEL: func @weight_stored_in_out(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x32xbf16>, %[[W:.*]]: tensor<32x32xbf16>
+// CHECK-NEXT:    %[[E:.*]] = tensor.empty() : tensor<32x32xbf16>
+// CHECK-NEXT:    %[[T:.*]] = linalg.transpose ins(%[[W]] : {{.*}}) outs(%[[E]] : {{.*}}) permutation = [1, 0]
+// CHECK-NEXT:    %[[Y:.*]] = fuse.linear %[[X]], %[[T]] : (tensor<4x32xbf16>, tensor<32x32xbf16>) -> tensor<4x32xbf16>
+// CHECK-NEXT:    %[[Z:.*]] = fuse.linear %[[Y]], %[[T]] : (tensor<4x32xbf16>, tensor<32x32xbf16>) -> tensor<4x32xf32>
+// CHECK-NEXT:    return %[[Z]]
+func.func @weight_stored_in_out(%x: tensor<4x32xbf16>, %w: tensor<32x32xbf16>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
-  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N125 weight-layout}}
-  %y = linalg.matmul ins(%x, %w : tensor<4x64xf32>, tensor<64x32xf32>)
+  %s = linalg.matmul ins(%x, %w : tensor<4x32xbf16>, tensor<32x32xbf16>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  %y = arith.truncf %s : tensor<4x32xf32> to tensor<4x32xbf16>
+  %z = linalg.matmul ins(%y, %w : tensor<4x32xbf16>, tensor<32x32xbf16>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %z : tensor<4x32xf32>
+}
+
+// -----
+
+// The weight is widened in front of the product; the stored one is transposed.
+
+// CHECK-LABEL: func @weight_widened(
+// CHECK:         linalg.transpose ins(%{{.*}} : tensor<64x32xbf16>)
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} : (tensor<4x64xbf16>, tensor<32x64xbf16>) -> tensor<4x32xf32>
+// CHECK-NEXT:    return
+func.func @weight_widened(%x: tensor<4x64xbf16>, %w: tensor<64x32xbf16>)
+    -> tensor<4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %xf = arith.extf %x : tensor<4x64xbf16> to tensor<4x64xf32>
+  %wf = arith.extf %w : tensor<64x32xbf16> to tensor<64x32xf32>
+  %y = linalg.matmul ins(%xf, %wf : tensor<4x64xf32>, tensor<64x32xf32>)
       outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %y : tensor<4x32xf32>
+}
+
+// -----
+
+// A dequantized weight: the stored values are transposed.
+
+// CHECK-LABEL: func @weight_dequantized(
+// CHECK:         %[[Q:.*]] = linalg.transpose ins(%{{.*}} : tensor<8x4xi8>)
+// CHECK-NEXT:    %[[W:.*]] = fuse.dequantize %[[Q]] scale 0.5 : (tensor<4x8xi8>) -> tensor<4x8xf32>
+// CHECK-NEXT:    fuse.linear %{{.*}}, %[[W]]
+// CHECK-NEXT:    return
+func.func @weight_dequantized(%x: tensor<3x8xf32>, %q: tensor<8x4xi8>)
+    -> tensor<3x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %scale = arith.constant dense<0.5> : tensor<8x4xf32>
+  %f = arith.sitofp %q : tensor<8x4xi8> to tensor<8x4xf32>
+  %w = arith.mulf %f, %scale : tensor<8x4xf32>
+  %init = tensor.empty() : tensor<3x4xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<3x4xf32>)
+      -> tensor<3x4xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<3x8xf32>, tensor<8x4xf32>)
+      outs(%fill : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// The values of attention are not a weight: each call would transpose them.
+
+// CHECK-LABEL: func @computed_in_out(
+// CHECK:         fuse.linear
+// CHECK-NOT:     linalg.transpose
+// CHECK-NOT:     fuse.linear
+func.func @computed_in_out(%p: tensor<4x4xf32>, %x: tensor<4x8xf32>,
+                           %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x8xf32>)
+      -> tensor<4x8xf32>
+  %v = fuse.linear %x, %w
+    : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N125 weight-layout}}
+  %y = linalg.matmul ins(%p, %v : tensor<4x4xf32>, tensor<4x8xf32>)
+      outs(%fill : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
 }
 
 // -----

@@ -205,3 +205,22 @@ func.func @region(%x: tensor<4x64xf32>, %p: i1) -> tensor<4x64xf32> {
   }
   return %y : tensor<4x64xf32>
 }
+
+// -----
+
+// A row without its unit dimension is not broadcast.
+
+// CHECK-LABEL: func @one_token(
+// CHECK:         %[[R:.*]] = tensor.expand_shape %arg1
+// CHECK:         %[[Y:.*]] = fuse.linear %arg0, %arg2
+// CHECK-NEXT:    fuse.residual_add %[[R]], %[[Y]]
+// CHECK-NEXT:    return
+func.func @one_token(%x: tensor<1x4xbf16>, %row: tensor<4xbf16>,
+                     %w: tensor<4x4xbf16>) -> tensor<1x4xbf16> {
+  %r = tensor.expand_shape %row [[0, 1]] output_shape [1, 4]
+      : tensor<4xbf16> into tensor<1x4xbf16>
+  %y = fuse.linear %x, %w
+    : (tensor<1x4xbf16>, tensor<4x4xbf16>) -> tensor<1x4xbf16>
+  %s = arith.addf %r, %y : tensor<1x4xbf16>
+  return %s : tensor<1x4xbf16>
+}

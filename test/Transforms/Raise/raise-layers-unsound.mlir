@@ -232,3 +232,18 @@ func.func @divided_square(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %y = arith.divf %base, %d : tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }
+
+// -----
+
+// No layer but a quantize has a result of a stored type.
+
+// CHECK-LABEL: func @stored_result(
+// CHECK-NEXT:    %[[R:.*]] = fuse.activation relu %arg0 : tensor<2x4xf32> -> tensor<2x4xf32>
+// CHECK-NEXT:    arith.truncf %[[R]]
+// CHECK-NEXT:    return
+func.func @stored_result(%x: tensor<2x4xf32>) -> tensor<2x4xf8E4M3FN> {
+  %zero = arith.constant dense<0.0> : tensor<2x4xf32>
+  %r = arith.maximumf %x, %zero : tensor<2x4xf32>
+  %q = arith.truncf %r : tensor<2x4xf32> to tensor<2x4xf8E4M3FN>
+  return %q : tensor<2x4xf8E4M3FN>
+}

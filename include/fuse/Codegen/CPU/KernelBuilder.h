@@ -178,7 +178,7 @@ private:
   /// The mask of a vector of outputs, or null if all are valid.
   Value getMask(Value column, int64_t width);
 
-  mlir::Type pointType(llvm::StringRef point) const;
+  mlir::Type pointType(RoundingPoint point) const;
   bool isPaired() const { return weightType.isBF16(); }
   /// Whether AMX computes sums of `terms` terms; it adds 32 at once.
   bool hasTiles(int64_t terms) const {

@@ -14,9 +14,8 @@ namespace fuse {
 #define GEN_PASS_DECL_CONVERTFUSETOCPUPASS
 #include "fuse/Conversion/Passes.h.inc"
 
-/// Name of the module of CPU kernels, and attribute with a function's plan.
+/// Name of the module of CPU kernels.
 constexpr llvm::StringLiteral kCPUKernelsName = "cpu_kernels";
-constexpr llvm::StringLiteral kCPUPlanAttrName = "fuse.cpu_plan";
 
 } // namespace fuse
 

@@ -71,22 +71,25 @@ void ProductBuilder::addHiddenScalars() {
   if (!problem.isF8() || !problem.hasGemm1())
     return;
   if (problem.isGated())
-    addScalar(alphaGate, "gate", getScale("input") * getScale("gate"));
-  addScalar(alphaUp, "up", getScale("input") * getScale("up"));
-  addQuantizer(hiddenScale, "hidden", problem.scales);
+    addScalar(alphaGate, "gate",
+              getScale(ScaleKind::Input) * getScale(ScaleKind::Gate));
+  addScalar(alphaUp, "up",
+            getScale(ScaleKind::Input) * getScale(ScaleKind::Up));
+  addQuantizer(hiddenScale, ScaleKind::Hidden, problem.scales);
 }
 
 void ProductBuilder::addOutputScalars() {
   if (!problem.isF8())
     return;
-  float read = getScale(problem.hasGemm1() ? "hidden" : "input");
+  float read =
+      getScale(problem.hasGemm1() ? ScaleKind::Hidden : ScaleKind::Input);
   for (auto [slot, output] : llvm::zip_equal(alphas, problem.outputs))
-    addScalar(slot, output.scale, read * getScale(output.scale));
+    addScalar(slot, output.scale.toText(), read * getScale(output.scale));
 }
 
 void ProductBuilder::addScalars() {
   if (problem.isF8())
-    addQuantizer(inputScale, "input", problem.scales);
+    addQuantizer(inputScale, ScaleKind::Input, problem.scales);
   addHiddenScalars();
   addOutputScalars();
 }
@@ -156,7 +159,7 @@ Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
                                     ArrayRef<Value> biasGate,
                                     ArrayRef<Value> biasUp) {
   Rounded rounded;
-  auto add = [&](StringRef point, ArrayRef<Value> values, Values &wide,
+  auto add = [&](RoundingPoint point, ArrayRef<Value> values, Values &wide,
                  Values &pairs) {
     // A single value makes no pair.
     if (!problem.roundsAt(point) || values.size() % 2 != 0) {
@@ -167,9 +170,10 @@ Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
       pairs.push_back(pack(bf16, values.slice(index, 2)));
   };
   if (problem.isGated())
-    add("gate", finish(gate, alphaGate, biasGate), rounded.gate,
+    add(RoundingPoint::Gate, finish(gate, alphaGate, biasGate), rounded.gate,
         rounded.gatePairs);
-  add("up", finish(up, alphaUp, biasUp), rounded.up, rounded.upPairs);
+  add(RoundingPoint::Up, finish(up, alphaUp, biasUp), rounded.up,
+      rounded.upPairs);
   return rounded;
 }
 
@@ -185,13 +189,14 @@ ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
                 [&](Value v) { return activate(problem.activation, v); });
   };
   if (!problem.isGated())
-    return round("act", activateEach(widen(values.up, values.upPairs)));
+    return round(RoundingPoint::Act,
+                 activateEach(widen(values.up, values.upPairs)));
   Values act = activateEach(widen(values.gate, values.gatePairs));
-  if (values.upPairs.empty() || !problem.roundsAt("act") ||
-      !problem.roundsAt("product")) {
-    act = round("act", act);
+  if (values.upPairs.empty() || !problem.roundsAt(RoundingPoint::Act) ||
+      !problem.roundsAt(RoundingPoint::Product)) {
+    act = round(RoundingPoint::Act, act);
     Values up = widen(values.up, values.upPairs);
-    return round("product", mulEach(act, up));
+    return round(RoundingPoint::Product, mulEach(act, up));
   }
   // A product of two bf16 that is rounded to bf16 is one instruction for two.
   Values products;
@@ -211,7 +216,7 @@ void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
     Value streamAt = add(mul(token, problem.width), row);
     other = unpack(load(narrow, x, streamAt));
     if (residual)
-      other = round("stream",
+      other = round(RoundingPoint::Stream,
                     addEach(other, unpack(load(narrow, residual, streamAt))));
   } else if (outputResidual) {
     other = unpack(load(narrow, outputResidual, at));
@@ -220,7 +225,7 @@ void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
     bias = unpack(load(narrow, biases[index], row));
   Values values = finish(sums, alphas[index], bias);
   if (!other.empty())
-    values = addEach(other, round("down", values));
+    values = addEach(other, round(RoundingPoint::Down, values));
   store(pack(bf16, values), outputs[index], at);
 }
 

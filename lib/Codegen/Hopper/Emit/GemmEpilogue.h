@@ -94,7 +94,7 @@ protected:
   Value alphaGate, alphaUp, hiddenScale;
 
 private:
-  float getScale(llvm::StringRef name) {
+  float getScale(ScaleName name) {
     return problem.scales.getScale(name).value_or(1);
   }
   void addPacked(Value &slot, llvm::StringRef recipe,

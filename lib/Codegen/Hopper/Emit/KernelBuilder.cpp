@@ -52,11 +52,11 @@ DictionaryAttr KernelBuilder::getPlan(Plan rest) {
   return builder.getDictionaryAttr(entries);
 }
 
-void KernelBuilder::addQuantizer(Value &slot, StringRef name,
+void KernelBuilder::addQuantizer(Value &slot, ScaleName name,
                                  StaticScalesAttr scales) {
   float scale = scales.getScale(name).value_or(1);
   bool divides = scales.getOrder() == QuantOrder::Divide;
-  addScalar(slot, name, divides ? scale : 1.0f / scale);
+  addScalar(slot, name.toText(), divides ? scale : 1.0f / scale);
 }
 
 Value KernelBuilder::quantize(ArrayRef<Value> values, Value scale,

@@ -113,7 +113,7 @@ protected:
   }
   /// The factor that quantizes with the scale of that name: its reciprocal,
   /// rounded to f32, unless the contract divides.
-  void addQuantizer(Value &slot, llvm::StringRef name, StaticScalesAttr scales);
+  void addQuantizer(Value &slot, ScaleName name, StaticScalesAttr scales);
   /// Values over a scale in the storage type; without scales, in bf16.
   Value quantize(llvm::ArrayRef<Value> values, Value scale,
                  StaticScalesAttr scales, mlir::Type element);

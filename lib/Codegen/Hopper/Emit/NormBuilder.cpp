@@ -71,7 +71,8 @@ NormBuilder::Chunk NormBuilder::openChunk(Value row, Value column, Value inside,
   chunk.inside = inside;
   chunk.x = unpack(vectors[0]);
   if (residual)
-    chunk.x = round("stream", addEach(chunk.x, unpack(vectors[1])));
+    chunk.x =
+        round(RoundingPoint::Stream, addEach(chunk.x, unpack(vectors[1])));
   if (stream && storesStream)
     when(chunk.inside, [&] {
       store(pack(bf16, chunk.x), stream,
@@ -135,7 +136,7 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
       values = mulEach(values, weight);
     if (!chunk.bias.empty())
       values = addEach(values, chunk.bias);
-    values = round("normed", values);
+    values = round(RoundingPoint::Normed, values);
   }
   if (normed)
     when(chunk.inside, [&] {

@@ -53,7 +53,7 @@ protected:
   }
 
   /// Rounds values where the contract has a rounding point.
-  Values round(llvm::StringRef point, llvm::ArrayRef<Value> values) {
+  Values round(RoundingPoint point, llvm::ArrayRef<Value> values) {
     if (!problem.roundsAt(point))
       return llvm::to_vector(values);
     return unpack(pack(bf16, values));

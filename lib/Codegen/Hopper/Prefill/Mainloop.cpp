@@ -155,8 +155,8 @@ void PrefillKernelBuilder::multiply() {
 /// Sums that are rounded to bf16 anyway wait in half as many registers until
 /// the next tile has started.
 bool PrefillKernelBuilder::activatesLater() const {
-  return problem.roundsAt("up") &&
-         (!problem.isGated() || problem.roundsAt("gate"));
+  return problem.roundsAt(RoundingPoint::Up) &&
+         (!problem.isGated() || problem.roundsAt(RoundingPoint::Gate));
 }
 
 /// A quarter of the hidden units of a tile that waits, or their announcement.

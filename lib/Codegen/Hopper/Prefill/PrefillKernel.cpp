@@ -133,7 +133,7 @@ void PrefillKernelBuilder::addArguments() {
       addWorkspace(ready, builder.getI32Type(), w.ready);
     addTokens(count);
     if (problem.isF8())
-      addQuantizer(inputScale, "input", problem.scales);
+      addQuantizer(inputScale, ScaleKind::Input, problem.scales);
     return;
   }
   if (hasGemm1()) {
@@ -166,7 +166,7 @@ void PrefillKernelBuilder::addArguments() {
     addWorkspace(ready, builder.getI32Type(), w.ready);
   addTokens(count);
   if (preparesRest() && problem.isF8())
-    addQuantizer(inputScale, "input", problem.scales);
+    addQuantizer(inputScale, ScaleKind::Input, problem.scales);
   if (hasGemm1())
     addHiddenScalars();
   if (hasGemm2())

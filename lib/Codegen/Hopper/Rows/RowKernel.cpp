@@ -38,7 +38,8 @@ public:
     if (rows.productResult >= 0)
       addResult(product, rows.productResult);
     addTokens(count);
-    addQuantizer(inputScale, rows.isNorm() ? "input" : "hidden",
+    addQuantizer(inputScale,
+                 rows.isNorm() ? ScaleKind::Input : ScaleKind::Hidden,
                  problem.scales);
     tile::KernelOp kernel =
         begin(name, schedule.getBlocks(), schedule.getThreads(),
@@ -97,13 +98,13 @@ private:
   }
 
   void activateItem(Value at, Value x, Value factor) {
-    Values values = round("act", each(unpack(x), [&](Value v) {
+    Values values = round(RoundingPoint::Act, each(unpack(x), [&](Value v) {
                             return activate(problem.activation, v);
                           }));
     if (act)
       store(pack(bf16, values), act, at);
     if (factor)
-      values = round("product", mulEach(values, unpack(factor)));
+      values = round(RoundingPoint::Product, mulEach(values, unpack(factor)));
     if (product)
       store(pack(bf16, values), product, at);
     store(quantize(values, inputScale), input, at);
