@@ -24,7 +24,8 @@ install(TARGETS fuse-emulated-cuda
   LIBRARY DESTINATION lib/fuse-emulated
   COMPONENT Emulator)
 install(DIRECTORY include/fuse-c
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime
+  PATTERN Dialects.h EXCLUDE)
 install(DIRECTORY third_party/dlpack/include/dlpack
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT Runtime)
@@ -36,14 +37,63 @@ install(EXPORT FuseTargets NAMESPACE Fuse::
   DESTINATION "${package_dir}" COMPONENT Runtime)
 install(EXPORT FuseCompilerTargets NAMESPACE Fuse::
   DESTINATION "${package_dir}" COMPONENT Compiler)
+
+# For projects that use MLIR themselves: dialects, passes, and what TableGen
+# makes of both or includes. They share libMLIR with fuse.
+if(NOT FUSE_STATIC_LLVM)
+  install(TARGETS
+    FuseAnalysis
+    FuseCodegenCPU
+    FuseCodegenHopper
+    FuseDialect
+    FuseElementMath
+    FuseKernelsToNVVM
+    FuseKernelsToPTX
+    FuseLinalgToGPU
+    FusePipelines
+    FusePlugin
+    FuseRegistered
+    FuseSchedule
+    FuseSlotRegistry
+    FuseSlots
+    FuseSmallFloatsToNVVM
+    FuseSupport
+    FuseTarget
+    FuseToCPU
+    FuseToLinalg
+    FuseToTile
+    FuseTransforms
+    TileDialect
+    TileToNVVM
+    EXPORT FuseMLIRTargets
+    COMPONENT MLIR
+    INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(FILES include/fuse-c/Dialects.h
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/fuse-c" COMPONENT MLIR)
+  foreach(folder dialects/fuse dialects/tile include/fuse)
+    install(DIRECTORY "${folder}" "${CMAKE_BINARY_DIR}/${folder}"
+      DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT MLIR
+      FILES_MATCHING
+      PATTERN "*.def" PATTERN "*.h" PATTERN "*.inc" PATTERN "*.td"
+      PATTERN Artifact EXCLUDE PATTERN Execution EXCLUDE PATTERN IO EXCLUDE
+      PATTERN Interpreter EXCLUDE PATTERN Measure EXCLUDE
+      PATTERN Runtime EXCLUDE PATTERN CMakeFiles EXCLUDE)
+  endforeach()
+  install(EXPORT FuseMLIRTargets NAMESPACE Fuse::
+    DESTINATION "${package_dir}" COMPONENT MLIR)
+endif()
+
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/FuseConfig.cmake.in"
   "${CMAKE_BINARY_DIR}/FuseConfig.cmake"
-  INSTALL_DESTINATION "${package_dir}")
+  INSTALL_DESTINATION "${package_dir}"
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(
   "${CMAKE_BINARY_DIR}/FuseConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
-install(FILES
-  "${CMAKE_BINARY_DIR}/FuseConfig.cmake"
-  "${CMAKE_BINARY_DIR}/FuseConfigVersion.cmake"
-  DESTINATION "${package_dir}" COMPONENT Runtime)
+foreach(component Runtime MLIR)
+  install(FILES
+    "${CMAKE_BINARY_DIR}/FuseConfig.cmake"
+    "${CMAKE_BINARY_DIR}/FuseConfigVersion.cmake"
+    DESTINATION "${package_dir}" COMPONENT ${component})
+endforeach()

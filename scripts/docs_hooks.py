@@ -45,7 +45,7 @@ LONGEST_HELP = 300
 #: Programs whose interface is not a command line.
 NO_COMMAND_LINE = ("fuse-lsp-server",)
 #: The headers of the C interface, in reading order.
-HEADERS = ("Status.h", "Runtime.h", "Compiler.h", "Kernels.h")
+HEADERS = ("Status.h", "Runtime.h", "Compiler.h", "Kernels.h", "Dialects.h")
 
 
 def run(*command: str | Path) -> str:

@@ -59,6 +59,12 @@ if flags:
     config.environment["CFLAGS"] = config.environment["CXXFLAGS"] = flags
 config.substitutions.append(("%cflags", flags))
 config.substitutions.append(("%cc", config.cc))
+config.substitutions.append(("%mlir_dir", config.mlir_dir))
+plugin = os.path.join(config.fuse_obj_root, "lib", "libFusePlugin.so")
+config.substitutions.append(("%plugin", plugin))
+# A program without a sanitizer cannot load a library with one.
+if os.path.exists(plugin) and not config.sanitizers:
+    config.available_features.add("plugin")
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 
 config.available_features.add(platform.machine())

@@ -119,7 +119,8 @@ typedef struct fuse_compile_options {
   int32_t link;
   /* Code for a GPU, such as "sm_90a". Null or "" for none (default). */
   const char *chip;
-  /* Nonzero to use only the portable path (default 0). */
+  /* Nonzero to use only the portable path. With 0 (default), a function has
+   * scheduled kernels where possible, and portable kernels for other ops. */
   int32_t portable;
   /* Largest number of tokens that scheduled kernels support in functions with a
    * dynamic number of tokens, from 1 to 16384 (default 16384). There are
@@ -135,10 +136,6 @@ typedef struct fuse_compile_options {
   /* File from fuse-tune; null or empty for none. Its schedules take precedence
    * over those of the cost model. */
   const char *schedules;
-  /* Nonzero to combine scheduled and portable kernels in one plan if the
-   * scheduled path supports only a part of a function. With 0 (default), such a
-   * function uses only the portable path. */
-  int32_t mixed;
   /* Path of ptxas. Null or "" to search PATH (default). */
   const char *ptxas;
 } fuse_compile_options;

@@ -99,10 +99,9 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
   llvm::raw_string_ostream ir(ingredients.ir);
   module.print(ir, OpPrintingFlags().enableDebugInfo(true, false));
   ingredients.options =
-      llvm::formatv("{0};{1};{2};{3};{4};{5};{6};{7}", options.cpu,
-                    options.link, options.chip, options.scheduled,
-                    options.mixed, options.tokens, options.multiprocessors,
-                    int(options.assemble))
+      llvm::formatv("{0};{1};{2};{3};{4};{5};{6}", options.cpu, options.link,
+                    options.chip, options.scheduled, options.tokens,
+                    options.multiprocessors, int(options.assemble))
           .str();
   if (!options.schedules.empty()) {
     // The file's content counts, not its name.

@@ -14,6 +14,7 @@
 #include "fuse/Runtime/CPU/CpuCode.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Slots/SlotBinding.h"
+#include "fuse/Support/IRVersion.h"
 #include "fuse/Target/CPUJIT.h"
 #include "fuse/Target/CPUObject.h"
 #include "fuse/Target/PTX.h"
@@ -38,6 +39,7 @@ void fuse::registerCompilerTranslations(DialectRegistry &registry) {
 
 Expected<std::string> fuse::getLayersDigest(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
+  (*copy)->removeAttr(kVersionAttrName);
   if (failed(unfuse(*copy, {})))
     return createStringError("the fused ops cannot be undone");
   std::string text;
@@ -58,6 +60,8 @@ public:
 
 private:
   llvm::Error flattenModels();
+  /// The module as the text that the artifact keeps.
+  std::string printIR();
   llvm::Error findFunctions();
   void addSlots();
   llvm::Error lowerForCPU();
@@ -388,15 +392,24 @@ json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
   return sites;
 }
 
+std::string ArtifactBuilder::printIR() {
+  Attribute given = module->getAttr(kVersionAttrName);
+  module->setAttr(kVersionAttrName, getVersionAttr(module.getContext()));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  // Keep locations: undoing a fusion restores those of the members.
+  module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
+  if (!given)
+    module->removeAttr(kVersionAttrName);
+  return text;
+}
+
 Expected<ArtifactDraft> ArtifactBuilder::build() {
   if (llvm::Error error = flattenModels())
     return std::move(error);
   if (llvm::Error error = findFunctions())
     return std::move(error);
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  // Keep locations: undoing a fusion restores those of the members.
-  module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
+  std::string text = printIR();
   int64_t ir = addSection(FUSE_SECTION_IR, text);
   addSlots();
   llvm::Error error = llvm::Error::success();

@@ -90,7 +90,6 @@ static fuse_status readCompileOptions(const fuse_compile_options *options,
   chosen.link = complete.link != 0;
   chosen.chip = complete.chip ? complete.chip : "";
   chosen.scheduled = complete.portable == 0;
-  chosen.mixed = complete.mixed != 0;
   chosen.tokens = complete.tokens;
   chosen.multiprocessors = complete.multiprocessors;
   chosen.schedules = complete.schedules ? complete.schedules : "";

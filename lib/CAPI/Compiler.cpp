@@ -9,6 +9,7 @@
 #include "fuse/Artifact/Phase.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
+#include "fuse/Support/IRVersion.h"
 #include "fuse/Support/TextLimits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -189,8 +190,11 @@ fuse_status fuse::parseText(ContextState &state, StringRef text,
   state.errors.clear();
   if (llvm::Error error = checkTextLimits(text))
     return fail(FUSE_ERROR_PARSE, llvm::toString(std::move(error)));
+  auto upgraded = upgradeText(text);
+  if (!upgraded)
+    return fail(FUSE_ERROR_PARSE, llvm::toString(upgraded.takeError()));
   // The parser requires a zero byte after the text.
-  std::string copy = text.str();
+  std::string copy = *upgraded ? std::move(**upgraded) : text.str();
   runPhase(&state.context, "parse",
            [&] { module = parseSourceString<ModuleOp>(copy, &state.context); });
   return module ? FUSE_OK : fail(FUSE_ERROR_PARSE, state.takeErrors(otherwise));

@@ -14,6 +14,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -30,6 +31,11 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// Cleans up host code. Scheduled kernels do not change.
+static void addHostCleanup(OpPassManager &pm) {
+  addCleanup(pm.nest<func::FuncOp>());
+}
+
 /// Lowers layers on tensors to kernels on buffers and their launches.
 static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   LowerSlotsPassOptions slots;
@@ -43,13 +49,13 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   pm.addPass(createConvertFuseToLinalgPass());
   // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
-  addCleanup(pm);
+  addHostCleanup(pm);
   pm.addPass(createFlattenControlFlowPass());
-  addCleanup(pm);
+  addHostCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createRecordChecksPass());
   // Gives each reduction a separate fill. A later CSE would merge them again.
   pm.addPass(createMergeElementwisePass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addPass(createResultsToArgumentsPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -57,9 +63,10 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
-  addCleanup(pm);
+  addHostCleanup(pm);
   pm.addPass(createConvertLinalgToGPUPass());
-  addCleanup(pm);
+  addHostCleanup(pm);
+  addCleanup(pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>());
   pm.addPass(createAttachLaunchPlanPass());
 }
 
@@ -98,6 +105,10 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
   FailureOr<Chip> chip = lookupChip(options.chip, reportError);
   if (failed(chip))
     return failure();
+  // Kernels at this point are scheduled ones.
+  if (options.stage != "gpu")
+    buildHopperKernelPipeline(pm, options.stage == "nvvm" ? HopperStage::NVVM
+                                                          : HopperStage::PTX);
   addLoweringToGPU(pm, *chip);
   if (options.stage == "gpu")
     return success();
@@ -118,4 +129,18 @@ llvm::Error fuse::buildGPUPipeline(OpPassManager &pm,
       });
   return failed(built) ? llvm::createStringError(problem)
                        : llvm::Error::success();
+}
+
+llvm::Error fuse::buildGPUKernelPipeline(OpPassManager &pm,
+                                         const GPUPipelineOptions &options) {
+  std::string problem;
+  FailureOr<Chip> chip = lookupChip(options.chip, [&](const Twine &message) {
+    problem = message.str();
+    return failure();
+  });
+  if (failed(chip))
+    return llvm::createStringError(problem);
+  addLoweringToNVVM(pm, *chip);
+  pm.addPass(createConvertKernelsToPTXPass());
+  return llvm::Error::success();
 }

@@ -28,6 +28,9 @@ static void addPlanning(OpPassManager &pm,
   slots.device = "gpu";
   slots.chip = "sm_90a";
   pm.addPass(createLowerSlotsPass(slots));
+  // A plan is that of one function.
+  pm.addPass(createFlattenModelsPass());
+  pm.addPass(createInlinerPass());
   SelectSchedulesPassOptions selection;
   selection.tokens = options.tokens;
   selection.dispatch = options.dispatch;
@@ -74,10 +77,13 @@ void fuse::buildHopperPlanPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createCSEPass());
 }
 
-void fuse::buildHopperKernelPipeline(OpPassManager &pm) {
+void fuse::buildHopperKernelPipeline(OpPassManager &pm, HopperStage stage) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
+  if (stage == HopperStage::Tile)
+    return;
   addKernelLowering(kernels);
-  addPTX(pm);
+  if (stage == HopperStage::PTX)
+    addPTX(pm);
 }

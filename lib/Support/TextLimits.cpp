@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Support/TextLimits.h"
+#include "fuse/Support/IRVersion.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -123,7 +124,10 @@ fuse::readText(llvm::StringRef path) {
     return createStringError(buffer.getError(),
                              "cannot open input file '" + path +
                                  "': " + buffer.getError().message());
-  if (llvm::Error error = checkTextLimits((*buffer)->getBuffer()))
+  llvm::Error error = checkTextLimits((*buffer)->getBuffer());
+  if (!error)
+    error = upgradeBuffer(*buffer);
+  if (error)
     return createStringError(path + ": " + llvm::toString(std::move(error)));
   return std::move(*buffer);
 }

@@ -65,19 +65,75 @@ static std::string toText(Type type) {
   return text;
 }
 
+static std::optional<json::Value> toValue(std::optional<json::Object> object) {
+  if (!object)
+    return std::nullopt;
+  return json::Value(std::move(*object));
+}
+
+/// A buffer of a kernel, or nothing if the name is malformed.
+static std::optional<json::Object> bufferToJSON(StringRef name) {
+  StringRef key = name.consume_front("arg")     ? "arg"
+                  : name.consume_front("ws")    ? "workspace"
+                  : name.consume_front("const") ? "constant"
+                                                : "";
+  int64_t index;
+  if (key.empty() || name.getAsInteger(10, index))
+    return std::nullopt;
+  return json::Object{{key, index}};
+}
+
+/// The numbers `keys` of a dictionary, or nothing if one is missing.
+static std::optional<json::Object> numbersToJSON(DictionaryAttr entries,
+                                                 ArrayRef<StringRef> keys) {
+  json::Object numbers;
+  for (StringRef key : keys) {
+    auto number = entries.getAs<IntegerAttr>(key);
+    if (!number || number.getValue().getSignificantBits() > 64)
+      return std::nullopt;
+    numbers[key] = number.getValue().getSExtValue();
+  }
+  return numbers;
+}
+
+/// An argument that only scheduled kernels have: a packed weight, a size of few
+/// bytes, a place in a buffer or a tensor map of one.
+static std::optional<json::Value> scheduledToJSON(DictionaryAttr entries) {
+  if (entries.contains("packed"))
+    return toValue(numbersToJSON(entries, {"packed"}));
+  if (auto size = entries.getAs<AffineMapAttr>("size")) {
+    std::optional<json::Object> bytes = numbersToJSON(entries, {"bytes"});
+    if (!bytes || size.getValue().getNumResults() != 1)
+      return std::nullopt;
+    (*bytes)["size"] = toJSON(size.getValue().getResult(0));
+    return toValue(std::move(bytes));
+  }
+  auto name = entries.getAs<StringAttr>("buffer");
+  std::optional<json::Object> offset = numbersToJSON(entries, {"offset"});
+  std::optional<json::Object> place;
+  if (name)
+    place = bufferToJSON(name.getValue());
+  if (!place || !offset)
+    return std::nullopt;
+  (*place)["offset"] = std::move((*offset)["offset"]);
+  if (auto map = entries.getAs<DictionaryAttr>("map")) {
+    auto numbers = numbersToJSON(
+        map, {"rows", "columns", "box_rows", "box_columns", "swizzle"});
+    auto element = map.getAs<TypeAttr>("element");
+    if (!numbers || !element)
+      return std::nullopt;
+    (*numbers)["element"] = toText(element.getValue());
+    (*place)["map"] = std::move(*numbers);
+  }
+  return toValue(std::move(place));
+}
+
 /// An argument of a kernel, or nothing if the attribute is malformed.
 static std::optional<json::Value> argumentToJSON(Attribute attr) {
-  if (auto name = dyn_cast<StringAttr>(attr)) {
-    StringRef text = name.getValue();
-    StringRef key = text.consume_front("arg")     ? "arg"
-                    : text.consume_front("ws")    ? "workspace"
-                    : text.consume_front("const") ? "constant"
-                                                  : "";
-    int64_t index;
-    if (key.empty() || text.getAsInteger(10, index))
-      return std::nullopt;
-    return json::Object{{key, index}};
-  }
+  if (auto name = dyn_cast<StringAttr>(attr))
+    return toValue(bufferToJSON(name.getValue()));
+  if (auto entries = dyn_cast<DictionaryAttr>(attr))
+    return scheduledToJSON(entries);
   if (auto map = dyn_cast<AffineMapAttr>(attr);
       map && map.getValue().getNumResults() == 1)
     return json::Object{{"size", toJSON(map.getValue().getResult(0))}};
@@ -92,7 +148,7 @@ static std::optional<json::Value> argumentToJSON(Attribute attr) {
 }
 
 /// A launch, or nothing if it is malformed. Its module is named unless it is
-/// the generated one.
+/// the one of the portable path.
 static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                                                 const json::Object &external) {
   auto kernel = launch.getAs<SymbolRefAttr>("kernel");
@@ -116,11 +172,96 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                       {"args", std::move(arguments)}};
   if (auto shared = launch.getAs<IntegerAttr>("shared"))
     result["shared_bytes"] = shared.getInt();
-  if (auto tile = launch.getAs<IntegerAttr>("tile"))
-    result["tile"] = tile.getInt();
-  if (external.get(kernel.getRootReference().getValue()))
+  if (auto cluster = launch.getAs<IntegerAttr>("cluster"))
+    result["cluster"] = json::Array{cluster.getInt(), 1, 1};
+  if (auto carveout = launch.getAs<IntegerAttr>("carveout"))
+    result["carveout"] = carveout.getInt();
+  // Only launches of scheduled kernels have these.
+  auto cooperative = launch.getAs<BoolAttr>("cooperative");
+  if (auto dependent = launch.getAs<BoolAttr>("dependent");
+      dependent && cooperative) {
+    result["cooperative"] = cooperative.getValue();
+    result["dependent"] = dependent.getValue();
+  }
+  if (cooperative || external.get(kernel.getRootReference().getValue()))
     result["module"] = kernel.getRootReference().getValue();
   return result;
+}
+
+/// Sizes, or nothing if one is malformed.
+static std::optional<json::Array> sizesToJSON(ArrayAttr sizes) {
+  json::Array list;
+  for (Attribute attr : sizes) {
+    auto size = dyn_cast<AffineMapAttr>(attr);
+    if (!size || size.getValue().getNumResults() != 1)
+      return std::nullopt;
+    list.push_back(toJSON(size.getValue().getResult(0)));
+  }
+  return list;
+}
+
+/// Buffers and launches of a plan or of a range of it, or nothing if they are
+/// malformed.
+static std::optional<json::Object> stepsToJSON(DictionaryAttr plan,
+                                               const json::Object &external) {
+  auto workspace = plan.getAs<ArrayAttr>("workspace");
+  auto launches = plan.getAs<ArrayAttr>("launches");
+  if (!workspace || !launches)
+    return std::nullopt;
+  json::Array list;
+  for (Attribute attr : launches) {
+    auto dictionary = dyn_cast<DictionaryAttr>(attr);
+    std::optional<json::Object> launch;
+    if (dictionary)
+      launch = launchToJSON(dictionary, external);
+    if (!launch)
+      return std::nullopt;
+    list.push_back(std::move(*launch));
+  }
+  std::optional<json::Array> sizes = sizesToJSON(workspace);
+  if (!sizes)
+    return std::nullopt;
+  json::Object steps{{"workspace", std::move(*sizes)},
+                     {"launches", std::move(list)}};
+  if (plan.contains("upto")) {
+    std::optional<json::Object> upTo = numbersToJSON(plan, {"upto"});
+    if (!upTo)
+      return std::nullopt;
+    steps["upto"] = std::move((*upTo)["upto"]);
+  }
+  return steps;
+}
+
+/// What a plan with scheduled kernels has besides, or nothing if it is
+/// malformed.
+static std::optional<json::Object> limitsToJSON(DictionaryAttr plan) {
+  auto tokens = plan.getAs<ArrayAttr>("tokens");
+  auto weights = plan.getAs<ArrayAttr>("packed");
+  auto numbers = numbersToJSON(plan, {"max_tokens", "zeroed"});
+  if (!tokens || !weights || !numbers)
+    return std::nullopt;
+  json::Array packed;
+  for (Attribute attr : weights) {
+    auto weight = dyn_cast<DictionaryAttr>(attr);
+    std::optional<json::Object> entry;
+    if (weight)
+      entry = numbersToJSON(weight, {"tiles", "steps", "bytes"});
+    auto recipe = weight ? weight.getAs<StringAttr>("recipe") : StringAttr();
+    auto operands =
+        weight ? weight.getAs<DenseI64ArrayAttr>("operands") : nullptr;
+    if (!entry || !recipe || !operands)
+      return std::nullopt;
+    (*entry)["recipe"] = recipe.getValue();
+    (*entry)["operands"] = toJSON(operands.asArrayRef());
+    packed.push_back(std::move(*entry));
+  }
+  std::optional<json::Array> limited = sizesToJSON(tokens);
+  if (!limited)
+    return std::nullopt;
+  return json::Object{{"max_tokens", std::move((*numbers)["max_tokens"])},
+                      {"zeroed_bytes", std::move((*numbers)["zeroed"])},
+                      {"tokens", std::move(*limited)},
+                      {"packed", std::move(packed)}};
 }
 
 /// The bytes of a constant as kernels read them, or nothing if its elements
@@ -238,18 +379,53 @@ fuse::getChecks(func::FuncOp function,
   return std::move(*checks);
 }
 
+/// The place with the symbol of a size: the first of those that are equal.
+static std::pair<int64_t, int64_t>
+getFirstPlace(func::FuncOp function, int64_t argument, int64_t dim) {
+  auto classes = function->getAttrOfType<ArrayAttr>(kEqualSizesAttrName);
+  if (!classes)
+    return {argument, dim};
+  for (auto list : classes.getAsRange<DenseI64ArrayAttr>()) {
+    ArrayRef<int64_t> places = list.asArrayRef();
+    for (size_t i = 0; i + 1 < places.size(); i += 2)
+      if (places[i] == argument && places[i + 1] == dim)
+        return {places[0], places[1]};
+  }
+  return {argument, dim};
+}
+
 /// The plan of a function with the types of its arguments, or nothing if it is
 /// malformed.
 static std::optional<json::Object> planToJSON(func::FuncOp function,
                                               DictionaryAttr plan,
                                               const json::Object &external) {
   auto symbols = plan.getAs<ArrayAttr>("symbols");
-  auto workspace = plan.getAs<ArrayAttr>("workspace");
-  auto launches = plan.getAs<ArrayAttr>("launches");
-  if (!symbols || !workspace || !launches)
+  auto ranges = plan.getAs<ArrayAttr>("ranges");
+  std::optional<json::Object> result = json::Object();
+  if (!ranges)
+    result = stepsToJSON(plan, external);
+  if (!symbols || !result)
     return std::nullopt;
+  if (plan.contains("tokens")) {
+    std::optional<json::Object> limits = limitsToJSON(plan);
+    if (!limits)
+      return std::nullopt;
+    for (auto &[key, value] : *limits)
+      (*result)[key] = std::move(value);
+  }
+  json::Array argumentList, symbolList, alternatives;
+  for (Attribute attr : ranges ? ranges.getValue() : ArrayRef<Attribute>()) {
+    auto range = dyn_cast<DictionaryAttr>(attr);
+    std::optional<json::Object> steps;
+    if (range)
+      steps = stepsToJSON(range, external);
+    if (!steps)
+      return std::nullopt;
+    alternatives.push_back(std::move(*steps));
+  }
+  if (ranges)
+    (*result)["alternatives"] = std::move(alternatives);
 
-  json::Array argumentList, symbolList, workspaceList, launchList;
   for (BlockArgument argument : function.getArguments()) {
     bool isResult =
         !!function.getArgAttr(argument.getArgNumber(), kResultAttrName);
@@ -269,25 +445,11 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
       return std::nullopt;
     symbolList.push_back(toJSON(pair.asArrayRef()));
   }
-  for (Attribute attr : workspace) {
-    auto bytes = dyn_cast<AffineMapAttr>(attr);
-    if (!bytes || bytes.getValue().getNumResults() != 1)
-      return std::nullopt;
-    workspaceList.push_back(toJSON(bytes.getValue().getResult(0)));
-  }
-  for (Attribute attr : launches) {
-    auto dictionary = dyn_cast<DictionaryAttr>(attr);
-    std::optional<json::Object> launch;
-    if (dictionary)
-      launch = launchToJSON(dictionary, external);
-    if (!launch)
-      return std::nullopt;
-    launchList.push_back(std::move(*launch));
-  }
   // Checks may add symbols.
   std::optional<json::Array> checks =
       checksToJSON(function, [&](int64_t argument, int64_t dim) -> AffineExpr {
-        json::Value place = json::Array{argument, dim};
+        auto [first, firstDim] = getFirstPlace(function, argument, dim);
+        json::Value place = json::Array{first, firstDim};
         auto it = llvm::find(symbolList, place);
         size_t index = it - symbolList.begin();
         if (it == symbolList.end())
@@ -296,19 +458,17 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
       });
   if (!checks)
     return std::nullopt;
-  json::Object result{{"name", function.getName()},
-                      {"arguments", std::move(argumentList)},
-                      {"symbols", std::move(symbolList)},
-                      {"workspace", std::move(workspaceList)},
-                      {"launches", std::move(launchList)}};
   if (!checks->empty())
-    result["checks"] = std::move(*checks);
+    (*result)["checks"] = std::move(*checks);
   if (auto names = plan.getAs<ArrayAttr>("constants")) {
     std::optional<json::Array> constants = constantsToJSON(function, names);
     if (!constants)
       return std::nullopt;
-    result["constants"] = std::move(*constants);
+    (*result)["constants"] = std::move(*constants);
   }
+  (*result)["name"] = function.getName();
+  (*result)["arguments"] = std::move(argumentList);
+  (*result)["symbols"] = std::move(symbolList);
   return result;
 }
 

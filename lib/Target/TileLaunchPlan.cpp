@@ -8,8 +8,10 @@
 
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/Target/PTX.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "tile/IR/TileOps.h"
@@ -18,6 +20,7 @@
 
 using namespace mlir;
 using namespace fuse;
+namespace json = llvm::json;
 
 /// Incremented when a reader of an older version would misread the object.
 static constexpr int64_t kVersion = 1;
@@ -28,35 +31,84 @@ static std::string print(Type type) {
   return text;
 }
 
-static llvm::json::Value attributeToJSON(Attribute attribute) {
-  using llvm::json::Value;
-  return llvm::TypeSwitch<Attribute, Value>(attribute)
-      .Case([](DictionaryAttr dictionary) {
-        llvm::json::Object object;
-        for (NamedAttribute entry : dictionary)
-          object[entry.getName().getValue()] =
-              attributeToJSON(entry.getValue());
-        return Value(std::move(object));
+static json::Object argumentToJSON(Attribute argument) {
+  return llvm::TypeSwitch<Attribute, json::Object>(argument)
+      .Case([](tile::OperandAttr attr) {
+        return json::Object{{"kind", "operand"}, {"index", attr.getIndex()}};
       })
-      .Case([](ArrayAttr array) {
-        llvm::json::Array values;
-        for (Attribute value : array)
-          values.push_back(attributeToJSON(value));
-        return Value(std::move(values));
+      .Case([](tile::ResultAttr attr) {
+        return json::Object{{"kind", "result"}, {"index", attr.getIndex()}};
       })
-      .Case([](StringAttr string) { return Value(string.getValue().str()); })
-      .Case([](BoolAttr value) { return Value(value.getValue()); })
-      .Case([](IntegerAttr value) {
-        return Value(value.getValue().getSExtValue());
+      .Case([](tile::PackedAttr attr) {
+        return json::Object{{"kind", "packed"},
+                            {"recipe", attr.getRecipe()},
+                            {"operands", json::Array(attr.getOperands())},
+                            {"tiles", attr.getTiles()},
+                            {"steps", attr.getSteps()},
+                            {"bytes", attr.getBytes()}};
       })
-      .Case([](FloatAttr value) { return Value(value.getValueAsDouble()); })
-      .Case([](TypeAttr type) { return Value(print(type.getValue())); })
-      .Default([](Attribute) { return Value(nullptr); });
+      .Case([](tile::PlaceAttr attr) {
+        json::Object place{{"kind", "workspace"}, {"offset", attr.getOffset()}};
+        if (attr.getElement()) {
+          place["rows"] = attr.getRows();
+          place["columns"] = attr.getColumns();
+          place["element"] = print(attr.getElement());
+        }
+        return place;
+      })
+      .Case([](tile::TokenMapAttr attr) {
+        return json::Object{{"kind", "tensor_map"},
+                            {"offset", attr.getOffset()},
+                            {"rows", attr.getRows()},
+                            {"columns", attr.getColumns()},
+                            {"element", print(attr.getElement())},
+                            {"box_rows", attr.getBoxRows()},
+                            {"box_columns", attr.getBoxColumns()},
+                            {"swizzle", attr.getSwizzle()}};
+      })
+      .Case([](tile::TokensAttr) { return json::Object{{"kind", "tokens"}}; })
+      .Case([](tile::ScalarAttr attr) {
+        return json::Object{{"kind", "scalar"},
+                            {"name", attr.getName()},
+                            {"value", attr.getValue().getValueAsDouble()}};
+      });
+}
+
+static json::Object planToJSON(tile::PlanAttr plan) {
+  json::Array arguments, matrices;
+  for (Attribute argument : plan.getArguments())
+    arguments.push_back(argumentToJSON(argument));
+  for (tile::TokenMatrixAttr matrix : plan.getMatrices())
+    matrices.push_back(json::Object{{"offset", matrix.getOffset()},
+                                    {"row_bytes", matrix.getRowBytes()},
+                                    {"multiple", matrix.getMultiple()}});
+  json::Object object{{"blocks", plan.getBlocks()},
+                      {"threads", plan.getThreads()},
+                      {"shared_bytes", plan.getSharedBytes()},
+                      {"dependent", plan.getDependent()},
+                      {"max_tokens", plan.getMaxTokens()},
+                      {"workspace_bytes", plan.getWorkspaceBytes()},
+                      {"zeroed_bytes", plan.getZeroedBytes()},
+                      {"arguments", std::move(arguments)}};
+  // Readers consider a launch cooperative unless it says otherwise. Digests of
+  // measured kernels contain this object, so it must not change: those of one
+  // launch have never had the field.
+  if (!plan.getCooperative() || !matrices.empty())
+    object["cooperative"] = plan.getCooperative();
+  if (plan.getCluster() > 1)
+    object["cluster"] = plan.getCluster();
+  if (!matrices.empty())
+    object["token_buffers"] = std::move(matrices);
+  if (plan.getSharesWorkspace())
+    object["shares_workspace"] = true;
+  if (plan.getCarveout())
+    object["carveout"] = *plan.getCarveout();
+  return object;
 }
 
 LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
                                           llvm::raw_ostream &os) {
-  llvm::json::Object modules;
+  json::Object modules;
   for (auto binary : module.getOps<gpu::BinaryOp>()) {
     if (binary.getObjects().size() != 1)
       return binary.emitOpError() << "has " << binary.getObjects().size()
@@ -64,13 +116,13 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
     auto object = cast<gpu::ObjectAttr>(binary.getObjects()[0]);
     if (object.getFormat() != gpu::CompilationTarget::Assembly)
       return binary.emitOpError("does not hold PTX");
-    llvm::json::Object entry;
+    json::Object entry;
     entry["ptx"] = object.getObject().getValue().str();
     if (StringRef chip = getTargetChip(object.getTarget()); !chip.empty())
       entry["chip"] = chip.str();
     modules[binary.getSymName()] = std::move(entry);
   }
-  llvm::json::Array launches;
+  json::Array launches;
   WalkResult result = module.walk([&](tile::LaunchOp launch) {
     if (!launch.getPlan()) {
       launch.emitOpError("has no plan");
@@ -82,7 +134,7 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
                            << ", which is not a binary";
       return WalkResult::interrupt();
     }
-    llvm::json::Object entry;
+    json::Object entry;
     if (auto function = launch->getParentOfType<func::FuncOp>())
       entry["function"] = function.getSymName().str();
     entry["module"] = name.str();
@@ -90,22 +142,22 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
     if (auto dispatch = launch->getParentOfType<tile::DispatchOp>())
       entry["upto"] =
           dispatch.getBounds()[launch->getParentRegion()->getRegionNumber()];
-    llvm::json::Array inputs, outputs;
+    json::Array inputs, outputs;
     for (Type type : launch.getInputs().getTypes())
       inputs.push_back(print(type));
     for (Type type : launch.getOutputs().getTypes())
       outputs.push_back(print(type));
     entry["inputs"] = std::move(inputs);
     entry["outputs"] = std::move(outputs);
-    entry["plan"] = attributeToJSON(launch.getPlanAttr());
+    entry["plan"] = planToJSON(*launch.getPlan());
     launches.push_back(std::move(entry));
     return WalkResult::advance();
   });
   if (result.wasInterrupted())
     return failure();
-  os << llvm::json::Value(llvm::json::Object{{"version", kVersion},
-                                             {"modules", std::move(modules)},
-                                             {"launches", std::move(launches)}})
+  os << json::Value(json::Object{{"version", kVersion},
+                                 {"modules", std::move(modules)},
+                                 {"launches", std::move(launches)}})
      << "\n";
   return success();
 }
@@ -121,7 +173,8 @@ void fuse::registerLaunchPlanTranslation() {
         return translateToLaunchPlan(module, os);
       },
       [](DialectRegistry &registry) {
-        registry.insert<FuseDialect, func::FuncDialect, gpu::GPUDialect,
+        registry.insert<FuseDialect, arith::ArithDialect, func::FuncDialect,
+                        gpu::GPUDialect, tensor::TensorDialect,
                         tile::TileDialect>();
         registerPTXTranslation(registry);
       });

@@ -32,7 +32,7 @@ def records(file, *include):
     """What TableGen knows after reading a file, by name."""
     if not file.exists():
         return {"!instanceof": {}}
-    command = ["llvm-tblgen", "--dump-json", f"-I{file.parent}", file]
+    command = ["llvm-tblgen", "--dump-json", file]
     command += [f"-I{folder}" for folder in include]
     return json.loads(
         subprocess.run(
@@ -181,11 +181,12 @@ def check_examples(found):
             )
 
 
-def main(root, include):
+def main(root, mlir):
     """Print the problems and return their number."""
     root, problems, passes, ops, found = pathlib.Path(root), [], 0, {}, []
+    include = root / "include", root / "dialects", mlir
     for folder in PASSES:
-        known = records(root / "include/fuse" / folder / "Passes.td", include)
+        known = records(root / "include/fuse" / folder / "Passes.td", *include)
         for name in known["!instanceof"].get("PassBase", []):
             passes += 1
             record = known[name]
@@ -197,10 +198,7 @@ def main(root, include):
             ]
     for name, file in DIALECTS.items():
         known = records(
-            root / "dialects" / name / "IR" / f"{file}Ops.td",
-            include,
-            root / "dialects",
-            root / "include",
+            root / "dialects" / name / "IR" / f"{file}Ops.td", *include
         )
         for op in known["!instanceof"].get("Op", []):
             dialect = known[known[op]["opDialect"]["def"]]["name"]

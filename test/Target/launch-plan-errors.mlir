@@ -37,7 +37,8 @@ gpu.module @kernels {
 }
 func.func @no_plan(%x: tensor<?x4xbf16>) -> tensor<?x4xbf16> {
   // expected-error @below {{has no plan}}
-  %y = tile.launch @kernels::@k(%x) : (tensor<?x4xbf16>) -> tensor<?x4xbf16>
+  %y = tile.launch @kernels::@k ins(%x : tensor<?x4xbf16>)
+    outs(%x : tensor<?x4xbf16>) -> tensor<?x4xbf16>
   return %y : tensor<?x4xbf16>
 }
 
@@ -52,8 +53,10 @@ module attributes {gpu.container_module} {
   }
   func.func @no_code(%x: tensor<?x4xbf16>) -> tensor<?x4xbf16> {
     // expected-error @below {{is of a kernel in @kernels, which is not a binary}}
-    %y = tile.launch @kernels::@k(%x) plan {}
-      : (tensor<?x4xbf16>) -> tensor<?x4xbf16>
+    %y = tile.launch @kernels::@k ins(%x : tensor<?x4xbf16>)
+      outs(%x : tensor<?x4xbf16>)
+      plan <blocks = 1, threads = 32, max_tokens = 8, arguments = []>
+      -> tensor<?x4xbf16>
     return %y : tensor<?x4xbf16>
   }
 }

@@ -41,7 +41,7 @@ ORDER = (
     ("IO", "Measure"),
     ("Interpreter",),
     ("Execution",),
-    ("CAPI", "Python"),
+    ("CAPI", "Plugin", "Python"),
     ("tools",),
 )
 RANK = {layer: i for i, layers in enumerate(ORDER) for layer in layers}
@@ -54,6 +54,8 @@ WITHOUT_MLIR = (
     "include/fuse-c/",
     "emulator/",
 )
+# Handles of dialects are for hosts with MLIR.
+FOR_MLIR = "include/fuse-c/Dialects.h"
 # All that the emulator has of fuse: the declarations of what it stands in for.
 EMULATED = "fuse/Runtime/CUDA/CudaDriverApi.h"
 EMULATOR_ORDER = ("ptx", "machine", "instructions", "driver", "unittests")
@@ -101,7 +103,11 @@ def look_at_includes(root):
                         yield f"{name} includes {found[1]} of a later layer"
                 elif own != other and RANK.get(other, -1) >= RANK.get(own, 99):
                     yield f"{name} includes {found[1]} of a later layer"
-                if name.startswith(WITHOUT_MLIR) and other in ("mlir", "llvm"):
+                if (
+                    name.startswith(WITHOUT_MLIR)
+                    and name != FOR_MLIR
+                    and other in ("mlir", "llvm", "mlir-c")
+                ):
                     yield f"{name} includes {found[1]}, but has no MLIR"
 
 

@@ -285,15 +285,17 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
   return "";
 }
 
-/// Parses the IR of an artifact and undoes all of its fusions.
+/// Parses the IR of an artifact and undoes all of its fusions. The digest is of
+/// layers without a version.
 static Expected<Module> getLayers(fuse_context *context, std::string_view ir) {
   auto module = own<Module>([&](fuse_module **module) {
     return fuse_module_parse(context, ir.data(), ir.size(), module);
   });
   if (!module)
     return module.takeError();
-  if (llvm::Error error =
-          check(fuse_module_run(module->get(), "builtin.module(fuse-unfuse)")))
+  if (llvm::Error error = check(fuse_module_run(
+          module->get(),
+          "builtin.module(fuse-unfuse,fuse-stamp-version{remove=true})")))
     return std::move(error);
   return module;
 }

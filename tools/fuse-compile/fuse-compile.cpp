@@ -55,11 +55,6 @@ struct Options {
   cl::opt<bool> portable{"portable",
                          cl::desc("Use only the portable path, even on sm_90a"),
                          cl::cat(category)};
-  cl::opt<bool> mixed{
-      "mixed",
-      cl::desc("Combine scheduled and portable kernels in one plan if the "
-               "scheduled path supports only a part of a function"),
-      cl::cat(category)};
   cl::opt<int> tokens{
       "tokens",
       cl::desc("Maximum number of tokens of scheduled kernels for a function "
@@ -183,7 +178,6 @@ static llvm::Error compile(const Options &options) {
   chosen.link = !options.noLink;
   chosen.chip = options.chip.c_str();
   chosen.portable = options.portable;
-  chosen.mixed = options.mixed;
   chosen.tokens = options.tokens;
   chosen.multiprocessors = options.multiprocessors;
   chosen.schedules = options.schedules.c_str();

@@ -371,7 +371,6 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
   options.chip = "sm_90a";
   options.tokens = stratum == Stratum::Schedules ? kMaxTokens : kChosenTokens;
   options.scheduled = path != "portable";
-  options.mixed = path == "mixed";
   Expected<std::string> artifact = compileToArtifact(module, options);
   if (!artifact)
     return artifact.takeError();

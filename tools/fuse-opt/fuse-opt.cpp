@@ -7,6 +7,7 @@
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
 #include "fuse/Slots/KernelRegistry.h"
+#include "fuse/Support/IRVersion.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/IR/MLIRContext.h"
@@ -114,12 +115,16 @@ static llvm::LogicalResult processFile(llvm::StringRef input,
     return llvm::failure();
   }
   llvm::StringRef text = file->getBuffer();
-  if (!text.starts_with("ML\xefR"))
-    if (llvm::Error fatal = fuse::checkForParser(text)) {
+  if (!text.starts_with("ML\xefR")) {
+    llvm::Error fatal = fuse::checkForParser(text);
+    if (!fatal)
+      fatal = fuse::upgradeBuffer(file);
+    if (fatal) {
       llvm::errs() << input << ": error: " << llvm::toString(std::move(fatal))
                    << "\n";
       return llvm::failure();
     }
+  }
   mlir::MlirOptMainConfig given = config;
   config.setPassPipelineSetupFn([given](mlir::PassManager &manager) {
     manager.addInstrumentation(std::make_unique<KeepInput>());

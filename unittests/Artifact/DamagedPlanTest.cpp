@@ -46,7 +46,6 @@ std::string compile() {
   cxx::CompileOptions options;
   options.cpu = "";
   options.chip = "sm_90a";
-  options.mixed = 1;
   options.tokens = 64;
   cxx::Artifact artifact = module.compile(options);
   size_t size = 0;

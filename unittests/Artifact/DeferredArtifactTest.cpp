@@ -53,7 +53,6 @@ cxx::Artifact compile(const char *trace = nullptr,
   cxx::CompileOptions options;
   options.cpu = "";
   options.chip = "sm_90a";
-  options.mixed = 1;
   return cxx::Module(context, text).compile(options);
 }
 

@@ -37,9 +37,9 @@ inline constexpr llvm::StringLiteral kObservedAttrName = "fuse.observed";
 /// Function attribute: comparisons of sizes of arguments that a caller has to
 /// check, each with `message`, `predicate`, `sizes` and `symbols`.
 inline constexpr llvm::StringLiteral kChecksAttrName = "fuse.checks";
-/// Launch attribute in a plan with portable kernels: the number of the
-/// scheduled op that the launch represents.
-inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";
+/// Function attribute: lists of argument numbers and dimensions whose sizes are
+/// equal, with results after the arguments.
+inline constexpr llvm::StringLiteral kEqualSizesAttrName = "fuse.equal_sizes";
 /// Attribute of a `gpu.binary`: its code comes from a file and is not merged
 /// with generated code.
 inline constexpr llvm::StringLiteral kExternalAttrName = "fuse.external";

@@ -7,8 +7,8 @@
 #ifndef FUSE_IR_FUSEATTRS_TD
 #define FUSE_IR_FUSEATTRS_TD
 
-include "FuseDialect.td"
-include "FuseSlotAttrs.td"
+include "fuse/IR/FuseDialect.td"
+include "fuse/IR/FuseSlotAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/EnumAttr.td"

@@ -26,6 +26,10 @@ Location fuse::getFusedLocation(MLIRContext *context,
 
 /// The location of member `index` of a chain of any length.
 static Location getMemberLocation(Location fused, unsigned index) {
+  // The inliner wraps the location of the kernel.
+  if (auto inlined = dyn_cast<CallSiteLoc>(fused))
+    return CallSiteLoc::get(getMemberLocation(inlined.getCallee(), index),
+                            inlined.getCaller());
   auto loc = dyn_cast<FusedLoc>(fused);
   auto all = loc ? dyn_cast_or_null<ArrayAttr>(loc.getMetadata()) : ArrayAttr();
   if (!all || index >= all.size())

@@ -36,9 +36,19 @@ def Fuse_Dialect : Dialect {
 
     A scale maps stored values to real values:
     `real value = scale * stored value`. Scales are rounded to f32 before use.
+
+    **Versions.** `fuse.version = 1 : i32` on a module is the version of the IR
+    in a text that is kept, such as the IR of an artifact. Bytecode has the same
+    number. A text of an older version is upgraded when it is read. A newer
+    version is an error.
   }];
   let cppNamespace = "::fuse";
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
   let useDefaultAttributePrinterParser = 1;
+  let hasCanonicalizer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;

@@ -13,6 +13,7 @@
 
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseModules.h"
+#include "fuse/Support/IRVersion.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -121,6 +122,8 @@ verifyKnown(NamedAttribute attr, ArrayRef<KnownAttr> known, StringRef owner,
 
 LogicalResult FuseDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attr) {
+  if (attr.getName() == kVersionAttrName)
+    return verifyVersion(op, attr.getValue());
   auto describe = [&] { return op->emitOpError(); };
   if (isa<ModelOp>(op))
     return verifyKnown(attr, kModelAttrs, "a model", describe);

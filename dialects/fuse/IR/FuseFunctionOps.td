@@ -12,7 +12,7 @@
 #ifndef FUSE_IR_FUSEFUNCTIONOPS_TD
 #define FUSE_IR_FUSEFUNCTIONOPS_TD
 
-include "FuseLayerOps.td"
+include "fuse/IR/FuseLayerOps.td"
 
 def Fuse_Index : AnyTypeOf<[I32, I64], "i32 or i64">;
 def Fuse_IndexTensor : Fuse_TensorOf<[Fuse_Index]>;
@@ -59,7 +59,10 @@ def Fuse_RotaryOp : Fuse_LayerOp<"rotary"> {
   }];
 }
 
-def Fuse_CrossEntropyOp : Fuse_LayerOp<"cross_entropy"> {
+def Fuse_CrossEntropyOp : Fuse_ShapedOp<"cross_entropy", [
+    DeclareOpInterfaceMethods<Fuse_TokenOpInterface,
+                              ["getTokenOperands", "getTokenResults"]>,
+    InferTypeOpAdaptor]> {
   let summary = "Cross entropy of logits and labels";
   let description = [{
     For each row of logits with label `t`,
@@ -102,7 +105,8 @@ def Fuse_CrossEntropyOp : Fuse_LayerOp<"cross_entropy"> {
   }];
 }
 
-def Fuse_MoEExpertsOp : Fuse_LayerOp<"moe_experts"> {
+def Fuse_MoEExpertsOp
+    : Fuse_LayerOp<"moe_experts", [], ["getTokenOperands"]> {
   let summary = "Gated MLPs of the experts that each token is routed to";
   let description = [{
     `x` is `[token, feature]`. Token `t` is sent to the experts `index[t, k]`

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseClauses.h"
+#include "fuse/IR/FuseShapes.h"
 #include "fuse/IR/FuseVerify.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"

@@ -7,19 +7,24 @@
 #ifndef FUSE_IR_FUSEFUSEDOPS_TD
 #define FUSE_IR_FUSEFUSEDOPS_TD
 
-include "FuseAttrs.td"
-include "FuseInterfaces.td"
-include "FuseLayerOps.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseInterfaces.td"
+include "fuse/IR/FuseLayerOps.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 
 class Fuse_FusedOp<string mnemonic, list<Trait> traits = []>
-    : Op<Fuse_Dialect, mnemonic, !listconcat([
-        Pure, DeclareOpInterfaceMethods<Fuse_FusedOpInterface, ["decompose"]>
-      ], traits)> {
-  let hasVerifier = 1;
-}
+    : Fuse_ShapedOp<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<Fuse_FusedOpInterface, ["decompose"]>
+      ], traits)>;
+
+/// A fused op with clauses. Its canonicalizer drops results of `also` that are
+/// not used.
+class Fuse_FamilyOp<string mnemonic, list<Trait> traits = []>
+    : Fuse_FusedOp<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<Fuse_TokenOpInterface, ["getTokenOperands"]>
+      ], traits)>;
 
 /// The last attributes of every fused op. `extras` names the intermediates that
 /// are additional results.
@@ -32,7 +37,7 @@ defvar Fuse_ContractAttrs = (ins
   OptionalAttr<Fuse_ProvenanceAttr>:$provenance
 );
 
-def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
+def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
   let summary = "Norm, gated MLP and residual adds as one kernel";
   let description = [{
     The chain `[residual_add] [norm] [quantize] gate, act, up, gated_mul
@@ -92,7 +97,7 @@ def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
+def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
   let summary = "Norm, dense MLP and residual adds as one kernel";
   let description = [{
     The chain `[residual_add] [norm] [quantize] up, act [quantize] down
@@ -141,7 +146,7 @@ def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
 }
 
 def Fuse_NormLinearOp
-    : Fuse_FusedOp<"norm_linear", [AttrSizedOperandSegments]> {
+    : Fuse_FamilyOp<"norm_linear", [AttrSizedOperandSegments]> {
   let summary = "Norm and linear maps of its result as one kernel";
   let description = [{
     The chain `[residual_add] norm [quantize] linear...`, for example the
@@ -181,7 +186,7 @@ def Fuse_NormLinearOp
 }
 
 def Fuse_NormQuantizeOp
-    : Fuse_FusedOp<"norm_quantize", [AttrSizedOperandSegments]> {
+    : Fuse_FamilyOp<"norm_quantize", [AttrSizedOperandSegments]> {
   let summary = "Norm and quantization as one kernel";
   let description = [{
     The chain `[residual_add] norm quantize`. The first result is quantized;
@@ -214,7 +219,7 @@ def Fuse_NormQuantizeOp
 }
 
 def Fuse_ActQuantizeOp
-    : Fuse_FusedOp<"act_quantize"> {
+    : Fuse_FamilyOp<"act_quantize"> {
   let summary = "Activation, gated product and quantization as one kernel";
   let description = [{
     The chain `act [gated_mul] quantize`. The first result is quantized.

@@ -9,6 +9,7 @@
 
 #include "fuse/IR/FuseAttrs.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 
 namespace fuse {

@@ -26,6 +26,8 @@ def Fuse_FusedOpInterface : OpInterface<"FusedOpInterface"> {
       (ins "::mlir::OpBuilder &":$builder)>,
     InterfaceMethod<"Stable id of the site in its model, or null.",
       "::mlir::StringAttr", "getSiteAttr">,
+    InterfaceMethod<"Changes the id of the site.",
+      "void", "setSiteAttr", (ins "::mlir::StringAttr":$site)>,
     InterfaceMethod<"Dotted paths of the modules of the members.",
       "::mlir::ArrayAttr", "getOriginsAttr">,
     InterfaceMethod<"Rounding contract of the kernel.",
@@ -41,6 +43,38 @@ def Fuse_FusedOpInterface : OpInterface<"FusedOpInterface"> {
     InterfaceMethod<"The static scales of the chain, or null.",
       "::fuse::StaticScalesAttr", "getScalesAttr", (ins), "", "return {};">
   ];
+}
+
+def Fuse_TokenOpInterface : OpInterface<"TokenOpInterface"> {
+  let cppNamespace = "::fuse";
+  let description = [{
+    An op on tokens: all dimensions of its first operand but the last, which
+    has the features. Other operands and the results can have the same tokens;
+    their leading dimensions are then equal at run time, even if the static type
+    of one of them has a dynamic size. The canonicalizer of the dialect makes
+    these sizes static in all of them, and folds `tensor.cast` ops into the op.
+  }];
+  let methods = [
+    InterfaceMethod<"Operands whose leading dimensions are the tokens.",
+      "::llvm::SmallVector<::mlir::OpOperand *>", "getTokenOperands", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{
+        return {&$_op->getOpOperand(0)};
+      }]>,
+    InterfaceMethod<"Results whose leading dimensions are the tokens.",
+      "::llvm::SmallVector<::mlir::OpResult>", "getTokenResults", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/[{
+        return ::llvm::to_vector($_op->getOpResults());
+      }]>
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Number of dimensions of the tokens.
+    unsigned getNumTokenDims() {
+      return ::llvm::cast<::mlir::RankedTensorType>(
+                 $_op->getOperand(0).getType())
+                 .getRank() -
+             1;
+    }
+  }];
 }
 
 #endif // FUSE_IR_FUSEINTERFACES_TD

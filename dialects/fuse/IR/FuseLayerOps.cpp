@@ -1,4 +1,4 @@
-//===- FuseLayerOps.cpp - Verifiers of layer ops --------------------------===//
+//===- FuseLayerOps.cpp - Verifiers and folders of layer ops --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -293,4 +293,49 @@ LogicalResult DynamicQuantizeOp::verify() {
                                                   scale.getElementType())
                          << ", got " << scale;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Folders
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ActivationOp::fold(FoldAdaptor) {
+  // The result is 0, positive or NaN, and has the final type.
+  auto inner = getX().getDefiningOp<ActivationOp>();
+  if (getKind() == Activation::ReLU && inner &&
+      inner.getKind() == Activation::ReLU && getX().getType() == getType())
+    return getX();
+  return {};
+}
+
+/// Whether quantizing the real value of an i8 restores it: no real value
+/// overflows or is subnormal. Rounding a real value to bf16 changes it by up to
+/// 2^-9 of its magnitude, so the quotient by the scale, of up to 128, changes
+/// by up to 0.25 and a little for the f32 roundings, which is less than 0.5.
+static bool restoresInteger(float scale, Type real) {
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(real).getFloatSemantics();
+  auto toDouble = [](llvm::APFloat value) { return value.convertToDouble(); };
+  // The reciprocal of the scale must be a normal number, too.
+  double smallest = std::max(
+      toDouble(llvm::APFloat::getSmallestNormalized(semantics)), 0x1p-126);
+  double largest =
+      std::min(toDouble(llvm::APFloat::getLargest(semantics)) / 128, 0x1p126);
+  return scale >= smallest && scale <= largest;
+}
+
+OpFoldResult QuantizeOp::fold(FoldAdaptor) {
+  auto dequantize = getX().getDefiningOp<DequantizeOp>();
+  if (!dequantize || !getScaleAttr() || !dequantize.getScaleAttr() ||
+      dequantize.getQ().getType() != getType() ||
+      !getType().getElementType().isInteger(8))
+    return {};
+  auto toFloat = [](FloatAttr scale) {
+    return static_cast<float>(scale.getValueAsDouble());
+  };
+  float scale = toFloat(getScaleAttr());
+  if (scale != toFloat(dequantize.getScaleAttr()) ||
+      !restoresInteger(scale, getX().getType().getElementType()))
+    return {};
+  return dequantize.getQ();
 }

@@ -7,8 +7,10 @@
 #ifndef FUSE_IR_FUSELAYEROPS_TD
 #define FUSE_IR_FUSELAYEROPS_TD
 
-include "FuseAttrs.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseInterfaces.td"
 include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Fuse_Float : AnyTypeOf<[F16, BF16, F32], "f16, bf16 or f32">;
@@ -25,9 +27,45 @@ def Fuse_QuantizedTensor : Fuse_TensorOf<[Fuse_Quantized]>;
 def Fuse_AnyTensor : Fuse_TensorOf<[Fuse_Float, Fuse_Quantized]>;
 def Fuse_ScaleVector : Fuse_TensorOf<[F32]>;
 
-class Fuse_LayerOp<string mnemonic, list<Trait> traits = []>
-    : Op<Fuse_Dialect, mnemonic, !listconcat([Pure], traits)> {
+/// An op whose results have sizes that follow from those of its operands.
+class Fuse_ShapedOp<string mnemonic, list<Trait> traits = []>
+    : Op<Fuse_Dialect, mnemonic, !listconcat([
+        Pure, DeclareOpInterfaceMethods<
+            ReifyRankedShapedTypeOpInterface,
+            ["reifyResultShapes", "reifyDimOfResult"]>
+      ], traits)> {
   let hasVerifier = 1;
+  code reifyDefinition = [{
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder,
+        ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      return ::fuse::reifyShapes(getOperation(), builder, shapes);
+    }
+    ::llvm::FailureOr<::mlir::OpFoldResult> $cppClass::reifyDimOfResult(
+        ::mlir::OpBuilder &builder, int result, int dim) {
+      return ::fuse::reifyDim(getOperation()->getResult(result), builder, dim);
+    }
+  }];
+  let extraClassDefinition = reifyDefinition;
+}
+
+/// A layer op. The shape of its result follows from the operands; the element
+/// type does not, because it is the rounding point. `tokens` lists the methods
+/// that `Fuse_TokenOpInterface` does not have by default.
+class Fuse_LayerOp<string mnemonic, list<Trait> traits = [],
+                   list<string> tokens = []>
+    : Fuse_ShapedOp<mnemonic, !listconcat([
+        DeclareOpInterfaceMethods<Fuse_TokenOpInterface, tokens>,
+        InferShapedTypeOpAdaptor
+      ], traits)> {
+  let extraClassDefinition = reifyDefinition # [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypeComponents(
+        ::mlir::MLIRContext *, ::std::optional<::mlir::Location>,
+        Adaptor adaptor,
+        ::llvm::SmallVectorImpl<::mlir::ShapedTypeComponents> &shapes) {
+      return ::fuse::inferShapes(adaptor, shapes);
+    }
+  }];
 }
 
 def Fuse_RMSNormOp : Fuse_LayerOp<"rms_norm"> {
@@ -97,7 +135,8 @@ def Fuse_LayerNormOp : Fuse_LayerOp<"layer_norm", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
+def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments],
+                                 ["getTokenOperands"]> {
   let summary = "Linear map of the last dimension";
   let description = [{
     `y[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]`, where the weight is
@@ -177,7 +216,8 @@ def Fuse_ActivationOp : Fuse_LayerOp<"activation"> {
     - `silu`: `x / (1 + exp(-x))`
     - `gelu`: `x/2 * (1 + erf(x / sqrt(2)))`
     - `gelu_tanh`: `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`
-    - `relu`: `max(x, 0)`; NaN stays NaN
+    - `relu`: `max(x, 0)`; NaN stays NaN. The second of two with the same
+      type changes nothing and is folded
     - `relu2`: `max(x, 0)^2`
     - `quick_gelu`: `x / (1 + exp(-1.702 x))`
 
@@ -192,12 +232,13 @@ def Fuse_ActivationOp : Fuse_LayerOp<"activation"> {
   }];
   let arguments = (ins Fuse_ActivationAttr:$kind, Fuse_FloatTensor:$x);
   let results = (outs Fuse_FloatTensor:$y);
+  let hasFolder = 1;
   let assemblyFormat = [{
     custom<Keyword>($kind) $x attr-dict `:` type($x) `->` type($y)
   }];
 }
 
-def Fuse_GatedMulOp : Fuse_LayerOp<"gated_mul"> {
+def Fuse_GatedMulOp : Fuse_LayerOp<"gated_mul", [], ["getTokenOperands"]> {
   let summary = "Product of an activated gate and a second projection";
   let description = [{
     `lhs * rhs` in f32, rounded once. Either operand can be the activated gate
@@ -217,7 +258,8 @@ def Fuse_GatedMulOp : Fuse_LayerOp<"gated_mul"> {
   }];
 }
 
-def Fuse_ResidualAddOp : Fuse_LayerOp<"residual_add"> {
+def Fuse_ResidualAddOp
+    : Fuse_LayerOp<"residual_add", [], ["getTokenOperands"]> {
   let summary = "Sum of a branch and the residual stream";
   let description = [{
     `lhs + rhs` in f32, rounded once.
@@ -251,6 +293,11 @@ def Fuse_QuantizeOp : Fuse_LayerOp<"quantize"> {
     The scale is an attribute, or an operand with one f32 value per index of
     dimension 0 (output channels of a weight).
 
+    Quantizing a dequantized i8 tensor with the same scale is folded if the real
+    values neither overflow nor lose bits. 8-bit floats are not folded: their
+    NaN and infinities need not return. The opposite, dequantizing a quantized
+    tensor, rounds and is never folded.
+
     Example:
 
     ```mlir
@@ -268,6 +315,7 @@ def Fuse_QuantizeOp : Fuse_LayerOp<"quantize"> {
                       "::fuse::QuantOrder::Reciprocal">:$order
   );
   let results = (outs Fuse_QuantizedTensor:$q);
+  let hasFolder = 1;
   let assemblyFormat = [{
     $x (`scale` custom<Number>($scale)^)?
     (`channel_scale` `(` $channel_scale^ `)`)?
@@ -302,7 +350,8 @@ def Fuse_DequantizeOp : Fuse_LayerOp<"dequantize"> {
   }];
 }
 
-def Fuse_DynamicQuantizeOp : Fuse_LayerOp<"dynamic_quantize"> {
+def Fuse_DynamicQuantizeOp
+    : Fuse_LayerOp<"dynamic_quantize", [], ["getTokenResults"]> {
   let summary = "Quantization with a scale measured at run time";
   let description = [{
     `scale = max(amax / L, 2^-64)`, where `amax` is the largest magnitude of a

@@ -454,6 +454,11 @@ LogicalResult CallModuleOp::verifySymbolUses(SymbolTableCollection &tables) {
       succeeded(verifyOutputs(*this, getResultTypes(), *forward, path)));
 }
 
+Operation *CallModuleOp::resolveCallableInTable(SymbolTableCollection *tables) {
+  NetModuleOp module = lookupModule(*tables, *this, getCallee());
+  return module ? getForward(*tables, module).getOperation() : nullptr;
+}
+
 SmallVector<IdentityCallOp> fuse::getIdentities(FusedCallOp fused) {
   SmallVector<IdentityCallOp> identities;
   ResultRange values = fused.getFinalOutputs();
@@ -554,6 +559,13 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
                          << ", its members return " << outputs;
   if (getWeightsAttr() && failed(verifyWeights(*this, tables)))
     return failure();
+  auto model = (*this)->getParentOfType<ModelOp>();
+  Operation *home = model ? model->getParentOp() : nullptr;
+  if (getBodyAttr() && home && home->hasTrait<OpTrait::SymbolTable>() &&
+      !isa_and_nonnull<FunctionOpInterface>(
+          tables.lookupSymbolIn(home, getBodyAttr())))
+    return emitOpError() << "body '" << *getBody()
+                         << "' is not a function next to the model";
   SmallVector<Value> sides;
   SmallVector<Type> available;
   ValueRange passed = getFinalOutputs();
@@ -602,9 +614,6 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       resolveForward(tables, *this, getCallee());
   if (failed(forward))
     return failure();
-  if (getValues().getTypes() != getResultTypes())
-    return emitOpError() << "returns " << getResultTypes()
-                         << ", its values are " << getValues().getTypes();
   std::string path = getPath(getCallee());
   unsigned required = getNumRequiredArguments(*forward);
   unsigned total = forward->getNumArguments();

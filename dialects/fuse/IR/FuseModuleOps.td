@@ -7,10 +7,12 @@
 #ifndef FUSE_IR_FUSEMODULEOPS_TD
 #define FUSE_IR_FUSEMODULEOPS_TD
 
-include "FuseAttrs.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseCalls.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Fuse_RecipeArrayAttr
@@ -191,8 +193,7 @@ def Fuse_GetParameterOp : Op<Fuse_Dialect, "get_parameter", [
 // Calls
 //===----------------------------------------------------------------------===//
 
-def Fuse_CallModuleOp : Op<Fuse_Dialect, "call_module", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Fuse_CallModuleOp : Fuse_CallOp<"call_module"> {
   let summary = "Call of a module's forward";
   let description = [{
     Syntax:
@@ -207,7 +208,8 @@ def Fuse_CallModuleOp : Op<Fuse_Dialect, "call_module", [
     times. A call can omit trailing arguments for which the callee has defaults.
 
     Data flows between modules only through operands and results of calls, so a
-    chain of modules is a chain of uses.
+    chain of modules is a chain of uses. `--inline` keeps the calls, because
+    later passes select modules by them; `fuse-flatten-models` inlines all.
 
     Example:
 
@@ -284,7 +286,7 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
 
 def Fuse_IdentityCallOp : Op<Fuse_Dialect, "identity_call", [
     AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>, InferTypeOpAdaptor]> {
   let summary = "Call of a module that is part of a fused call";
   let description = [{
     Returns its `values`, which come from the fused call of the same site.

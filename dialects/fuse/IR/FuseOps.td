@@ -7,10 +7,10 @@
 #ifndef FUSE_IR_FUSEOPS_TD
 #define FUSE_IR_FUSEOPS_TD
 
-include "FuseLayerOps.td"
-include "FuseFunctionOps.td"
-include "FuseFusedOps.td"
-include "FuseModuleOps.td"
-include "FuseSlotOps.td"
+include "fuse/IR/FuseLayerOps.td"
+include "fuse/IR/FuseFunctionOps.td"
+include "fuse/IR/FuseFusedOps.td"
+include "fuse/IR/FuseModuleOps.td"
+include "fuse/IR/FuseSlotOps.td"
 
 #endif // FUSE_IR_FUSEOPS_TD

@@ -11,7 +11,7 @@
 #ifndef FUSE_IR_FUSESLOTATTRS_TD
 #define FUSE_IR_FUSESLOTATTRS_TD
 
-include "FuseDialect.td"
+include "fuse/IR/FuseDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 

@@ -150,6 +150,16 @@ LogicalResult CallSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success();
 }
 
+Operation *CallSlotOp::resolveCallableInTable(SymbolTableCollection *tables) {
+  SlotOp slot = lookupSlot(*tables, *this, getCallee());
+  if (!slot || !getBoundAttr())
+    return nullptr;
+  Operation *bound = tables->lookupSymbolIn(slot, getBoundAttr().getAttr());
+  if (auto kernel = dyn_cast_or_null<BoundKernelOp>(bound))
+    return kernel.getBodyFunction();
+  return bound;
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//

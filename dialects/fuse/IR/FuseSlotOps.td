@@ -7,8 +7,9 @@
 #ifndef FUSE_IR_FUSESLOTOPS_TD
 #define FUSE_IR_FUSESLOTOPS_TD
 
-include "FuseAttrs.td"
-include "FuseDialect.td"
+include "fuse/IR/FuseAttrs.td"
+include "fuse/IR/FuseCalls.td"
+include "fuse/IR/FuseDialect.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -76,8 +77,7 @@ def Fuse_SlotOp : Op<Fuse_Dialect, "slot", [
   let hasRegionVerifier = 1;
 }
 
-def Fuse_CallSlotOp : Op<Fuse_Dialect, "call_slot", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Fuse_CallSlotOp : Fuse_CallOp<"call_slot"> {
   let summary = "Use of a slot";
   let description = [{
     The slot is looked up in the symbol tables around the call, innermost first.
@@ -86,7 +86,7 @@ def Fuse_CallSlotOp : Op<Fuse_Dialect, "call_slot", [
     bound to different kernels.
 
     An unbound call cannot be lowered. There is no implicit fallback to the
-    eager body.
+    eager body. `--inline` keeps the calls; `fuse-lower-slots` replaces them.
 
     Example:
 

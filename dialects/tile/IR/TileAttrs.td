@@ -7,7 +7,8 @@
 #ifndef TILE_IR_TILEATTRS_TD
 #define TILE_IR_TILEATTRS_TD
 
-include "TileDialect.td"
+include "tile/IR/TileDialect.td"
+include "tile/IR/TilePlanAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 

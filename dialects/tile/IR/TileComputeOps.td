@@ -7,7 +7,7 @@
 #ifndef TILE_IR_TILECOMPUTEOPS_TD
 #define TILE_IR_TILECOMPUTEOPS_TD
 
-include "TileMemoryOps.td"
+include "tile/IR/TileMemoryOps.td"
 
 def Tile_AccZeroOp : Tile_Op<"acc.zero", [Pure]> {
   let summary = "An accumulator of zeros";

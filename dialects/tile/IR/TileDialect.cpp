@@ -5,10 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "tile/IR/TileDialect.h"
+#include "fuse/Support/IRVersion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "tile/IR/TileOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,7 +29,25 @@ using namespace tile;
 #define GET_TYPEDEF_CLASSES
 #include "tile/IR/TileTypes.cpp.inc"
 
+namespace {
+
+/// Host code with launches may be inlined.
+struct TileInlinerInterface : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+  bool isLegalToInline(Region *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+
+} // namespace
+
 void TileDialect::initialize() {
+  fuse::addVersionInterface(this);
+  addInterfaces<TileInlinerInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "tile/IR/TileAttrs.cpp.inc"

@@ -7,7 +7,7 @@
 #ifndef TILE_IR_TILEKERNELOPS_TD
 #define TILE_IR_TILEKERNELOPS_TD
 
-include "TileTypes.td"
+include "tile/IR/TileTypes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -75,82 +75,6 @@ def Tile_ReturnOp : Tile_Op<"return", [
     Example: `tile.return`
   }];
   let assemblyFormat = "attr-dict";
-}
-
-def Tile_LaunchOp : Tile_Op<"launch", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Launch of a kernel on tensors, in host code";
-  let description = [{
-    Replaces the fused op. `plan` is the data that a host needs to launch the
-    kernel: the launch shape, the operand or result of each argument, the
-    packing of weights, the size of the workspace, and the values of f32
-    arguments. No pass reads it. Its numbers are i64 and less than 2^48.
-    `arguments` and `token_buffers` are lists of dictionaries, and `operands` in
-    them are lists of numbers.
-
-    Example:
-
-    ```mlir
-    %y = tile.launch @kernels::@mlp(%x, %w) plan {blocks = 128 : i64}
-      : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
-    ```
-  }];
-  let arguments = (ins
-    SymbolRefAttr:$kernel,
-    Variadic<AnyType>:$inputs,
-    OptionalAttr<DictionaryAttr>:$plan
-  );
-  let results = (outs Variadic<AnyType>:$outputs);
-  let assemblyFormat = [{
-    $kernel `(` $inputs `)` (`plan` $plan^)? attr-dict
-    `:` functional-type($inputs, $outputs)
-  }];
-  let hasVerifier = 1;
-}
-
-def Tile_DispatchOp : Tile_Op<"dispatch", [
-    NoRegionArguments, RecursiveMemoryEffects, SingleBlock]> {
-  let summary = "Launches for ranges of the number of tokens";
-  let description = [{
-    The host runs the first region whose bound is not less than the number of
-    tokens. That is the number of rows of the operand: the product of all sizes
-    except the last. Each range begins after the bound of the previous one, so
-    ranges have neither gaps nor overlaps. The caller must not pass more tokens
-    than the last bound. A region contains the launches of its range and yields
-    the results.
-
-    Example:
-
-    ```mlir
-    %y = tile.dispatch %x : (tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-      upto 8 {
-        %0 = tile.launch @kernels::@few(%x, %w)
-          : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
-        tile.yield %0 : tensor<?x64xbf16>
-      }
-      upto 16384 {
-        %0 = tile.launch @kernels::@many(%x, %w)
-          : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
-        tile.yield %0 : tensor<?x64xbf16>
-      }
-    }
-    ```
-  }];
-  let arguments = (ins AnyRankedTensor:$tokens, DenseI64ArrayAttr:$bounds);
-  let results = (outs Variadic<AnyType>:$outputs);
-  let regions = (region VariadicRegion<SizedRegion<1>>:$ranges);
-  let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
-}
-
-def Tile_YieldOp : Tile_Op<"yield", [
-    Pure, Terminator, ReturnLike, HasParent<"DispatchOp">]> {
-  let summary = "Results of the launches of a range";
-  let description = [{
-    Example: `tile.yield %0 : tensor<?x64xbf16>`
-  }];
-  let arguments = (ins Variadic<AnyType>:$values);
-  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
 def Tile_IdOp : Tile_Op<"id", [Pure]> {

@@ -7,7 +7,7 @@
 #ifndef TILE_IR_TILEMEMORYOPS_TD
 #define TILE_IR_TILEMEMORYOPS_TD
 
-include "TileKernelOps.td"
+include "tile/IR/TileKernelOps.td"
 
 def Tile_RingCreateOp : Tile_Op<"ring.create", [
     MemoryEffects<[MemAlloc]>]> {

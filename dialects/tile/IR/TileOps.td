@@ -7,8 +7,9 @@
 #ifndef TILE_IR_TILEOPS_TD
 #define TILE_IR_TILEOPS_TD
 
-include "TileKernelOps.td"
-include "TileMemoryOps.td"
-include "TileComputeOps.td"
+include "tile/IR/TileKernelOps.td"
+include "tile/IR/TileLaunchOps.td"
+include "tile/IR/TileMemoryOps.td"
+include "tile/IR/TileComputeOps.td"
 
 #endif // TILE_IR_TILEOPS_TD

@@ -7,7 +7,7 @@
 #ifndef TILE_IR_TILETYPES_TD
 #define TILE_IR_TILETYPES_TD
 
-include "TileAttrs.td"
+include "tile/IR/TileAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 
 class Tile_Type<string name, string typeMnemonic>

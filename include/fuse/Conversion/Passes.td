@@ -391,6 +391,9 @@ def ConvertFuseToTilePass
     An op without a schedule does not change; the portable path lowers it. An op
     that its schedule does not fit is an error.
 
+    Launches are destination-style ops on tensors. `fuse-gpu-pipeline`
+    bufferizes them with the other ops of their function.
+
     After this pass no op has a `tile.schedule`. The `plan` of the launch
     describes the arguments of the kernel, the packing of weights and the size
     of the workspace.
@@ -411,7 +414,7 @@ def ConvertFuseToTilePass
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::tile::TileDialect"
+    "::mlir::tensor::TensorDialect", "::tile::TileDialect"
   ];
 }
 

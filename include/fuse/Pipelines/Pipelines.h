@@ -143,13 +143,14 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
 };
 
 /// The portable path: from functions on tensors to PTX, for any fused op and
-/// any shape.
+/// any shape. After the Hopper pipeline, it takes what that one leaves.
 ///
-/// Pre: a module of functions with one block each and fuse, arith, linalg, math
-/// and tensor ops.
-/// Post of `gpu`: one `gpu.module` with every kernel once. Functions work on
-/// buffers and launch kernels. Results are arguments with `fuse.result`. Each
-/// function has its `fuse.launch_plan`.
+/// Pre: a module of functions with one block each and fuse, arith, linalg,
+/// math, tensor and tile ops.
+/// Post of `gpu`: one more `gpu.module` with every kernel once. Functions work
+/// on buffers and launch kernels. Results are arguments with `fuse.result`.
+/// Each function has its `fuse.launch_plan`, with the launches of both
+/// pipelines.
 /// Post of `nvvm`: the kernels are in the LLVM and NVVM dialects and have a
 /// target.
 /// Post of `ptx`: a `gpu.binary` with PTX text replaces them.
@@ -161,6 +162,9 @@ mlir::LogicalResult buildGPUPipeline(
 /// The same, but returns the error.
 llvm::Error buildGPUPipeline(mlir::OpPassManager &pm,
                              const GPUPipelineOptions &options);
+/// The part of the pipeline after stage `gpu`, for kernels alone.
+llvm::Error buildGPUKernelPipeline(mlir::OpPassManager &pm,
+                                   const GPUPipelineOptions &options);
 
 //===----------------------------------------------------------------------===//
 // Hopper
@@ -217,8 +221,9 @@ void buildHopperPlanPipeline(mlir::OpPassManager &pm,
 /// The second part: from kernels in the tile dialect to PTX for sm_90a.
 ///
 /// Pre: gpu.modules with `tile.kernel` ops.
-/// Post: a gpu.binary with PTX for each.
-void buildHopperKernelPipeline(mlir::OpPassManager &pm);
+/// Post: a gpu.binary with PTX for each, or what the stage has instead.
+void buildHopperKernelPipeline(mlir::OpPassManager &pm,
+                               HopperStage stage = HopperStage::PTX);
 
 /// Registers the pipelines by name for command-line tools.
 void registerPipelines();

@@ -38,7 +38,7 @@ llvm::Error checkForParser(llvm::StringRef text);
 llvm::Error checkInputFiles(int argc, const char *const *argv);
 
 /// The text of a file, or of standard input for `-`, if it is within the
-/// limits.
+/// limits. The text of an older version of the IR is upgraded.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readText(llvm::StringRef path);
 

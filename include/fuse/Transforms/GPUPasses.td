@@ -29,11 +29,32 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
       integer; `"const<i>"`, the address of a constant; or a number. `shared` is the number of bytes of dynamic shared
       memory, if any.
 
+    A plan with scheduled kernels has their launches in the same list, and in
+    addition:
+
+    - `max_tokens`, `tokens`: the largest number of tokens, and the numbers that
+      it limits. The first of these selects a range;
+    - `ranges`: instead of `launches` and `workspace`, which each range has for
+      up to `upto` tokens. An op whose number of tokens is another one uses the
+      kernels of its last range, with a remark;
+    - `packed`: weights to pack before the first launch;
+    - `zeroed`: bytes of the first buffer, which are zero at first.
+
+    Arguments of these kernels may also be `{packed = i}`; `{buffer, offset}`,
+    a place in a buffer; the same with `map`, a tensor map; and `{size, bytes}`,
+    a size as an integer of that many bytes. Their launches also have
+    `cooperative`, `dependent` (whether the kernel may begin before the previous
+    one ends), `cluster` and `carveout`.
+
+    `fuse.equal_sizes` of a function lists sizes of arguments that are equal.
+    They have one symbol.
+
     Function arguments with `fuse.result` are results, which the kernels write.
     A launch with a zero in its grid is skipped. All launches run in order on
     one stream.
 
-    The pass fails if a size is not an expression of argument sizes.
+    The pass fails if a size is not an expression of argument sizes, if a launch
+    is under control flow, or if a packed weight is not an argument.
 
     After this pass the plan has everything that a host needs; the body of the
     function is no longer needed.

@@ -296,4 +296,31 @@ def PackWeightsPass : Pass<"fuse-pack-weights"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def StampVersionPass : Pass<"fuse-stamp-version", "::mlir::ModuleOp"> {
+  let summary = "Add the version of the IR to a module";
+  let description = [{
+    Adds the attribute `fuse.version` to the module, for a text that is kept.
+    Later builds upgrade the text when they read it, and builds with an older
+    version refuse it by that number. Artifacts and exported programs contain
+    the attribute; bytecode contains the version without it.
+
+    With `remove`, the pass removes the attribute, so that texts of two versions
+    can be compared.
+
+    After this pass the module has the version of this build, or none. A version
+    that it already had is the same, since reading upgrades the text.
+
+    Example: `fuse-opt block.mlir --fuse-stamp-version -o kept.mlir`
+  }];
+  let options = [
+    Option<"remove", "remove", "bool", /*default=*/"false",
+           "Remove the version">
+  ];
+  let statistics = [
+    Statistic<"numChanged", "modules-changed",
+              "Modules that got or lost a version">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
 #endif // FUSE_TRANSFORMS_MODULEPASSES_TD

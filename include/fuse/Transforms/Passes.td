@@ -7,8 +7,8 @@
 #ifndef FUSE_TRANSFORMS_PASSES_TD
 #define FUSE_TRANSFORMS_PASSES_TD
 
-include "GPUPasses.td"
-include "ModulePasses.td"
+include "fuse/Transforms/GPUPasses.td"
+include "fuse/Transforms/ModulePasses.td"
 include "mlir/Pass/PassBase.td"
 
 def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
@@ -680,6 +680,11 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     are not multiples of 16, or more than 16384 tokens. The portable path lowers
     them.
 
+    A plan is a list of launches, and its host packs weights before the first
+    one. An op under control flow or with a computed weight therefore has no
+    schedule after this pass, even if the text has one. A warning states the
+    reason.
+
     After this pass an op has a schedule or a remark.
 
     Example:
@@ -713,6 +718,29 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let dependentDialects = ["::tile::TileDialect"];
 }
 
+def UniqueSitesPass : Pass<"fuse-unique-sites"> {
+  let summary = "Make the ids of sites unique";
+  let description = [{
+    Passes that copy ops, such as `--inline`, also copy the ids of fused ops. If
+    several fused ops have one id, this pass keeps it for the op in the function
+    that the id names, or for the first op. The others get the next free id of
+    their own function.
+
+    `fuse-unfuse` with `sites` and `fuse-explain` do the same first, so an id
+    that they list always names one op.
+
+    Does not change ops with a unique id or without one.
+
+    After this pass no two fused ops have the same id.
+
+    Example: `fuse-opt formed.mlir --inline --fuse-unique-sites`
+  }];
+  let statistics = [
+    Statistic<"numRenamed", "sites-renamed", "Fused ops with a new id">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
 def UnfusePass : Pass<"fuse-unfuse"> {
   let summary = "Replace fused ops by their chains";
   let description = [{
@@ -721,6 +749,8 @@ def UnfusePass : Pass<"fuse-unfuse"> {
     discardable attributes. Kernels are unfused in the reverse order of their
     forming. If other ops have changed since then and a member no longer fits in
     its place, the members replace the kernel instead.
+
+    With `sites`, the ids are made unique first, as by `fuse-unique-sites`.
 
     In a model, every fused call is replaced by the calls of its members, each
     in its former place, and the function with their bodies is erased. `paths`

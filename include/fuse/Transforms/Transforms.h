@@ -64,6 +64,10 @@ llvm::FailureOr<KernelFormationCounts>
 formKernels(mlir::FunctionOpInterface function,
             const KernelFormation &formation);
 
+/// Gives fused ops inside `root` new ids if an earlier one has the same. An op
+/// in the function that the id names keeps it. Returns the number of new ids.
+unsigned makeSitesUnique(mlir::Operation *root);
+
 struct UnfuseCounts {
   unsigned unfused = 0;
   unsigned displaced = 0;

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace fuse {
@@ -70,21 +71,37 @@ struct ConvertFuseToTilePass
     return success();
   }
 
-  /// Builds one launch per kernel. Returns the last one, which has the results.
+  /// Destinations for the results of an op, with a row for each of its tokens.
+  SmallVector<Value> makeInits(Operation *op, OpBuilder &builder) {
+    SmallVector<Value> inits;
+    Value rows = op->getOperand(0);
+    for (Type result : op->getResultTypes()) {
+      auto type = cast<RankedTensorType>(result);
+      SmallVector<OpFoldResult> sizes;
+      for (auto [dim, size] : llvm::enumerate(type.getShape()))
+        sizes.push_back(
+            ShapedType::isDynamic(size)
+                ? tensor::getMixedSize(builder, op->getLoc(), rows, dim)
+                : builder.getIndexAttr(size));
+      inits.push_back(tensor::EmptyOp::create(builder, op->getLoc(), sizes,
+                                              type.getElementType()));
+    }
+    return inits;
+  }
+
+  /// Builds one launch per kernel, each on the outputs of the previous one.
   LaunchOp buildLaunches(Operation *op, ArrayRef<PlannedKernel> kernels,
-                         OpBuilder &builder) {
+                         ValueRange inits, OpBuilder &builder) {
     gpu::GPUModuleOp module = getModule();
     LaunchOp launch;
-    for (auto [index, planned] : llvm::enumerate(kernels)) {
+    for (const PlannedKernel &planned : kernels) {
       tile::KernelOp kernel = share(planned.kernel, module);
       auto symbol =
           SymbolRefAttr::get(module.getSymNameAttr(),
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
-      bool last = index + 1 == kernels.size();
-      launch =
-          LaunchOp::create(builder, op->getLoc(),
-                           last ? TypeRange(op->getResultTypes()) : TypeRange(),
-                           symbol, op->getOperands(), planned.plan);
+      launch = LaunchOp::create(builder, op->getLoc(), op->getResultTypes(),
+                                symbol, op->getOperands(), inits, planned.plan);
+      inits = launch.getResults();
     }
     return launch;
   }
@@ -106,7 +123,8 @@ struct ConvertFuseToTilePass
       auto kernels = buildProducts(*problem, attr);
       if (failed(kernels))
         return failure();
-      return buildLaunches(op, *kernels, builder).getOperation();
+      return buildLaunches(op, *kernels, makeInits(op, builder), builder)
+          .getOperation();
     }
     if (problem->tokens)
       return op->emitOpError()
@@ -114,7 +132,7 @@ struct ConvertFuseToTilePass
              << " tokens, and schedules for ranges of their number";
     auto dispatch = DispatchOp::create(
         builder, op->getLoc(), op->getResultTypes(), problem->x,
-        ranges.getBounds(), ranges.getBounds().size());
+        makeInits(op, builder), ranges.getBounds(), ranges.getBounds().size());
     for (auto [schedule, region] :
          llvm::zip_equal(ranges.getSchedules(), dispatch.getRanges())) {
       auto kernels = buildProducts(*problem, schedule);
@@ -122,8 +140,11 @@ struct ConvertFuseToTilePass
         dispatch->erase();
         return failure();
       }
-      builder.createBlock(&region);
-      LaunchOp launch = buildLaunches(op, *kernels, builder);
+      Block *body = builder.createBlock(
+          &region, region.end(), op->getResultTypes(),
+          SmallVector<Location>(op->getNumResults(), op->getLoc()));
+      LaunchOp launch =
+          buildLaunches(op, *kernels, body->getArguments(), builder);
       tile::YieldOp::create(builder, op->getLoc(), launch.getResults());
     }
     return dispatch.getOperation();
@@ -160,7 +181,8 @@ struct ConvertFuseToTilePass
     OpBuilder builder(op);
     PlannedKernel kernel = buildRowKernel(*problem, schedule, getModule(),
                                           getKernelName(op, "rows"));
-    return buildLaunches(op, kernel, builder).getOperation();
+    return buildLaunches(op, kernel, makeInits(op, builder), builder)
+        .getOperation();
   }
 
   /// Returns an equal kernel and erases `kernel`, or returns `kernel`.

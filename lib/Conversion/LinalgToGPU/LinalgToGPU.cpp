@@ -26,6 +26,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "tile/IR/TileOps.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -263,7 +264,7 @@ static bool isHostOp(Operation *op) {
              memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp,
              memref::ReinterpretCastOp, memref::ExtractStridedMetadataOp,
              affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp,
-             gpu::LaunchFuncOp>(op) ||
+             gpu::LaunchFuncOp, tile::LaunchOp, tile::DispatchOp>(op) ||
          (isa_and_present<arith::ArithDialect>(op->getDialect()) &&
           llvm::all_of(op->getResultTypes(),
                        [](Type type) { return !isa<ShapedType>(type); }));

@@ -443,6 +443,7 @@ llvm::FailureOr<Explanation> fuse::explain(ModuleOp root,
 
   if (failed(raiseProgram(*copy)))
     return failure();
+  makeSitesUnique(copy.get());
 
   // The first refusal of each function, which explains a body without kernels.
   DenseMap<Operation *, SiteReport> reasons;

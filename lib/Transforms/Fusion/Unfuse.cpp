@@ -199,6 +199,8 @@ static SmallVector<std::string> getMemberPaths(FusedCallOp call,
 FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
                                      ArrayRef<std::string> sites,
                                      ArrayRef<std::string> paths) {
+  if (!sites.empty())
+    makeSitesUnique(root);
   SmallVector<FusedOpInterface> ops;
   SmallVector<FusedCallOp> calls;
   Selection selection(sites, paths);

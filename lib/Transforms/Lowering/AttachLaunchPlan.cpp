@@ -6,22 +6,21 @@
 //
 // The host code between launches computes sizes from other sizes. The launch
 // plan represents these computations as affine expressions. The ops that
-// performed them are then dead.
+// performed them are then dead. Launches of scheduled kernels and of portable
+// ones are in one list, in the order of the function.
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaunchSizes.h"
+#include "PlanBuilder.h"
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -33,44 +32,7 @@ namespace fuse {
 
 #define DEBUG_TYPE "fuse-attach-launch-plan"
 
-/// Checks that launches are not under control flow: a plan is a flat list.
-static LogicalResult checkFlow(func::FuncOp function) {
-  WalkResult result = function.walk([&](gpu::LaunchFuncOp launch) {
-    if (launch->getParentOp() == function && function.getBody().hasOneBlock())
-      return WalkResult::advance();
-    launch.emitOpError("is under control flow, which a plan does not have");
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 namespace {
-
-/// Writes the plan of one function.
-class PlanBuilder {
-public:
-  explicit PlanBuilder(func::FuncOp function)
-      : function(function), builder(function.getContext()), sizes(function) {}
-
-  /// The plan, or null after an error.
-  DictionaryAttr build();
-
-private:
-  FailureOr<AffineExpr> getBytes(memref::AllocOp alloc);
-  FailureOr<Attribute> getArgument(Value value);
-  FailureOr<DictionaryAttr> getLaunch(gpu::LaunchFuncOp launch);
-  AffineMap getMap(ArrayRef<AffineExpr> results) {
-    return AffineMap::get(0, sizes.getSymbols().size(), results,
-                          builder.getContext());
-  }
-
-  func::FuncOp function;
-  Builder builder;
-  LaunchSizes sizes;
-  DenseMap<Value, unsigned> workspace;
-  /// The globals that launches read.
-  llvm::SetVector<Attribute> constants;
-};
 
 class AttachLaunchPlanPass
     : public fuse::impl::AttachLaunchPlanPassBase<AttachLaunchPlanPass> {
@@ -79,24 +41,28 @@ public:
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      auto launches = function.getOps<gpu::LaunchFuncOp>();
       if (function.isExternal())
         continue;
-      if (failed(checkFlow(function)))
+      FailureOr<std::vector<HostStep>> steps = getHostSteps(function);
+      if (failed(steps))
         return signalPassFailure();
       // A host may call a public function on tensors without elements.
-      if (launches.empty() && !function.isPublic())
+      if (steps->empty() && !function.isPublic())
         continue;
-      DictionaryAttr plan = PlanBuilder(function).build();
+      DictionaryAttr plan = PlanBuilder(function, *steps).build();
       if (!plan)
         return signalPassFailure();
       function->setAttr(kLaunchPlanAttrName, plan);
-      numLaunches += std::distance(launches.begin(), launches.end());
+      numLaunches += steps->size();
     }
   }
 };
 
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// The portable path
+//===----------------------------------------------------------------------===//
 
 FailureOr<AffineExpr> PlanBuilder::getBytes(memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
@@ -147,7 +113,7 @@ FailureOr<Attribute> PlanBuilder::getArgument(Value value) {
       "makes an argument of a kernel that a host cannot know");
 }
 
-FailureOr<DictionaryAttr> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
+FailureOr<Attribute> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
   SmallVector<AffineExpr> grid;
   gpu::KernelDim3 blocks = launch.getGridSizeOperandValues();
   for (Value size : {blocks.x, blocks.y, blocks.z}) {
@@ -172,54 +138,76 @@ FailureOr<DictionaryAttr> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
     arguments.push_back(*argument);
   }
   // Later launches may add symbols. `build` updates all maps at the end.
-  SmallVector<NamedAttribute> entries = {
-      builder.getNamedAttr("args", builder.getArrayAttr(arguments)),
-      builder.getNamedAttr("block", builder.getDenseI64ArrayAttr(block)),
-      builder.getNamedAttr("grid", AffineMapAttr::get(getMap(grid))),
-      builder.getNamedAttr("kernel", launch.getKernelAttr())};
+  NamedAttrList entries(ArrayRef<NamedAttribute>{
+      entry("args", builder.getArrayAttr(arguments)),
+      entry("block", builder.getDenseI64ArrayAttr(block)),
+      entry("grid", AffineMapAttr::get(getMap(grid))),
+      entry("kernel", launch.getKernelAttr())});
   if (Value bytes = launch.getDynamicSharedMemorySize()) {
     std::optional<int64_t> constant = getConstantIntValue(bytes);
     if (!constant)
       return launch.emitOpError("expected a constant amount of shared memory");
-    entries.push_back(
-        builder.getNamedAttr("shared", builder.getI64IntegerAttr(*constant)));
+    entries.push_back(entry("shared", *constant));
   }
-  if (Attribute index = launch->getAttr(kTilePlanAttrName))
-    entries.push_back(builder.getNamedAttr("tile", index));
-  return builder.getDictionaryAttr(entries);
+  return Attribute(entries.getDictionary(builder.getContext()));
 }
 
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
 DictionaryAttr PlanBuilder::build() {
-  SmallVector<Attribute> buffers, launches;
+  bool hasTile = llvm::any_of(
+      steps, [](const HostStep &step) { return step.tile.has_value(); });
+  if (hasTile)
+    buffers.push_back(builder.getAffineConstantExpr(0));
   for (auto alloc : function.getOps<memref::AllocOp>()) {
     workspace[alloc] = buffers.size();
     FailureOr<AffineExpr> bytes = getBytes(alloc);
     if (failed(bytes))
       return {};
-    buffers.push_back(AffineMapAttr::get(getMap(*bytes)));
+    buffers.push_back(*bytes);
   }
-  for (auto launch : function.getOps<gpu::LaunchFuncOp>()) {
-    FailureOr<DictionaryAttr> entry = getLaunch(launch);
-    if (failed(entry))
-      return {};
-    launches.push_back(*entry);
+  if (failed(layOut()))
+    return {};
+  NamedAttrList plan;
+  if (hasTile) {
+    findBounds();
+    buffers[0] = builder.getAffineConstantExpr(zeroed);
+    SmallVector<Attribute> ranges, tokens;
+    bool hasRanges =
+        bounds.size() > 1 || (isWhole && steps[0].tile->isDispatch);
+    for (int64_t upTo : bounds) {
+      NamedAttrList range;
+      if (failed(addRange(upTo, hasRanges ? range : plan)))
+        return {};
+      range.push_back(entry("upto", upTo));
+      ranges.push_back(range.getDictionary(builder.getContext()));
+    }
+    if (hasRanges)
+      plan.push_back(entry("ranges", builder.getArrayAttr(ranges)));
+    for (AffineExpr number : limited)
+      tokens.push_back(AffineMapAttr::get(getMap(number)));
+    plan.push_back(entry("max_tokens", *bounds.rbegin()));
+    plan.push_back(entry("packed", builder.getArrayAttr(packed.getArrayRef())));
+    plan.push_back(entry("tokens", builder.getArrayAttr(tokens)));
+    plan.push_back(entry("zeroed", zeroed));
+  } else if (failed(addRange(/*upTo=*/0, plan))) {
+    return {};
   }
   SmallVector<Attribute> symbolAttrs;
   for (LaunchSizes::Symbol symbol : sizes.getSymbols())
     symbolAttrs.push_back(
         builder.getDenseI64ArrayAttr({symbol.first, symbol.second}));
-  SmallVector<NamedAttribute> entries = {
-      builder.getNamedAttr("launches", builder.getArrayAttr(launches)),
-      builder.getNamedAttr("symbols", builder.getArrayAttr(symbolAttrs)),
-      builder.getNamedAttr("workspace", builder.getArrayAttr(buffers))};
+  plan.push_back(entry("symbols", builder.getArrayAttr(symbolAttrs)));
   if (!constants.empty())
-    entries.push_back(builder.getNamedAttr(
-        "constants", builder.getArrayAttr(constants.getArrayRef())));
-  auto plan = builder.getDictionaryAttr(entries);
+    plan.push_back(
+        entry("constants", builder.getArrayAttr(constants.getArrayRef())));
   // Extend every map to the final list of symbols.
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](AffineMapAttr attr) -> Attribute {
     return AffineMapAttr::get(getMap(attr.getValue().getResults()));
   });
-  return cast<DictionaryAttr>(replacer.replace(plan));
+  return cast<DictionaryAttr>(
+      replacer.replace(plan.getDictionary(builder.getContext())));
 }

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchSizes.h"
+#include "fuse/IR/FuseAttrNames.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,7 +22,21 @@
 using namespace mlir;
 using namespace fuse;
 
+LaunchSizes::LaunchSizes(func::FuncOp function)
+    : function(function), builder(function.getContext()) {
+  auto classes = function->getAttrOfType<ArrayAttr>(kEqualSizesAttrName);
+  if (!classes)
+    return;
+  for (auto list : classes.getAsRange<DenseI64ArrayAttr>()) {
+    ArrayRef<int64_t> places = list.asArrayRef();
+    for (size_t i = 0; i + 1 < places.size(); i += 2)
+      equal[{places[i], places[i + 1]}] = {places[0], places[1]};
+  }
+}
+
 AffineExpr LaunchSizes::getSymbol(Symbol symbol) {
+  if (auto it = equal.find(symbol); it != equal.end())
+    symbol = it->second;
   symbols.insert(symbol);
   const auto *it = llvm::find(symbols, symbol);
   return builder.getAffineSymbolExpr(std::distance(symbols.begin(), it));
@@ -70,7 +85,6 @@ FailureOr<AffineExpr> LaunchSizes::evaluateDim(Value buffer, unsigned dim) {
   return producer->emitOpError("hides a size that a launch depends on");
 }
 
-/// The product of sizes `[from, to)` of a buffer.
 FailureOr<AffineExpr> LaunchSizes::multiplySizes(Value buffer, int64_t from,
                                                  int64_t to) {
   AffineExpr product = builder.getAffineConstantExpr(1);

@@ -23,12 +23,15 @@ public:
   /// Argument number and dimension.
   using Symbol = std::pair<int64_t, int64_t>;
 
-  explicit LaunchSizes(mlir::func::FuncOp function)
-      : function(function), builder(function.getContext()) {}
+  /// Sizes that `fuse.equal_sizes` of the function calls equal have one symbol.
+  explicit LaunchSizes(mlir::func::FuncOp function);
 
   llvm::FailureOr<mlir::AffineExpr> evaluate(mlir::Value value);
   llvm::FailureOr<mlir::AffineExpr> evaluateDim(mlir::Value buffer,
                                                 unsigned dim);
+  /// The product of sizes `[from, to)` of a buffer.
+  llvm::FailureOr<mlir::AffineExpr> multiplySizes(mlir::Value buffer,
+                                                  int64_t from, int64_t to);
   /// The symbols of all expressions so far; the position is the symbol's
   /// number.
   const llvm::SetVector<Symbol> &getSymbols() const { return symbols; }
@@ -41,8 +44,6 @@ private:
   llvm::FailureOr<mlir::AffineExpr>
   evaluateMetadata(mlir::memref::ExtractStridedMetadataOp op,
                    mlir::Value result);
-  llvm::FailureOr<mlir::AffineExpr> multiplySizes(mlir::Value buffer,
-                                                  int64_t from, int64_t to);
   mlir::AffineExpr getSymbol(Symbol symbol);
   llvm::LogicalResult emitHidden(mlir::BlockArgument argument,
                                  llvm::StringRef what);
@@ -50,6 +51,8 @@ private:
   mlir::func::FuncOp function;
   mlir::Builder builder;
   llvm::SetVector<Symbol> symbols;
+  /// The representative of each size that has equal ones.
+  llvm::DenseMap<Symbol, Symbol> equal;
 };
 
 } // namespace fuse

@@ -106,8 +106,8 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
       value = expand.getSrc();
     }
     ++numResults;
-    // A scheduled kernel or one from a file writes into a separate buffer,
-    // which the argument can replace.
+    // A kernel from a file writes into a separate buffer, which the argument
+    // can replace.
     if (auto read = value.getDefiningOp<bufferization::ToTensorOp>())
       if (auto alloc = read.getBuffer().getDefiningOp<memref::AllocOp>();
           alloc && alloc.getType() == destination.getType() &&

@@ -11,11 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseOps.h"
 #include "fuse/Schedule/PrefillSchedule.h"
 #include "fuse/Schedule/RowProblem.h"
 #include "fuse/Schedule/ScheduleTable.h"
 #include "fuse/Schedule/TokenRanges.h"
 #include "fuse/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 
 namespace fuse {
@@ -27,6 +29,33 @@ using namespace mlir;
 using namespace fuse;
 
 #define DEBUG_TYPE "fuse-select-schedules"
+
+/// Why a plan cannot have the launches of a scheduled op, or an empty string. A
+/// plan is a flat list, and its host packs weights before the first launch.
+static std::string getPlacementProblem(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op->getParentOp());
+  if (!function || !function.getBody().hasOneBlock())
+    return "it is under control flow, and a plan is a list of launches";
+  if (isRowOp(op))
+    return "";
+  std::string reason;
+  std::optional<MlpProblem> problem = describeDecode(op, reason);
+  if (!problem)
+    return "";
+  SmallVector<Value> weights = {problem->gate, problem->up};
+  for (const DecodeOutput &output : problem->outputs)
+    weights.push_back(output.weight);
+  for (Value weight : weights)
+    if (weight && !isa<BlockArgument>(weight) &&
+        !weight.getDefiningOp<GetParameterOp>())
+      return ("operand " +
+              Twine(llvm::find(op->getOperands(), weight) -
+                    op->operand_begin()) +
+              " is a computed weight, and weights are packed before the first "
+              "launch")
+          .str();
+  return "";
+}
 
 namespace {
 struct SelectSchedulesPass
@@ -62,15 +91,21 @@ struct SelectSchedulesPass
   }
 
   void select(Operation *op) {
-    // A schedule in the text is the user's choice.
-    if (op->hasAttr(tile::kScheduleAttrName))
-      return;
     std::string reason;
     GpuModel gpu;
     gpu.multiprocessors = multiprocessors;
+    bool isChosen = op->hasAttr(tile::kScheduleAttrName);
     std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
-    if (!key)
+    if (!key && !isChosen)
       return decline(op, reason);
+    if (std::string problem = getPlacementProblem(op); !problem.empty()) {
+      op->emitWarning() << "gets no scheduled kernel: " << problem;
+      op->removeAttr(tile::kScheduleAttrName);
+      return decline(op, problem);
+    }
+    // A schedule in the text is the user's choice.
+    if (isChosen)
+      return;
     if (isRowOp(op)) {
       Attribute schedule = findMeasured(op, *key, tokens, gpu);
       if (!schedule)

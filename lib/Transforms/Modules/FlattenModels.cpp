@@ -14,6 +14,7 @@
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SetVector.h"
@@ -100,6 +101,8 @@ struct FlattenModels : fuse::impl::FlattenModelsPassBase<FlattenModels> {
     for (ModelOp model : models)
       if (failed(replace(model)))
         return signalPassFailure();
+    // A module that is called twice is inlined twice, with its kernels.
+    makeSitesUnique(getOperation());
   }
 
 private:

@@ -151,9 +151,9 @@ static void replaceCalls(const ModuleSite &site) {
   ResultRange values = fused.getFinalOutputs();
   for (auto [i, call] : llvm::enumerate(llvm::drop_begin(calls))) {
     builder.setInsertionPoint(call);
-    auto identity = IdentityCallOp::create(
-        builder, call.getLoc(), TypeRange(ValueRange(values)),
-        call.getCalleeAttr(), values, ignored[i], interfaces[i], id);
+    auto identity =
+        IdentityCallOp::create(builder, call.getLoc(), call.getCalleeAttr(),
+                               values, ignored[i], interfaces[i], id);
     identity->setDiscardableAttrs(call->getDiscardableAttrDictionary());
     values = identity.getOutputs();
   }

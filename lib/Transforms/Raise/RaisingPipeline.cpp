@@ -7,6 +7,7 @@
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -20,6 +21,14 @@ void fuse::buildRaisingPipeline(OpPassManager &pm) {
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
   functions.addPass(createRaiseLayersPass());
+  // The sizes of intermediates, and casts between layers, must not count as
+  // users that prevent a kernel.
+  memref::ResolveRankedShapeTypeResultDimsPassOptions dims;
+  dims.errorOnPatternIterationLimit = false;
+  functions.addPass(memref::createResolveRankedShapeTypeResultDimsPass(dims));
+  functions.addPass(createCanonicalizerPass());
+  // Casts of one value, which are operands of several members, become one.
+  functions.addPass(createCSEPass());
 }
 
 LogicalResult fuse::raiseProgram(ModuleOp module) {

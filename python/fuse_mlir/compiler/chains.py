@@ -297,12 +297,11 @@ def from_artifact(
     Raises:
         KernelError: the file is of another function.
     """
-    theirs = native.Module(artifact.ir()).text()
-    if theirs == native.Module(compiled.formed).text():
+    theirs = native.stamped(artifact.ir())
+    if theirs == native.stamped(compiled.formed):
         return with_code(compiled, artifact)
-    if (
-        compiled.by_rows
-        and theirs == native.Module(compiled.for_rows(chain).formed).text()
+    if compiled.by_rows and theirs == native.stamped(
+        compiled.for_rows(chain).formed
     ):
         return with_code(compiled, artifact, rows=True)
     raise KernelError(

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import torch
 
+from fuse_mlir import native
 from fuse_mlir.compiler.chains import CACHE_SIZE, Compiled
 from fuse_mlir.compiler.exports import InputType
 from fuse_mlir.errors import KernelError
@@ -44,8 +45,8 @@ def describe(site: str, compiled: Compiled, rows: str | None) -> str:
         {
             "version": _VERSION,
             "site": site,
-            "formed": compiled.formed,
-            "rows": rows,
+            "formed": _stamped(compiled.formed),
+            "rows": None if rows is None else _stamped(rows),
             "families": compiled.families,
             "parameters": [
                 [name, _name(dtype), shape]
@@ -58,6 +59,10 @@ def describe(site: str, compiled: Compiled, rows: str | None) -> str:
         },
         separators=(",", ":"),
     )
+
+
+# Kernels of equal modules have one text.
+_stamped = functools.lru_cache(maxsize=CACHE_SIZE)(native.stamped)
 
 
 def _name(dtype: torch.dtype) -> str:

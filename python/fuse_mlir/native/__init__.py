@@ -32,6 +32,7 @@ from fuse_mlir.native.compiler import (
     cache_problem,
     compile_module,
     find_ptxas,
+    stamped,
 )
 from fuse_mlir.native.instance import (
     Instance,
@@ -76,5 +77,6 @@ __all__ = [
     "set_exclusive",
     "set_num_threads",
     "source_line",
+    "stamped",
     "tell_missing",
 ]

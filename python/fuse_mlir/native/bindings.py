@@ -86,7 +86,6 @@ class CompileOptions(Structure):
         ("multiprocessors", c_int32),
         ("assemble", c_int32),
         ("schedules", c_char_p),
-        ("mixed", c_int32),
         ("ptxas", c_char_p),
         ("rest", c_uint8 * 256),
     ]

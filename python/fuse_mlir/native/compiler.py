@@ -222,6 +222,27 @@ def compile_module(
     return Artifact(artifact)
 
 
+def stamped(text: str) -> str:
+    """IR with the version of its text, `fuse.version`, for a file.
+
+    Two texts are equal if their modules are, whatever versions they had.
+
+    Args:
+        text: fuse IR, as it was printed or read from a file.
+
+    Raises:
+        NativeError: the text does not parse, or its version is newer.
+
+    Example:
+        ```python
+        stamped("module {}")  # module attributes {fuse.version = 1 : i32} {}
+        ```
+    """
+    module = Module(text)
+    module.run("builtin.module(fuse-stamp-version)")
+    return module.text()
+
+
 class Artifact:
     """Compiled code with all data that a host needs."""
 

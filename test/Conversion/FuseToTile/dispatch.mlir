@@ -7,23 +7,26 @@
 // are packed alike. Kernels that do the same are one.
 
 // CHECK-LABEL: func @ranges
-// CHECK:       %[[Y:.*]] = tile.dispatch %{{.*}} : (tensor<?x64xbf16>) -> tensor<?x64xbf16> {
+// CHECK:       %[[Y:.*]] = tile.dispatch %{{.*}} outs(%{{.*}}) : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16> {
 // CHECK-NEXT:    upto 8 {
+// CHECK-NEXT:    ^bb0(%[[OUT:.*]]: tensor<?x64xbf16>):
 // CHECK-NEXT:      %[[A:.*]] = tile.launch @fuse_kernels::@mlp_decode_0
-// CHECK-SAME:        recipe = "rows_256", steps = 1 : i64, tiles = 1 : i64
+// CHECK-SAME:        #tile.packed<"rows_256" of [{{.*}}], tiles = 1, steps = 1
 // CHECK-NEXT:      tile.yield %[[A]] : tensor<?x64xbf16>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    upto 256 {
-// CHECK-NEXT:      tile.launch @fuse_kernels::@mlp_prefill_0
-// CHECK-NEXT:      tile.launch @fuse_kernels::@mlp_prefill_1
-// CHECK-SAME:        recipe = "rows_256", steps = 1 : i64, tiles = 1 : i64
+// CHECK-NEXT:    ^bb0(%[[OUT:.*]]: tensor<?x64xbf16>):
+// CHECK-NEXT:      %[[N:.*]] = tile.launch @fuse_kernels::@mlp_prefill_0 {{.*}} outs(%[[OUT]] :
+// CHECK-NEXT:      %[[U:.*]] = tile.launch @fuse_kernels::@mlp_prefill_1 {{.*}} outs(%[[N]] :
+// CHECK-SAME:        #tile.packed<"rows_256" of [{{.*}}], tiles = 1, steps = 1
 // CHECK-NEXT:      %[[B:.*]] = tile.launch @fuse_kernels::@mlp_prefill_2
 // CHECK-NEXT:      tile.yield %[[B]] : tensor<?x64xbf16>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    upto 512 {
-// CHECK-NEXT:      tile.launch @fuse_kernels::@mlp_prefill_0
-// CHECK-NEXT:      tile.launch @fuse_kernels::@mlp_prefill_1
-// CHECK-SAME:        max_tokens = 512
+// CHECK-NEXT:    ^bb0(%[[OUT:.*]]: tensor<?x64xbf16>):
+// CHECK-NEXT:      %[[N:.*]] = tile.launch @fuse_kernels::@mlp_prefill_0 {{.*}} outs(%[[OUT]] :
+// CHECK-NEXT:      %[[U:.*]] = tile.launch @fuse_kernels::@mlp_prefill_1 {{.*}} outs(%[[N]] :
+// CHECK-SAME:      max_tokens = 512,
 // CHECK-NEXT:      %[[C:.*]] = tile.launch @fuse_kernels::@mlp_prefill_{{[3-9]}}
 // CHECK-NEXT:      tile.yield %[[C]] : tensor<?x64xbf16>
 // CHECK:         }

@@ -4,17 +4,19 @@
 // outputs in 2 ranges, so 2 blocks.
 
 // CHECK-LABEL: func @f8
-// CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_decode_0(%arg0, %arg1, %arg2, %arg3, %arg4) plan
-// CHECK-SAME:      columns = 256 : i64, element = f8E4M3FN, kind = "workspace", offset = 1536 : i64, rows = 16 : i64
-// CHECK-SAME:      bytes = 131072 : i64, kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 2 : i64
-// CHECK-SAME:      bytes = 65536 : i64, kind = "packed", operands = [4], recipe = "rows_256", steps = 2 : i64, tiles = 1 : i64
-// CHECK-SAME:      {index = 0 : i64, kind = "operand"}, {index = 1 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {kind = "tokens"}
-// CHECK-SAME:      {kind = "scalar", name = "input", value = 2.000000e+00 : f32}
-// CHECK-SAME:      {kind = "scalar", name = "gate", value = 1.250000e-01 : f32}
-// CHECK-SAME:      {kind = "scalar", name = "up", value = 2.500000e-01 : f32}
-// CHECK-SAME:      {kind = "scalar", name = "hidden", value = 4.000000e+00 : f32}
-// CHECK-SAME:      {kind = "scalar", name = "down", value = 2.500000e-01 : f32}
-// CHECK-SAME:      blocks = 2 : i64, dependent = true, max_tokens = 16 : i64
+// CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_decode_0 ins(%arg0, %arg1, %arg2, %arg3, %arg4 : {{.*}}) outs(%{{.*}}) plan
+// CHECK-SAME:      blocks = 2,
+// CHECK-SAME:      dependent = true,
+// CHECK-SAME:      max_tokens = 16,
+// CHECK-SAME:      #tile.place<offset = 1536, rows = 16, columns = 256, element = f8E4M3FN>
+// CHECK-SAME:      #tile.packed<"gate_up_256" of [2, 3], tiles = 2, steps = 2, bytes = 131072>
+// CHECK-SAME:      #tile.packed<"rows_256" of [4], tiles = 1, steps = 2, bytes = 65536>
+// CHECK-SAME:      #tile.operand<0>, #tile.operand<1>, #tile.result<0>, #tile.tokens
+// CHECK-SAME:      #tile.scalar<"input" = 2.000000e+00 : f32>
+// CHECK-SAME:      #tile.scalar<"gate" = 1.250000e-01 : f32>
+// CHECK-SAME:      #tile.scalar<"up" = 2.500000e-01 : f32>
+// CHECK-SAME:      #tile.scalar<"hidden" = 4.000000e+00 : f32>
+// CHECK-SAME:      #tile.scalar<"down" = 2.500000e-01 : f32>
 // CHECK:         return %[[Y]]
 func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
               %g: tensor<256x256xf8E4M3FN>, %u: tensor<256x256xf8E4M3FN>,
@@ -35,7 +37,7 @@ func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
 
 // CHECK-LABEL: func @other_scales
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0
-// CHECK-SAME:      name = "input", value = 1.000000e+00 : f32
+// CHECK-SAME:      #tile.scalar<"input" = 1.000000e+00 : f32>
 func.func @other_scales(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
                         %g: tensor<256x256xf8E4M3FN>,
                         %u: tensor<256x256xf8E4M3FN>,

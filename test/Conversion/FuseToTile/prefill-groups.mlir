@@ -6,11 +6,11 @@
 // block by block, a row in turn, with a pass for the sum and one that stores.
 
 // CHECK-LABEL: func @long
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[NORM:[0-9]+]](
-// CHECK-SAME:      {kind = "workspace", offset = [[INPUT:[0-9]+]] : i64}
-// CHECK-SAME:      blocks = 256 : i64
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[PRODUCTS:[0-9]+]](
-// CHECK-SAME:      {kind = "workspace", offset = [[INPUT]] : i64}, {index = 0 : i64, kind = "operand"}, {index = 1 : i64, kind = "operand"}
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[NORM:[0-9]+]] ins(
+// CHECK-SAME:      blocks = 256,
+// CHECK-SAME:      #tile.place<offset = [[INPUT:[0-9]+]]>
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[PRODUCTS:[0-9]+]] ins(
+// CHECK-SAME:      #tile.place<offset = [[INPUT]]>, #tile.operand<0>, #tile.operand<1>
 func.func @long(%x: tensor<512x512xbf16>, %w: tensor<512xbf16>,
                 %g: tensor<3584x512xbf16>, %u: tensor<3584x512xbf16>,
                 %d: tensor<512x3584xbf16>) -> tensor<512x512xbf16> {
@@ -25,9 +25,9 @@ func.func @long(%x: tensor<512x512xbf16>, %w: tensor<512xbf16>,
 }
 
 // CHECK-LABEL: func @short
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
-// CHECK-SAME:      blocks = 256 : i64
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[SHORT:[0-9]+]](
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}} ins(
+// CHECK-SAME:      blocks = 256,
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[SHORT:[0-9]+]] ins(
 func.func @short(%x: tensor<512x512xbf16>, %w: tensor<512xbf16>,
                  %g: tensor<3328x512xbf16>, %u: tensor<3328x512xbf16>,
                  %d: tensor<512x3328xbf16>) -> tensor<512x512xbf16> {

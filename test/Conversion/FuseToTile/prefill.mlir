@@ -6,20 +6,20 @@
 
 // CHECK-LABEL: func @f8
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_0
-// CHECK-SAME:      {kind = "workspace", offset = [[INPUT:[0-9]+]] : i64}
-// CHECK-SAME:      blocks = 256 : i64, cooperative = false, dependent = true, max_tokens = 256 : i64
-// CHECK-SAME:      threads = 64 : i64
+// CHECK-SAME:      blocks = 256, threads = 64, {{(shared_bytes = [0-9]+, )?(dependent = true, )?}}max_tokens = 256,
+// CHECK-SAME:      #tile.place<offset = [[INPUT:[0-9]+]]>
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_1
-// CHECK-SAME:      box_columns = 128 : i64, box_rows = 128 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[INPUT]] : i64, rows = 256 : i64
-// CHECK-SAME:      kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 4 : i64
-// CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
-// CHECK-SAME:      blocks = 8 : i64, cooperative = false
+// CHECK-SAME:      blocks = 8, threads = {{[0-9]+}}, {{(shared_bytes = [0-9]+, )?(dependent|max_tokens)}}
 // CHECK-SAME:      shares_workspace = true
+// CHECK-SAME:      #tile.token_map<offset = [[INPUT]], rows = 256, columns = 256, element = f8E4M3FN, box_rows = 128, box_columns = 128
+// CHECK-SAME:      #tile.packed<"gate_up_256" of [2, 3], tiles = 4, steps = 2
+// CHECK-SAME:      #tile.place<offset = [[HIDDEN:[0-9]+]]>
 // CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_prefill_2
-// CHECK-SAME:      columns = 512 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[HIDDEN]] : i64
-// CHECK-SAME:      kind = "packed", operands = [4], recipe = "rows_256", steps = 4 : i64, tiles = 1 : i64
-// CHECK-SAME:      blocks = 8 : i64, cooperative = true
-// CHECK-SAME:      zeroed_bytes = 2304 : i64
+// CHECK-SAME:      blocks = 8,
+// CHECK-SAME:      cooperative = true,
+// CHECK-SAME:      zeroed = 2304,
+// CHECK-SAME:      #tile.token_map<offset = [[HIDDEN]], rows = {{[0-9]+}}, columns = 512, element = f8E4M3FN
+// CHECK-SAME:      #tile.packed<"rows_256" of [4], tiles = 1, steps = 4
 // CHECK:         return %[[Y]]
 func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
               %g: tensor<512x256xf8E4M3FN>, %u: tensor<512x256xf8E4M3FN>,
@@ -41,10 +41,10 @@ func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
 // CHECK-LABEL: func @clusters
 // CHECK:         tile.launch @fuse_kernels::@mlp_prefill_0
 // CHECK:         tile.launch @fuse_kernels::@mlp_prefill_1
-// CHECK-SAME:      cluster = 2 : i64
+// CHECK-SAME:      cluster = 2,
 // CHECK:         tile.launch @fuse_kernels::@mlp_prefill_2
-// CHECK-SAME:      cluster = 2 : i64
-// CHECK-SAME:      zeroed_bytes = 0 : i64
+// CHECK-SAME:      cluster = 2,
+// CHECK-SAME:      workspace = <bytes = {{[0-9]+}}, matrices
 func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                     %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
@@ -60,16 +60,17 @@ func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 // each other of hidden units.
 
 // CHECK-LABEL: func @joint
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[NORM:[0-9]+]](
-// CHECK-SAME:      {kind = "workspace", offset = [[READY:[0-9]+]] : i64}, {kind = "tokens"}
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[JOINT:[0-9]+]](
-// CHECK-SAME:      columns = 512 : i64, element = bf16, kind = "tensor_map"
-// CHECK-SAME:      recipe = "gate_up_256"
-// CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
-// CHECK-SAME:      columns = 4096 : i64, element = bf16, kind = "tensor_map", offset = [[HIDDEN]] : i64
-// CHECK-SAME:      recipe = "rows_256"
-// CHECK-SAME:      {kind = "workspace", offset = [[READY]] : i64}, {kind = "tokens"}
-// CHECK-SAME:      blocks = 8 : i64, cooperative = true
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[NORM:[0-9]+]] ins(
+// CHECK-SAME:      #tile.place<offset = [[READY:[0-9]+]]>, #tile.tokens
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[JOINT:[0-9]+]] ins(
+// CHECK-SAME:      blocks = 8,
+// CHECK-SAME:      cooperative = true,
+// CHECK-SAME:      columns = 512, element = bf16, box_rows
+// CHECK-SAME:      #tile.packed<"gate_up_256"
+// CHECK-SAME:      #tile.place<offset = [[HIDDEN:[0-9]+]]>
+// CHECK-SAME:      #tile.token_map<offset = [[HIDDEN]], rows = {{[0-9]+}}, columns = 4096, element = bf16
+// CHECK-SAME:      #tile.packed<"rows_256"
+// CHECK-SAME:      #tile.place<offset = [[READY]]>, #tile.tokens
 func.func @joint(%x: tensor<?x512xbf16>, %g: tensor<4096x512xbf16>,
                  %u: tensor<4096x512xbf16>, %d: tensor<512x4096xbf16>)
     -> tensor<?x512xbf16> {
@@ -86,8 +87,8 @@ func.func @joint(%x: tensor<?x512xbf16>, %g: tensor<4096x512xbf16>,
 // blocks have computed last.
 
 // CHECK-LABEL: func @soon
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[SOON:[0-9]+]](
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}} ins(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[SOON:[0-9]+]] ins(
 func.func @soon(%x: tensor<?x512xbf16>, %g: tensor<1024x512xbf16>,
                 %u: tensor<1024x512xbf16>, %d: tensor<512x1024xbf16>)
     -> tensor<?x512xbf16> {
@@ -105,9 +106,9 @@ func.func @soon(%x: tensor<?x512xbf16>, %g: tensor<1024x512xbf16>,
 // those above, leaves multiprocessors as these blocks need them.
 
 // CHECK-LABEL: func @unequal
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
-// CHECK-SAME:      blocks = 128 : i64, carveout = 100 : i64, cooperative = false
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[UNEQUAL:[0-9]+]](
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}} ins(
+// CHECK-SAME:      blocks = 128, threads = {{[0-9]+}}, {{(shared_bytes = [0-9]+, )?(dependent = true, )?}}carveout = 100,
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[UNEQUAL:[0-9]+]] ins(
 func.func @unequal(%x: tensor<?x1024xbf16>, %g: tensor<1536x1024xbf16>,
                    %u: tensor<1536x1024xbf16>, %d: tensor<1024x1536xbf16>)
     -> tensor<?x1024xbf16> {
@@ -124,10 +125,11 @@ func.func @unequal(%x: tensor<?x1024xbf16>, %g: tensor<1536x1024xbf16>,
 // teams, so that six blocks have a stretch and room for sums that others add up.
 
 // CHECK-LABEL: func @even
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[EVEN:[0-9]+]](
-// CHECK-SAME:      blocks = 8 : i64, cooperative = true
-// CHECK-SAME:      zeroed_bytes = 0 : i64
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}} ins(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[EVEN:[0-9]+]] ins(
+// CHECK-SAME:      blocks = 8,
+// CHECK-SAME:      cooperative = true,
+// CHECK-SAME:      workspace = <bytes = {{[0-9]+}}, matrices
 func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
                 %u: tensor<4096x256xbf16>, %d: tensor<256x4096xbf16>)
     -> tensor<?x256xbf16> {
@@ -146,8 +148,8 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // by a tile of the first product, four k-steps, begin there.
 
 // CHECK-LABEL: func @together
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[TOGETHER:[0-9]+]](
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}} ins(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[TOGETHER:[0-9]+]] ins(
 func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
                     %u: tensor<4096x256xbf16>, %d: tensor<512x4096xbf16>)
     -> tensor<?x512xbf16> {
@@ -164,10 +166,12 @@ func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // same stretches. Each of its blocks fetches half of a tile of weights for both.
 
 // CHECK-LABEL: func @pairs
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[PAIRS:[0-9]+]](
-// CHECK-SAME:      blocks = 8 : i64, cluster = 2 : i64, cooperative = true
-// CHECK-SAME:      multiple = 256 : i64
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}} ins(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[PAIRS:[0-9]+]] ins(
+// CHECK-SAME:      blocks = 8,
+// CHECK-SAME:      cluster = 2,
+// CHECK-SAME:      cooperative = true,
+// CHECK-SAME:      multiple = 256>
 func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
                  %u: tensor<4096x256xbf16>, %d: tensor<512x4096xbf16>)
     -> tensor<?x512xbf16> {

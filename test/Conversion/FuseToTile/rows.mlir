@@ -5,10 +5,9 @@
 // A block goes round the rows; all its threads share one.
 
 // CHECK-LABEL: func @norm
-// CHECK:         %[[Q:.*]]:2 = tile.launch @fuse_kernels::@norm_quantize_rows_0(%arg0, %arg1, %arg2) plan
-// CHECK-SAME:      {index = 2 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {index = 1 : i64, kind = "result"}, {kind = "tokens"}, {kind = "scalar", name = "input", value = 5.000000e-01 : f32}
-// CHECK-SAME:      blocks = 4 : i64, cooperative = false
-// CHECK-SAME:      max_tokens = 4194303 : i64
+// CHECK:         %[[Q:.*]]:2 = tile.launch @fuse_kernels::@norm_quantize_rows_0 ins(%arg0, %arg1, %arg2 : {{.*}}) outs(%{{.*}}) plan
+// CHECK-SAME:      blocks = 4, threads = {{[0-9]+}}, {{(shared_bytes = [0-9]+, )?(dependent = true, )?}}max_tokens = 4194303,
+// CHECK-SAME:      #tile.operand<2>, #tile.result<0>, #tile.result<1>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>
 // CHECK:         return %[[Q]]#0, %[[Q]]#1
 func.func @norm(%x: tensor<?x512xbf16>, %r: tensor<?x512xbf16>,
                 %w: tensor<512xbf16>)
@@ -24,8 +23,8 @@ func.func @norm(%x: tensor<?x512xbf16>, %r: tensor<?x512xbf16>,
 // Elements are taken in order, four accesses of a thread at a time.
 
 // CHECK-LABEL: func @act
-// CHECK:         tile.launch @fuse_kernels::@act_quantize_rows_0(%arg0, %arg1) plan
-// CHECK-SAME:      name = "hidden"
+// CHECK:         tile.launch @fuse_kernels::@act_quantize_rows_0 ins(%arg0, %arg1 : {{.*}}) outs(%{{.*}}) plan
+// CHECK-SAME:      #tile.scalar<"hidden"
 func.func @act(%g: tensor<?x64xbf16>, %u: tensor<?x64xbf16>)
     -> tensor<?x64xf8E4M3FN> {
   %q = fuse.act_quantize %g times(%u) act(silu)

@@ -6,7 +6,7 @@
 // up has nothing to wait for then.
 
 // CHECK-LABEL: func @told
-// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0(
+// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0 ins(
 func.func @told(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
                 %d: tensor<512x1024xbf16>) -> tensor<?x512xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
@@ -23,7 +23,7 @@ func.func @told(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
 // all its columns: of four, two in each of two rounds.
 
 // CHECK-LABEL: func @few
-// CHECK:         tile.launch @fuse_kernels::@mlp_decode_1(
+// CHECK:         tile.launch @fuse_kernels::@mlp_decode_1 ins(
 func.func @few(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
                %d: tensor<512x1024xbf16>) -> tensor<?x512xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)

@@ -8,7 +8,7 @@
 // wait for the one before them.
 
 // CHECK-LABEL: func @narrow
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0 ins(
 // CHECK-NOT:     tile.launch
 func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
                   %u: tensor<256x256xf8E4M3FN>, %d: tensor<256x256xf8E4M3FN>)
@@ -32,8 +32,8 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
 // tell when to look for sums.
 
 // CHECK-LABEL: func @halves
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_1(
-// CHECK-SAME:      kind = "packed", operands = [1, 2], recipe = "gate_up_256", steps = 1 : i64, tiles = 2 : i64
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_1 ins(
+// CHECK-SAME:      #tile.packed<"gate_up_256" of [1, 2], tiles = 2, steps = 1
 func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
                   %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
     -> tensor<?x128xbf16> {
@@ -53,9 +53,9 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
 // More than 128 tokens, whose sums fill the registers of half a tile.
 
 // CHECK-LABEL: func @many
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_2(
-// CHECK-SAME:      kind = "workspace", offset = 1536 : i64, rows = 256 : i64
-// CHECK-SAME:      max_tokens = 256 : i64
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_2 ins(
+// CHECK-SAME:      max_tokens = 256,
+// CHECK-SAME:      #tile.place<offset = 1536, rows = 256
 func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
                 %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
     -> tensor<256x128xbf16> {
@@ -76,7 +76,7 @@ func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
 // under the first half of the range, which waits for first tiles alone.
 
 // CHECK-LABEL: func @deferred
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_3(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_3 ins(
 func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
                     %u: tensor<256x128xbf16>, %d: tensor<128x256xbf16>)
     -> tensor<?x128xbf16> {
@@ -95,7 +95,7 @@ func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
 // relaxed arrival each, and one wait for all 48.
 
 // CHECK-LABEL: func @late
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_4(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_4 ins(
 func.func @late(%x: tensor<?x896xbf16>, %g: tensor<6144x896xbf16>,
                 %u: tensor<6144x896xbf16>, %d: tensor<896x6144xbf16>)
     -> tensor<?x896xbf16> {
@@ -111,7 +111,7 @@ func.func @late(%x: tensor<?x896xbf16>, %g: tensor<6144x896xbf16>,
 // With two stages each, the 48 do not saturate HBM: no block waits.
 
 // CHECK-LABEL: func @busy
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_5(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_5 ins(
 func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
                 %u: tensor<6144x128xbf16>, %d: tensor<128x6144xbf16>)
     -> tensor<?x128xbf16> {
@@ -127,9 +127,9 @@ func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
 // Projections are the last product alone, with one packed buffer for all.
 
 // CHECK-LABEL: func @projections
-// CHECK:         %[[P:.*]]:3 = tile.launch @fuse_kernels::@norm_linear_decode_0(%arg0, %arg1, %arg2, %arg3, %arg4) plan
-// CHECK-SAME:      kind = "packed", operands = [2, 3], recipe = "rows_256", steps = 1 : i64, tiles = 2 : i64
-// CHECK-SAME:      {index = 4 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {index = 1 : i64, kind = "result"}, {index = 2 : i64, kind = "result"}
+// CHECK:         %[[P:.*]]:3 = tile.launch @fuse_kernels::@norm_linear_decode_0 ins(%arg0, %arg1, %arg2, %arg3, %arg4 : {{.*}}) outs(%{{.*}}) plan
+// CHECK-SAME:      #tile.packed<"rows_256" of [2, 3], tiles = 2, steps = 1
+// CHECK-SAME:      #tile.operand<4>, #tile.result<0>, #tile.result<1>, #tile.result<2>
 // CHECK:         return %[[P]]#0, %[[P]]#1, %[[P]]#2
 func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                        %q: tensor<64x64xbf16>, %k: tensor<16x64xbf16>,
@@ -150,7 +150,7 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // 128 hidden units in bf16 take two stages; a thread's place is inside of one.
 
 // CHECK-LABEL: func @two_stages
-// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0(
+// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0 ins(
 func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
                  %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
@@ -166,7 +166,7 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // Without a unit too, the 16 blocks lie among the others and wait for none.
 
 // CHECK-LABEL: func @idle
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_6(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_6 ins(
 func.func @idle(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
                 %u: tensor<6144x128xbf16>, %d: tensor<128x6144xbf16>)
     -> tensor<?x128xbf16> {
@@ -183,7 +183,7 @@ func.func @idle(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
 // their way instead of three, and the last six have the units.
 
 // CHECK-LABEL: func @long
-// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_7(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_7 ins(
 func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
                 %u: tensor<640x256xbf16>, %d: tensor<256x640xbf16>)
     -> tensor<?x256xbf16> {

@@ -58,10 +58,12 @@ func.func @caller(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// The kernel of a slot is unknown, so calls of slots are not inlined.
+// A call of a slot stays a call, also when its function is inlined. An unbound
+// call is selected by the name of its function, which is not inlined.
 
 // CHECK-LABEL: func.func @of_a_slot
-// CHECK: call @slot
+// CHECK:         %[[Y:.*]] = fuse.call_slot @s(%{{.*}}) bound @eager
+// CHECK:         call @unbound(%[[Y]])
 fuse.slot @s op "rms_norm" variant "plain" params {eps = 0.5 : f32}
     : (tensor<4xf32>) -> tensor<4xf32> {
   func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -70,12 +72,37 @@ fuse.slot @s op "rms_norm" variant "plain" params {eps = 0.5 : f32}
   }
 }
 
-func.func private @slot(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func private @bound(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = fuse.call_slot @s(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+func.func private @unbound(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
 func.func @of_a_slot(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = call @slot(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+  %0 = call @bound(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @unbound(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Modules are not inlined, because later passes select them by their calls.
+
+// CHECK-LABEL: fuse.model @m
+// CHECK:         fuse.call_module @norm
+fuse.model @m class "M" {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = fuse.rms_norm %x eps 0.5 : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+  }
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = fuse.call_module @norm(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
 }

@@ -447,7 +447,8 @@ fuse.model @m class "M" {
         -> tensor<?x8xf32>
   }
   func.func @forward(%f: tensor<?x8xf32>, %mask: tensor<?xi1>, %x: tensor<?x8xbf16>) {
-    // expected-error @below {{returns 'tensor<?x8xbf16>', its values are 'tensor<?x8xf32>'}}
+    // expected-error @below {{inferred type(s) 'tensor<?x8xf32>' are incompatible with return type(s) of operation 'tensor<?x8xbf16>'}}
+    // expected-error @below {{failed to infer returned types}}
     %m = fuse.identity_call @mlp(%f) interface [-1, -2] site("s")
       : (tensor<?x8xf32>) -> tensor<?x8xbf16>
     return
@@ -623,5 +624,19 @@ fuse.model @m class "M" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       llvm.unreachable
     }
+  }
+}
+
+// -----
+
+fuse.model @m class "M" {
+  fuse.module @norm class "RMSNorm" {
+    func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
+  }
+  func.func @forward(%x: tensor<?x8xbf16>) {
+    // expected-error @below {{body 'a' is not a function next to the model}}
+    fuse.fused_call "K" [@norm](%x) site("s") body(@a)
+      : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    return
   }
 }

@@ -21,26 +21,33 @@ gpu.module @kernels {
 }
 
 // CHECK-LABEL: func @launches
-// CHECK:       %[[Y:.*]]:2 = tile.dispatch %{{.*}} : (tensor<?x4xbf16>) -> (tensor<?x4xbf16>, tensor<?xf32>) {
+// CHECK:       %[[Y:.*]]:2 = tile.dispatch %{{.*}} outs(%{{.*}}, %{{.*}}) : (tensor<?x4xbf16>, tensor<?x4xbf16>, tensor<?xf32>) -> (tensor<?x4xbf16>, tensor<?xf32>) {
 // CHECK-NEXT:    upto 8 {
-// CHECK-NEXT:      %[[A:.*]]:2 = tile.launch @kernels::@few
+// CHECK-NEXT:    ^bb0(%[[P:.*]]: tensor<?x4xbf16>, %[[Q:.*]]: tensor<?xf32>):
+// CHECK-NEXT:      %[[A:.*]]:2 = tile.launch @kernels::@few {{.*}} outs(%[[P]], %[[Q]] :
 // CHECK-NEXT:      tile.yield %[[A]]#0, %[[A]]#1 : tensor<?x4xbf16>, tensor<?xf32>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    upto 300 {
 // CHECK:         }
 // CHECK-NEXT:  }
 // CHECK-NEXT:  return %[[Y]]#0, %[[Y]]#1
-func.func @launches(%x: tensor<?x4xbf16>) -> (tensor<?x4xbf16>, tensor<?xf32>) {
-  %y:2 = tile.dispatch %x
-      : (tensor<?x4xbf16>) -> (tensor<?x4xbf16>, tensor<?xf32>) {
+func.func @launches(%x: tensor<?x4xbf16>, %a: tensor<?x4xbf16>, %b: tensor<?xf32>)
+    -> (tensor<?x4xbf16>, tensor<?xf32>) {
+  %y:2 = tile.dispatch %x outs(%a, %b)
+      : (tensor<?x4xbf16>, tensor<?x4xbf16>, tensor<?xf32>)
+        -> (tensor<?x4xbf16>, tensor<?xf32>) {
     upto 8 {
-      %0:2 = tile.launch @kernels::@few(%x)
-        : (tensor<?x4xbf16>) -> (tensor<?x4xbf16>, tensor<?xf32>)
+    ^bb0(%p: tensor<?x4xbf16>, %q: tensor<?xf32>):
+      %0:2 = tile.launch @kernels::@few ins(%x : tensor<?x4xbf16>)
+        outs(%p, %q : tensor<?x4xbf16>, tensor<?xf32>)
+        -> tensor<?x4xbf16>, tensor<?xf32>
       tile.yield %0#0, %0#1 : tensor<?x4xbf16>, tensor<?xf32>
     }
     upto 300 {
-      %0:2 = tile.launch @kernels::@many(%x)
-        : (tensor<?x4xbf16>) -> (tensor<?x4xbf16>, tensor<?xf32>)
+    ^bb0(%p: tensor<?x4xbf16>, %q: tensor<?xf32>):
+      %0:2 = tile.launch @kernels::@many ins(%x : tensor<?x4xbf16>)
+        outs(%p, %q : tensor<?x4xbf16>, tensor<?xf32>)
+        -> tensor<?x4xbf16>, tensor<?xf32>
       tile.yield %0#0, %0#1 : tensor<?x4xbf16>, tensor<?xf32>
     }
   }

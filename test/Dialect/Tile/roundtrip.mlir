@@ -199,11 +199,36 @@ tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
 }
 
 // CHECK-LABEL: func.func @launch
-// CHECK: tile.launch @kernels::@words(%{{.*}}) plan {blocks = 4 : i64} : (tensor<4xi32>) -> tensor<4xi32>
-func.func @launch(%x: tensor<4xi32>) -> tensor<4xi32> {
-  %y = tile.launch @kernels::@words(%x) plan {blocks = 4 : i64}
-    : (tensor<4xi32>) -> tensor<4xi32>
+// CHECK: tile.launch @kernels::@words ins(%{{.*}}, %{{.*}} : tensor<4xi32>, tensor<8xi32>) outs(%{{.*}} : tensor<4xi32>)
+// CHECK-SAME: plan <blocks = 4, threads = 128, shared_bytes = 64, cluster = 2, cooperative = true, dependent = true, carveout = 50, max_tokens = 8,
+// CHECK-SAME: workspace = <bytes = 512, zeroed = 128, matrices = [#tile.token_matrix<offset = 256, row_bytes = 4, multiple = 8>]>, shares_workspace = true,
+// CHECK-SAME: arguments = [#tile.operand<0>, #tile.result<0>, #tile.packed<"rows_256" of [1], tiles = 1, steps = 2, bytes = 64>, #tile.place<offset = 0>, #tile.place<offset = 8, rows = 2, columns = 4, element = bf16>,
+// CHECK-SAME: #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16, box_rows = 8, box_columns = 4, swizzle = 128>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>]> -> tensor<4xi32>
+func.func @launch(%x: tensor<4xi32>, %w: tensor<8xi32>, %init: tensor<4xi32>)
+    -> tensor<4xi32> {
+  %y = tile.launch @kernels::@words ins(%x, %w : tensor<4xi32>, tensor<8xi32>)
+    outs(%init : tensor<4xi32>)
+    plan <blocks = 4, threads = 128, shared_bytes = 64, cluster = 2,
+      cooperative = true, dependent = true, carveout = 50, max_tokens = 8,
+      workspace = <bytes = 512, zeroed = 128, matrices = [
+        #tile.token_matrix<offset = 256, row_bytes = 4, multiple = 8>]>,
+      shares_workspace = true,
+      arguments = [#tile.operand<0>, #tile.result<0>,
+        #tile.packed<"rows_256" of [1], tiles = 1, steps = 2, bytes = 64>,
+        #tile.place<offset = 0>,
+        #tile.place<offset = 8, rows = 2, columns = 4, element = bf16>,
+        #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16,
+                        box_rows = 8, box_columns = 4, swizzle = 128>,
+        #tile.tokens, #tile.scalar<"input" = 0.5 : f32>]>
+    -> tensor<4xi32>
   return %y : tensor<4xi32>
+}
+
+// CHECK-LABEL: func.func @launch_on_buffers
+// CHECK: tile.launch @kernels::@words ins(%{{.*}} : memref<4xi32>) outs(%{{.*}} : memref<4xi32>){{$}}
+func.func @launch_on_buffers(%x: memref<4xi32>, %y: memref<4xi32>) {
+  tile.launch @kernels::@words ins(%x : memref<4xi32>) outs(%y : memref<4xi32>)
+  return
 }
 
 // CHECK-LABEL: func.func private @scheduled

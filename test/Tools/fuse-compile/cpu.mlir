@@ -30,6 +30,7 @@
 // CHECK: packed panels of arguments [2], {{.*}} bytes
 // CHECK: phase {{.*}} panels, up to 128 tokens
 
+// IR: module attributes {fuse.version = {{[0-9]+}} : i32} {
 // IR: fuse.mlp %{{.*}} up(%{{.*}}) down(%{{.*}}) act(silu)
 
 // LEVEL: section 2 {{.*}} CPU code, not linked

@@ -1,4 +1,4 @@
-// RUN: fuse-compile %s --mixed --cpu=none --chip=sm_90a --assemble=never \
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   -o %t.fuse
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s
 // RUN: fuse-compile --verify --emulate %t.fuse \

@@ -1,7 +1,7 @@
 // Scheduled ops that read each other's results, with nothing between them: the
 // buffer that one writes is the buffer that the other one reads.
 
-// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --mixed \
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   --tokens=64 -o %t.fuse
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s
 

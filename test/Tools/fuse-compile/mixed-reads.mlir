@@ -1,7 +1,7 @@
 // Two launches read what a portable kernel made, and another kernel runs in
 // between: it must not write to the same buffer.
 
-// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --mixed \
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   --tokens=64 -o %t.fuse
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s
 

@@ -2,7 +2,7 @@
 // there are: their number is a value in the plan, not a size of an argument.
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
-// RUN:   --mixed -o %t.fuse
+// RUN:   -o %t.fuse
 // RUN: fuse-artifact info %t.fuse | FileCheck %s
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 

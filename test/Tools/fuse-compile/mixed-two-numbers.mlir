@@ -1,7 +1,7 @@
 // A plan has ranges of one number of tokens. An op with another one, here the
 // product of two sizes, has the kernels for the most tokens, and a remark.
 
-// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --mixed \
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   --tokens=16 -o %t.fuse --remarks 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 // RUN: fuse-artifact info %t.fuse | FileCheck %s

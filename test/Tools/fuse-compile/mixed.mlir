@@ -4,7 +4,7 @@
 // weight that two kernels read is packed once. Results are written in place.
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
-// RUN:   --mixed --tokens=8 -o %t.fuse
+// RUN:   --tokens=8 -o %t.fuse 2>&1 | FileCheck %s --check-prefix=WARN
 // RUN: fuse-artifact info %t.fuse | FileCheck %s
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 // RUN: fuse-artifact info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
@@ -15,7 +15,6 @@
 // CHECK-NEXT:  CUDA sm_90a, PTX 8.0
 // CHECK-NEXT:  workspace {{[0-9]+}} bytes
 // CHECK-NEXT:  workspace ["mul","s0",128] bytes
-// CHECK-NEXT:  workspace ["mul","s0",128] bytes
 // CHECK-NEXT:  workspace {{[0-9]+}} bytes
 // CHECK-NEXT:  launch mlp_decode_0 {{.*}} cooperative module 1
 // CHECK-NEXT:  launch map_bf16_bf16 {{.*}} module 0
@@ -25,14 +24,15 @@
 // CHECK-NOT:   launch
 
 // A weight that is computed cannot be packed before the first launch, so that
-// all of the function takes the portable path.
+// its op takes the portable path, with a warning.
+// WARN: warning: {{.*}}gets no scheduled kernel: operand 1 is a computed weight
 // CHECK-LABEL: @computed_weight
 // CHECK-NOT:   tokens
 // CHECK-NOT:   decode
 
 // For more tokens there are launches for each range of their number.
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
-// RUN:   --mixed --tokens=32 -o %t.32.fuse --remarks > %t.remarks
+// RUN:   --tokens=32 -o %t.32.fuse --remarks > %t.remarks
 // RUN: fuse-artifact info %t.32.fuse | FileCheck %s --check-prefix=RANGES
 // RUN: FileCheck %s --check-prefix=NONE --allow-empty < %t.remarks
 // RANGES-LABEL: @two
@@ -63,7 +63,7 @@
 
 // JSON: "path": "mixed"
 // JSON: "path": "portable"
-// JSON: "path": "mixed"
+// JSON: "path": "scheduled"
 
 // PTX:     .entry mlp_decode_0
 // PTX-NOT: .entry mlp_decode_1

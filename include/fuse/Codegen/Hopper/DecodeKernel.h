@@ -16,7 +16,7 @@ namespace fuse {
 /// A kernel and what a host needs to launch it for one op.
 struct PlannedKernel {
   tile::KernelOp kernel;
-  mlir::DictionaryAttr plan;
+  tile::PlanAttr plan;
 };
 
 /// Builds the decode kernel of `problem` under `schedule` at the end of

@@ -82,10 +82,9 @@ void DecodeKernelBuilder::addWorkspaces() {
   Workspace w = getWorkspace(problem, schedule, tiling);
   // Entries other than the offset are for readers of the plan.
   auto addPackedTokens = [&](Value &buffer, int64_t columns, int64_t offset) {
-    addArgument(buffer, bufferOf(element),
-                {kind("workspace"), entry("offset", offset),
-                 entry("rows", tokens), entry("columns", columns),
-                 entry("element", TypeAttr::get(element))});
+    addArgument(
+        buffer, bufferOf(element),
+        PlaceAttr::get(builder.getContext(), offset, tokens, columns, element));
   };
   addWorkspace(semaphores, builder.getI32Type(), w.semaphores);
   addPackedTokens(input, problem.width, w.input);
@@ -208,15 +207,9 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       begin(name, schedule.getBlocks(), threads, schedule.getSharedBytes(),
             /*cooperative=*/true);
   Workspace w = getWorkspace(problem, schedule, tiling);
-  SmallVector<NamedAttribute> entries = {
-      entry("blocks", schedule.getBlocks()),
-      entry("threads", threads),
-      entry("shared_bytes", schedule.getSharedBytes()),
-      entry("dependent", builder.getBoolAttr(schedule.getDependent())),
-      entry("max_tokens", tokens),
-      entry("workspace_bytes", w.end),
-      entry("zeroed_bytes", w.zeroed)};
-  DictionaryAttr plan = getPlan(entries);
+  PlanParts parts{tokens, WorkspaceAttr::get(context, w.end, w.zeroed, {})};
+  parts.dependent = schedule.getDependent();
+  PlanAttr plan = getPlan(kernel, parts);
 
   auto makeRing = [&](int64_t stages, int64_t bytes, int64_t offset) -> Value {
     return RingCreateOp::create(builder, loc,

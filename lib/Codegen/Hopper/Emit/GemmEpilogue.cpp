@@ -17,25 +17,21 @@ using namespace tile;
 void ProductBuilder::addTokenMap(Value &slot, int64_t offset, int64_t tokens,
                                  int64_t columns, int64_t boxTokens) {
   addArgument(slot, TensorMapType::get(builder.getContext()),
-              {kind("tensor_map"), entry("offset", offset),
-               entry("rows", tokens), entry("columns", columns),
-               entry("element", TypeAttr::get(element)),
-               entry("box_rows", boxTokens),
-               entry("box_columns", 128 / problem.getElementBytes()),
-               entry("swizzle", 128)});
+              TokenMapAttr::get(builder.getContext(), offset, tokens, columns,
+                                element, boxTokens,
+                                128 / problem.getElementBytes(),
+                                /*swizzle=*/128));
 }
 
 void ProductBuilder::addPacked(Value &slot, StringRef recipe,
                                ArrayRef<Value> sources, int64_t tiles,
                                int64_t steps) {
-  SmallVector<Attribute> indices;
+  SmallVector<int64_t> indices;
   for (Value source : sources)
-    indices.push_back(builder.getI64IntegerAttr(indexOf(source)));
+    indices.push_back(indexOf(source));
   addArgument(slot, bufferOf(builder.getI8Type()),
-              {kind("packed"), entry("recipe", builder.getStringAttr(recipe)),
-               entry("operands", builder.getArrayAttr(indices)),
-               entry("tiles", tiles), entry("steps", steps),
-               entry("bytes", tiles * steps * kWeightStage)});
+              PackedAttr::get(builder.getContext(), recipe, indices, tiles,
+                              steps, tiles * steps * kWeightStage));
 }
 
 void ProductBuilder::addGemm1Weights(Value &slot, int64_t tiles,

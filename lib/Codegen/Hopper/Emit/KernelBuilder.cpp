@@ -21,13 +21,13 @@ void KernelBuilder::addOperand(Value &slot, Value operand) {
     return;
   auto type = cast<RankedTensorType>(operand.getType());
   addArgument(slot, bufferOf(type.getElementType()),
-              {kind("operand"), entry("index", indexOf(operand))});
+              OperandAttr::get(builder.getContext(), indexOf(operand)));
 }
 
 void KernelBuilder::addResult(Value &slot, int64_t index) {
   auto type = cast<RankedTensorType>(op->getResult(index).getType());
   addArgument(slot, bufferOf(type.getElementType()),
-              {kind("result"), entry("index", index)});
+              ResultAttr::get(builder.getContext(), index));
 }
 
 tile::KernelOp KernelBuilder::begin(StringRef name, int64_t blocks,
@@ -46,10 +46,12 @@ tile::KernelOp KernelBuilder::begin(StringRef name, int64_t blocks,
   return kernel;
 }
 
-DictionaryAttr KernelBuilder::getPlan(Plan rest) {
-  SmallVector<NamedAttribute> entries(rest);
-  entries.push_back(entry("arguments", builder.getArrayAttr(plans)));
-  return builder.getDictionaryAttr(entries);
+PlanAttr KernelBuilder::getPlan(tile::KernelOp kernel, const PlanParts &parts) {
+  return PlanAttr::get(
+      builder.getContext(), kernel.getBlocks(), kernel.getThreads(),
+      kernel.getSharedBytes(), kernel.getCluster(), kernel.getCooperative(),
+      parts.dependent, parts.carveout, parts.maxTokens, parts.workspace,
+      parts.sharesWorkspace, builder.getArrayAttr(plans));
 }
 
 void KernelBuilder::addQuantizer(Value &slot, ScaleName name,

@@ -40,24 +40,15 @@ public:
 protected:
   // Arguments. Each has a slot that gets the block argument when the kernel
   // is made.
-  using Plan = llvm::ArrayRef<mlir::NamedAttribute>;
-  mlir::NamedAttribute entry(llvm::StringRef name, mlir::Attribute value) {
-    return builder.getNamedAttr(name, value);
-  }
-  mlir::NamedAttribute entry(llvm::StringRef name, int64_t value) {
-    return entry(name, builder.getI64IntegerAttr(value));
-  }
-  mlir::NamedAttribute kind(llvm::StringRef value) {
-    return entry("kind", builder.getStringAttr(value));
+  /// `plan` tells a host what the argument is.
+  void addArgument(Value &slot, mlir::Type type, mlir::Attribute plan) {
+    types.push_back(type);
+    plans.push_back(plan);
+    slots.push_back(&slot);
   }
   mlir::Type bufferOf(mlir::Type element) {
     return tile::BufferType::get(builder.getContext(), element,
                                  tile::Memory::Global);
-  }
-  void addArgument(Value &slot, mlir::Type type, Plan plan) {
-    types.push_back(type);
-    plans.push_back(builder.getDictionaryAttr(plan));
-    slots.push_back(&slot);
   }
   /// Index of an operand of the fused op.
   int64_t indexOf(Value operand);
@@ -65,22 +56,31 @@ protected:
   void addOperand(Value &slot, Value operand);
   void addResult(Value &slot, int64_t index);
   void addWorkspace(Value &slot, mlir::Type element, int64_t offset) {
-    addArgument(slot, bufferOf(element),
-                {kind("workspace"), entry("offset", offset)});
+    addArgument(
+        slot, bufferOf(element),
+        tile::PlaceAttr::get(builder.getContext(), offset, 0, 0, mlir::Type()));
   }
   void addTokens(Value &slot) {
-    addArgument(slot, builder.getI32Type(), kind("tokens"));
+    addArgument(slot, builder.getI32Type(),
+                tile::TokensAttr::get(builder.getContext()));
   }
   void addScalar(Value &slot, llvm::StringRef name, float value) {
     addArgument(slot, f32,
-                {kind("scalar"), entry("name", builder.getStringAttr(name)),
-                 entry("value", builder.getF32FloatAttr(value))});
+                tile::ScalarAttr::get(builder.getContext(), name,
+                                      builder.getF32FloatAttr(value)));
   }
   /// Makes the kernel with these arguments; the builder moves into its body.
   tile::KernelOp begin(llvm::StringRef name, int64_t blocks, int64_t threads,
                        int64_t sharedBytes, bool cooperative);
-  /// The plan of a kernel: its arguments and `rest`.
-  mlir::DictionaryAttr getPlan(Plan rest);
+  /// What a plan has besides the arguments and the shape of its kernel.
+  struct PlanParts {
+    int64_t maxTokens;
+    tile::WorkspaceAttr workspace = nullptr;
+    bool sharesWorkspace = false;
+    bool dependent = false;
+    std::optional<int64_t> carveout = std::nullopt;
+  };
+  tile::PlanAttr getPlan(tile::KernelOp kernel, const PlanParts &parts);
 
   // Ops.
   Value id(tile::IdKind kind) {

@@ -616,34 +616,24 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
   tile::KernelOp kernel =
       begin(name, blocks, threads, sharedBytes, cooperative);
   Workspace w = getWorkspace(problem, schedule, tiling);
-  SmallVector<NamedAttribute> entries = {
-      entry("blocks", blocks),
-      entry("threads", threads),
-      entry("shared_bytes", sharedBytes),
-      entry("cooperative", builder.getBoolAttr(cooperative)),
-      entry("dependent", builder.getBoolAttr(schedule.getDependent())),
-      entry("max_tokens", schedule.getTokens()),
-      entry("workspace_bytes", w.end),
-      entry("zeroed_bytes", w.zeroed)};
+  MLIRContext *context = builder.getContext();
   // Copies are of whole token tiles of a cluster.
-  auto makeBuffer = [&](int64_t offset, int64_t columns) -> Attribute {
-    return builder.getDictionaryAttr(
-        {entry("offset", offset), entry("row_bytes", columns * tiling.bytes),
-         entry("multiple", kTokenTile * schedule.getCluster())});
+  auto makeMatrix = [&](int64_t offset, int64_t columns) -> Attribute {
+    return TokenMatrixAttr::get(context, offset, columns * tiling.bytes,
+                                kTokenTile * schedule.getCluster());
   };
-  SmallVector<Attribute> buffers = {makeBuffer(w.input, problem.width)};
+  SmallVector<Attribute> matrices = {makeMatrix(w.input, problem.width)};
   if (problem.hasGemm1())
-    buffers.push_back(makeBuffer(w.hidden, problem.hidden));
-  entries.push_back(entry("token_buffers", builder.getArrayAttr(buffers)));
-  if (!isNorm())
-    entries.push_back(entry("shares_workspace", builder.getBoolAttr(true)));
-  if (!isNorm() && schedule.getCluster() > 1) {
+    matrices.push_back(makeMatrix(w.hidden, problem.hidden));
+  PlanParts parts{schedule.getTokens(),
+                  WorkspaceAttr::get(context, w.end, w.zeroed,
+                                     builder.getArrayAttr(matrices))};
+  parts.sharesWorkspace = !isNorm();
+  parts.dependent = schedule.getDependent();
+  parts.carveout = getCarveout();
+  if (!isNorm() && schedule.getCluster() > 1)
     kernel.setCluster(schedule.getCluster());
-    entries.push_back(entry("cluster", schedule.getCluster()));
-  }
-  if (std::optional<int64_t> carveout = getCarveout())
-    entries.push_back(entry("carveout", *carveout));
-  DictionaryAttr plan = getPlan(entries);
+  PlanAttr plan = getPlan(kernel, parts);
   if (isNorm()) {
     if (schedule.getDependent())
       GridDependencyOp::create(builder, loc, Dependency::Launch);

@@ -46,13 +46,7 @@ public:
               /*sharedBytes=*/0, /*cooperative=*/false);
     // Indices of elements are i32.
     int64_t maxTokens = std::numeric_limits<int32_t>::max() / problem.width;
-    DictionaryAttr plan = getPlan(
-        {entry("blocks", schedule.getBlocks()),
-         entry("threads", schedule.getThreads()), entry("shared_bytes", 0),
-         entry("cooperative", builder.getBoolAttr(false)),
-         entry("dependent", builder.getBoolAttr(false)),
-         entry("max_tokens", maxTokens), entry("workspace_bytes", 0),
-         entry("zeroed_bytes", 0)});
+    PlanAttr plan = getPlan(kernel, {maxTokens});
     thread = id(IdKind::Thread);
     block = id(IdKind::Block);
     if (rows.isNorm()) {
