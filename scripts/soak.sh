@@ -22,7 +22,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 minutes=${1:-30}
 seed=${2:-$(date +%s)}
-share=$((minutes * 60 / 19))
+share=$((minutes * 60 / 20))
 passed=0
 failed=0
 
@@ -74,6 +74,8 @@ for stratum in models slots; do
 done
 step "damaged text" fuse-fuzz --mutate=test/Dialect/Fuse --seed="$seed" \
   --seconds="$share" --count=$many
+step "passes in random orders" fuse-fuzz --orders=test,examples \
+  --seed="$seed" --seconds="$share" --count=$many
 step "passes on what is not made for them" scripts/passes.py --seed="$seed" \
   --seconds="$share" --count=$many
 step "random PyTorch models" env PYTHONPATH=python .venv/bin/python \

@@ -225,10 +225,13 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
   OwningOpRef<ModuleOp> copy = isolate(function);
   if (failed(unfuse(*copy, {})))
     return roles;
-  auto unfused = *copy->getOps<func::FuncOp>().begin();
+  func::FuncOp unfused;
   for (auto candidate : copy->getOps<func::FuncOp>())
     if (candidate.getSymName() == function.getSymName())
       unfused = candidate;
+  // Undoing the fusion of modules removes the bodies of fused members.
+  if (!unfused)
+    return roles;
   auto assign = [&](Value value, Role role) {
     // A weight may be dequantized before its use.
     if (auto dequantize =

@@ -11,10 +11,12 @@
 // --run, the modules are run instead, fused and unfused, optimized and not, and
 // an interpreter of the contracts checks the results. With --mutate, the
 // modules are damaged copies of files. Most of them are refused, and the others
-// must not crash anything. The first failure is printed with its seed and the
-// command that repeats it. With --raise, the modules are formulas of files with
-// small changes, whose raised form must compute the same. With --regress, all
-// failures are printed and written as small tests.
+// must not crash anything. With --raise, the modules are formulas of files with
+// small changes, whose raised form must compute the same. With --orders, passes
+// run in random orders on programs of files and on random ones, whose results
+// must not change. The first failure is printed with its seed and the command
+// that repeats it. With --regress, all failures are printed and written as
+// small tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +25,7 @@
 #include "Execution.h"
 #include "ModelChecks.h"
 #include "ModuleGenerator.h"
+#include "Orders.h"
 #include "RaiseChecks.h"
 #include "Regress.h"
 #include "SlotChecks.h"
@@ -30,6 +33,7 @@
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/InitAllDialects.h"
+#include "fuse/InitAllPasses.h"
 #include "fuse/Support/ReadModule.h"
 #include "fuse/Target/CPUJIT.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -40,8 +44,10 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
 #include "tile/IR/TileDialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -81,6 +87,11 @@ static cl::opt<std::string>
     mutate("mutate", cl::cat(category),
            cl::desc("Check damaged copies of the .mlir files in here"),
            cl::value_desc("folder"));
+static cl::list<std::string>
+    orders("orders", cl::cat(category), cl::CommaSeparated,
+           cl::desc("Run passes in random orders on the .mlir files in here "
+                    "and on random programs"),
+           cl::value_desc("folder,..."));
 static cl::opt<std::string> raiseFolder(
     "raise", cl::cat(category),
     cl::desc("Change the functions of the .mlir files in here, raise them, and "
@@ -131,7 +142,7 @@ static void loadDialects(MLIRContext &context) {
   // Strata that use more dialects than those of layers.
   bool hasOthers = stratum == Stratum::Schedules ||
                    stratum == Stratum::Functions || stratum == Stratum::Strided;
-  bool compiles = runs || !raiseFolder.empty();
+  bool compiles = runs || !raiseFolder.empty() || !orders.empty();
   if (compiles || stratum == Stratum::Slots || hasOthers) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
@@ -141,7 +152,8 @@ static void loadDialects(MLIRContext &context) {
     context.appendDialectRegistry(registry);
   }
   // Kernel bodies may use any dialect.
-  if (stratum == Stratum::Slots || hasOthers || !raiseFolder.empty())
+  if (stratum == Stratum::Slots || hasOthers || !raiseFolder.empty() ||
+      !orders.empty())
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
@@ -291,6 +303,67 @@ static bool processSeed(MLIRContext &context, const TextMutator &mutator,
   return false;
 }
 
+/// Checks random orders of passes. Prints all failures.
+static int runOrders() {
+  mlir::registerAllPasses();
+  fuse::registerAllPasses();
+  OrderChecker checker;
+  {
+    MLIRContext context;
+    loadDialects(context);
+    std::string error =
+        checker.load(std::vector<std::string>(orders), &context);
+    if (!error.empty()) {
+      llvm::WithColor::error(llvm::errs(), "fuse-fuzz") << error << "\n";
+      return 1;
+    }
+    if (printOnly) {
+      llvm::outs() << print(*checker.generate(&context, firstSeed)) << "\n";
+      return 0;
+    }
+  }
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  auto isLate = [&] {
+    std::chrono::duration<double> elapsed = Clock::now() - start;
+    return seconds != 0 && elapsed.count() >= seconds;
+  };
+  uint64_t seed = firstSeed, failures = 0;
+  const uint64_t end = firstSeed + count;
+  while (seed != end && !isLate()) {
+    // Use a new context from time to time, since contexts never free
+    // attributes.
+    MLIRContext context;
+    loadDialects(context);
+    for (unsigned i = 0; i < 200 && seed != end && !isLate(); ++i, ++seed) {
+      Outcome outcome = checker.check(&context, seed);
+      if (outcome.failed.empty())
+        continue;
+      ++failures;
+      std::string options = "--seed=" + std::to_string(seed) +
+                            " --orders=" + llvm::join(orders, ",");
+      llvm::outs() << "seed " << seed << ": check '" << outcome.failed
+                   << "' failed\n"
+                   << outcome.errors << "repeat: fuse-fuzz --count=1 "
+                   << options << "\nmodule: fuse-fuzz --print " << options
+                   << "\n";
+      llvm::outs().flush();
+    }
+  }
+  const OrderCounts &counts = checker.counts;
+  llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": "
+               << counts.passes << " passes, " << counts.refused << " refused, "
+               << counts.executed << " of " << counts.runnable
+               << " functions run afterwards, " << counts.buffers
+               << " of them from buffers, " << counts.equal
+               << " with equal bits, ";
+  if (failures == 0)
+    llvm::outs() << "no failure\n";
+  else
+    llvm::outs() << failures << " failures\n";
+  return failures != 0;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
@@ -330,11 +403,13 @@ int main(int argc, char **argv) {
         << (runs ? "run" : "emit") << "\n";
     return 1;
   }
-  if (runs + !mutate.empty() + !raiseFolder.empty() > 1) {
+  if (runs + !mutate.empty() + !raiseFolder.empty() + !orders.empty() > 1) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-        << "--run, --mutate and --raise exclude each other\n";
+        << "--run, --mutate, --raise and --orders exclude each other\n";
     return 1;
   }
+  if (!orders.empty())
+    return runOrders();
   if (!raiseFolder.empty()) {
     MLIRContext context;
     loadDialects(context);

@@ -132,7 +132,9 @@ def ExpandMathPass : Pass<"fuse-expand-math"> {
     1/sqrt is a division by the correctly rounded root. `arith.remf` becomes a
     long division of integers and is exact.
 
-    The pass fails on functions without an expansion, such as those of f64.
+    The pass fails on functions without an expansion, such as those of f64, and
+    on functions of whole tensors, which `convert-elementwise-to-linalg` turns
+    into functions of elements.
 
     After this pass the only remaining math functions are one instruction or a
     short exact sequence on every target: sqrt, fma, abs, rounding, copysign,

@@ -247,7 +247,26 @@ class ExpandMathPass : public fuse::impl::ExpandMathPassBase<ExpandMathPass> {
 public:
   using Base::Base;
 
+  /// Emits an error for the first op that must be expanded and that `filter`
+  /// accepts.
+  LogicalResult refuse(function_ref<bool(Operation *)> filter) {
+    WalkResult result = getOperation()->walk([&](Operation *op) {
+      if (!isMeant(op) || !filter(op))
+        return WalkResult::advance();
+      op->emitOpError("has no expansion for operands of type ")
+          << op->getOperand(0).getType();
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   void runOnOperation() override {
+    // The approximations combine operands with scalars and vectors, which is
+    // not valid for tensors.
+    if (failed(refuse([](Operation *op) {
+          return isa<TensorType>(op->getOperand(0).getType());
+        })))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     SmallVector<StringRef> expanded(std::begin(kExpanded), std::end(kExpanded));
     math::populateExpansionPatterns(patterns, expanded);
@@ -266,14 +285,7 @@ public:
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
 
-    WalkResult result = getOperation()->walk([](Operation *op) {
-      if (!isMeant(op))
-        return WalkResult::advance();
-      op->emitOpError("has no expansion for operands of type ")
-          << op->getOperand(0).getType();
-      return WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
+    if (failed(refuse([](Operation *) { return true; })))
       signalPassFailure();
   }
 };

@@ -14,6 +14,7 @@
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -213,6 +214,12 @@ static Value truncateToFloat8(BitBuilder &b, Value value, Type element) {
 // Patterns and pass
 //===----------------------------------------------------------------------===//
 
+/// Whether the op is a named linalg op, whose body follows from its operands.
+static bool hasFixedBody(Operation *op) {
+  return isa_and_present<linalg::LinalgOp>(op) &&
+         !isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp>(op);
+}
+
 namespace {
 
 struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
@@ -225,6 +232,8 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
     Type to = getElementTypeOrSelf(op.getType());
     if (isa<TensorType>(op.getType()))
       return rewriter.notifyMatchFailure(op, "is on tensors");
+    if (hasFixedBody(op->getParentOp()))
+      return rewriter.notifyMatchFailure(op, "is in a fixed body");
     if (!(f8 && isFloat8(from)) && !(bf16 && from.isBF16()))
       return rewriter.notifyMatchFailure(op, "operand is not to be expanded");
     BitBuilder b(rewriter, op.getLoc(), op.getType());
@@ -253,6 +262,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     Type to = getElementTypeOrSelf(op.getType());
     if (isa<TensorType>(op.getType()))
       return rewriter.notifyMatchFailure(op, "is on tensors");
+    if (hasFixedBody(op->getParentOp()))
+      return rewriter.notifyMatchFailure(op, "is in a fixed body");
     if (!(f8 && isFloat8(to)) && !(bf16 && to.isBF16()))
       return rewriter.notifyMatchFailure(op, "result is not to be expanded");
     if (!from.isF32() && !from.isBF16() && !from.isF16())
@@ -275,6 +286,21 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   bool f8, bf16;
 };
 
+/// Emits an error for a conversion where it cannot be expanded.
+LogicalResult verifyPlace(Operation *op) {
+  // Ops in fixed bodies have no location.
+  if (Operation *parent = op->getParentOp(); hasFixedBody(parent))
+    return parent->emitOpError("has a fixed body, in which '")
+           << op->getName()
+           << "' cannot be expanded; linalg-generalize-named-ops makes a "
+              "linalg.generic of it";
+  if (isa<TensorType>(op->getResult(0).getType()))
+    return op->emitOpError("expected scalars or vectors to expand, but got ")
+           << op->getOperand(0).getType()
+           << "; convert-elementwise-to-linalg makes scalars of it";
+  return success();
+}
+
 struct ExpandSmallFloatsPass
     : fuse::impl::ExpandSmallFloatsPassBase<ExpandSmallFloatsPass> {
   using Base::Base;
@@ -292,13 +318,9 @@ struct ExpandSmallFloatsPass
     walkAndApplyPatterns(getOperation(), std::move(patterns), &expanded);
     WalkResult result = getOperation()->walk([&](Operation *op) {
       if (!isa<arith::ExtFOp, arith::TruncFOp>(op) ||
-          !isa<TensorType>(op->getResult(0).getType()) ||
           !(isExpanded(op->getOperand(0)) || isExpanded(op->getResult(0))))
         return WalkResult::advance();
-      op->emitOpError("expected scalars or vectors to expand, but got ")
-          << op->getOperand(0).getType()
-          << "; convert-elementwise-to-linalg makes scalars of it";
-      return WalkResult::interrupt();
+      return WalkResult(verifyPlace(op));
     });
     if (result.wasInterrupted())
       signalPassFailure();

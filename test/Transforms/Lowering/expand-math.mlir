@@ -133,3 +133,11 @@ func.func @vector(%x: vector<4xf32>) -> vector<4xf32> {
   %0 = arith.remf %x, %x : vector<4xf32>
   return %0 : vector<4xf32>
 }
+
+// -----
+
+func.func @tensor(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{'math.exp' op has no expansion for operands of type 'tensor<4xf32>'}}
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

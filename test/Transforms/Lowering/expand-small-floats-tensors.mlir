@@ -38,3 +38,14 @@ func.func @half(%x: tensor<4xf16>) -> tensor<4xf32> {
   %0 = arith.extf %x : tensor<4xf16> to tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// The body of a named op follows from the types of its operands.
+func.func @matmul(%x: tensor<2x4xf8E5M2>, %w: tensor<4x2xf8E5M2>,
+                  %sum: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  // expected-error@+1 {{'linalg.matmul' op has a fixed body, in which 'arith.extf' cannot be expanded; linalg-generalize-named-ops makes a linalg.generic of it}}
+  %0 = linalg.matmul ins(%x, %w : tensor<2x4xf8E5M2>, tensor<4x2xf8E5M2>)
+                     outs(%sum : tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
