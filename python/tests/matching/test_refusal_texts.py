@@ -193,11 +193,12 @@ class Calls:
             return super().forward(x)
 
     class Casts(MLP):
-        """The norm's result is cast twice, for gate and for up."""
+        """Gate and up read multiples of the norm's result."""
 
         def forward(self, x):
-            gate = F.silu(self.gate(x.half()).float()).half()
-            return self.down(gate * self.up(x.half())).float()
+            x = x.half()
+            gate = F.silu(self.gate(3 * x).float()).half()
+            return self.down(gate * self.up(2 * x)).float()
 
     class Named(MLP):
         site = "mine"
