@@ -105,6 +105,7 @@ SECTIONS = (
     _section("h100", "mlp", "mlp-h100", f"{_SUITE}mlp_gpus"),
     _section("h100", "emulator", "emulator-h100", f"{_SUITE}emulator"),
     _section("h100", "faster_gpu", "faster-gpu-h100", f"{_SUITE}faster_gpu"),
+    _section("h200", "eager", "eager-h200", f"{_SUITE}eager"),
     _section("h100", "eager", "eager-h100", f"{_SUITE}eager"),
     _section("cpu", "eager", "eager-cpu", f"{_SUITE}eager --device=cpu"),
     _section("cpu", "host_cpu", "host-cpu", f"{_SUITE}host_cpu"),

@@ -213,6 +213,7 @@ def h200(found: Sections) -> str:
                     "kernel up to a limit of tokens.",
                     gpu_tables.moe(found["moe"]),
                 ),
+                *_eager(found["eager"]),
                 _part(
                     "Whole models",
                     found["e2e"],
@@ -300,18 +301,20 @@ def _eager(section: Section) -> list[str]:
             "are fused. The copy without MLPs is a bound for any fusion of them.",
             gpu_tables.eager_models(section),
         ]
-    return [
-        _part("Eager calls", section, *calls),
-        _part(
-            "Until a model is ready",
-            section,
-            "Seconds of `fuse_modules` or `calibrate`, and of the first calls "
-            "after it. The first process has no cache on disk.",
-            gpu_tables.ready(section),
+    ready = [
+        "Seconds of `fuse_modules` or `calibrate`, and of the first calls "
+        "after it. The first process has no cache on disk.",
+        gpu_tables.ready(section),
+    ]
+    if any(row["way"].startswith("compile") for row in records(section)):
+        ready += [
             "Seconds until the first token of a prompt of 33 rows from the same "
             "model under `torch.compile`.",
             gpu_tables.first_token(section),
-        ),
+        ]
+    return [
+        _part("Eager calls", section, *calls),
+        _part("Until a model is ready", section, *ready),
     ]
 
 
