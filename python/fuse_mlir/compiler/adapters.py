@@ -15,7 +15,8 @@ from torch import nn
 
 from fuse_mlir.compiler.chains import Compiled, compile_chain
 from fuse_mlir.errors import KernelError
-from fuse_mlir.matching.sites import Plan, join
+from fuse_mlir.matching.plans import Plan
+from fuse_mlir.matching.sites import join
 from fuse_mlir.native.refusals import compiler_refusal
 
 #: Families of whole MLPs, the largest kernels.

@@ -26,8 +26,8 @@ from fuse_mlir.compiler.exports import InputType, Shared, export_chain
 from fuse_mlir.compiler.ptx import compile_ptx
 from fuse_mlir.errors import KernelError, PtxError
 from fuse_mlir.frontend.walker import storage_key
+from fuse_mlir.matching.plans import Plan, run_chain
 from fuse_mlir.matching.ptx_kernel import PtxKernel
-from fuse_mlir.matching.sites import Plan, Source, Step
 from fuse_mlir.native.device import gpu_chip
 from fuse_mlir.native.refusals import refusal
 from fuse_mlir.quantized.stored import Policy, StoredLinear
@@ -86,33 +86,6 @@ class Chain(nn.Module):
         return run_chain(
             [getattr(self, name) for name in self._names], self._steps, inputs
         )
-
-
-def run_chain(
-    members: Sequence[nn.Module],
-    steps: Sequence[Step],
-    inputs: Sequence[torch.Tensor],
-) -> torch.Tensor:
-    """Calls members as the model calls them, and returns the last result."""
-    results: list[torch.Tensor] = []
-
-    def value(source: Source) -> object:
-        if source.kind == "input":
-            return inputs[source.index]
-        if source.kind == "step":
-            return results[source.index]
-        return source.value
-
-    for member, step in zip(members, steps):
-        # Pre-hooks of the first member ran before the fused module.
-        call = member.forward if member._forward_pre_hooks else member
-        results.append(
-            call(
-                *map(value, step.args),
-                **{k: value(s) for k, s in step.kwargs.items()},
-            )
-        )
-    return results[-1]
 
 
 @dataclass

@@ -28,7 +28,8 @@ from fuse_mlir.fusion.member_checks import (
 )
 from fuse_mlir.fusion.modules import fused_sites, one_kernel
 from fuse_mlir.fusion.proxies import FusedPlace
-from fuse_mlir.matching.sites import Plan, Source, Step, join
+from fuse_mlir.matching.plans import Plan, Source, Step
+from fuse_mlir.matching.sites import join
 from fuse_mlir.native import device
 from fuse_mlir.support.arguments import (
     no_tensor,

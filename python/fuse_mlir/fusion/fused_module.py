@@ -14,7 +14,7 @@ from torch import nn
 from fuse_mlir import native
 from fuse_mlir.compiler import chains, kernels
 from fuse_mlir.compiler.adapters import lost
-from fuse_mlir.compiler.chains import Chain, Compiled, run_chain
+from fuse_mlir.compiler.chains import Chain, Compiled
 from fuse_mlir.compiler.copies import Copies, stored_members
 from fuse_mlir.compiler.fast_calls import Arguments, Site, make_call
 from fuse_mlir.compiler.kernels import Kernel
@@ -46,9 +46,9 @@ from fuse_mlir.fusion.proxies import (
 )
 from fuse_mlir.fusion.timing import RowRanges, Verdict
 from fuse_mlir.matching.patterns import artifact_of
+from fuse_mlir.matching.plans import Plan, run_chain
 from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.matching.ptx_kernel import PtxKernel
-from fuse_mlir.matching.sites import Plan
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.native.refusals import refusal
 from fuse_mlir.support.arguments import no_tensor

@@ -23,8 +23,8 @@ from torch.utils._pytree import tree_leaves
 
 from fuse_mlir import native
 from fuse_mlir.errors import FuseError
+from fuse_mlir.matching.plans import Source, Step
 from fuse_mlir.matching.proxy import Proxy
-from fuse_mlir.matching.sites import Source, Step
 from fuse_mlir.support.dynamic_class import state_of
 from fuse_mlir.support.metadata_ops import METADATA
 from fuse_mlir.support.module_snapshot import STANDARD, is_tracing

@@ -20,66 +20,10 @@ from fuse_mlir.matching.dataflow import Call, Flow
 from fuse_mlir.matching.moe import looks_like_experts
 from fuse_mlir.matching.path_glob import PathGlob
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
+from fuse_mlir.matching.plans import Plan, Slot, Source, Step
 from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import GLOBAL_HOOKS, has_own_forward
-
-# The position or keyword of an argument.
-Slot = int | str
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where an argument of a member comes from."""
-
-    #: "input" of the chain, result of a "step", a "constant", or "outside".
-    kind: str
-    index: int = 0
-    value: Any = None
-
-
-@dataclass
-class Step:
-    """How a member is called."""
-
-    args: list[Source]
-    kwargs: dict[str, Source]
-
-    def flow_slot(self) -> Slot | None:
-        """The argument that is the result of the previous member."""
-        return next(
-            (slot for slot, source in self.slots() if source.kind == "step"),
-            None,
-        )
-
-    def slots(self) -> Iterator[tuple[Slot, Source]]:
-        yield from enumerate(self.args)
-        yield from self.kwargs.items()
-
-
-@dataclass
-class Plan:
-    """Calls of a chain, as the model makes them."""
-
-    #: Tensor arguments of the first call; `examples` has one of each.
-    inputs: list[Slot]
-    examples: list[torch.Tensor]
-    steps: list[Step]
-    #: Whether a dropout between members does nothing only in eval mode.
-    eval_only: bool = False
-
-    def structure(self) -> tuple:
-        """A key that calls with the same structure share."""
-        return (
-            tuple(self.inputs),
-            tuple(
-                tuple(
-                    (slot, s.kind, s.index, repr(s.value))
-                    for slot, s in step.slots()
-                )
-                for step in self.steps
-            ),
-        )
 
 
 @dataclass
@@ -215,7 +159,7 @@ def _check(
     if site.refusal is None:
         _check_taken(model, site, taken)
     if site.refusal is None:
-        _check_flow(site, flow)
+        _find_plan(site, flow)
     for index, (module, path) in enumerate(zip(site.members, site.paths)):
         if site.refusal is None:
             _check_distributed(site, module, path)
@@ -275,7 +219,18 @@ def _check_taken(model: nn.Module, site: Site, taken: dict[str, str]) -> None:
 # Data flow.
 
 
-def _check_flow(site: Site, flow: Flow) -> None:
+def observed_chain(parent: str, names: Sequence[str], flow: Flow) -> Site:
+    """The children `names` of `parent` as the model calls them.
+
+    The site has a plan or a refusal. Values between the members may have other
+    readers, because nothing replaces the members.
+    """
+    site = Site("+".join(names), parent, tuple(names), Pattern(()))
+    _find_plan(site, flow, replaced=False)
+    return site
+
+
+def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
     calls = [flow.calls.get(path, []) for path in site.paths]
     if not calls[0]:
         site.refuse(
@@ -296,7 +251,9 @@ def _check_flow(site: Site, flow: Flow) -> None:
         return
     for chain in zip(*calls):
         plan = _plan(site, list(chain), flow)
-        if plan is None:
+        if plan is None or (
+            replaced and not _single_uses(site, list(chain), flow)
+        ):
             return
         if site.plan is None:
             site.plan = plan
@@ -367,11 +324,6 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
         made[id(call.output)] = i
         plan.steps.append(step)
     plan.eval_only = any(id(c.output) in flow.dropped for c in calls[:-1])
-    for i in range(len(calls) - 1):
-        if not _single_use(
-            site, site.paths[i], calls[i], site.paths[i + 1], calls[i + 1], flow
-        ):
-            return None
     return plan
 
 
@@ -423,6 +375,14 @@ def _not_a_chain(source: str, target: str, call: Call, flow: Flow) -> str:
     return (
         f"the result of '{source}' does not go to '{target}'; write the "
         "members in the order of their calls"
+    )
+
+
+def _single_uses(site: Site, calls: list[Call], flow: Flow) -> bool:
+    paths = site.paths
+    return all(
+        _single_use(site, paths[i], calls[i], paths[i + 1], calls[i + 1], flow)
+        for i in range(len(calls) - 1)
     )
 
 
@@ -687,7 +647,7 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
         # The entries of a list are whole layers.
         if isinstance(owner, nn.ModuleList):
             continue
-        for names in _chains(parent, owner, flow):
+        for names in chains_below(parent, owner, flow):
             claimed.update(join(parent, name) for name in names)
             patterns.append(
                 Pattern(
@@ -729,7 +689,7 @@ def escape(path: str) -> str:
     return "".join(f"\\{c}" if c in "*?[]{},\\" else c for c in path)
 
 
-def _chains(parent: str, owner: nn.Module, flow: Flow) -> list[list[str]]:
+def chains_below(parent: str, owner: nn.Module, flow: Flow) -> list[list[str]]:
     calls = sorted(
         (flow.calls[join(parent, name)][0].start, name)
         for name, _ in owner.named_children()

@@ -125,6 +125,109 @@ class Architectures(unittest.TestCase):
         self.assertRegex(text, r"ins\(%hidden_states, %linear_2 ")
 
 
+BERT = {**SMALL, "num_hidden_layers": 1}
+BLOOM = {"hidden_size": 64, "n_layer": 1, "n_head": 2, "vocab_size": 32}
+
+
+class Residual(nn.Module):
+    """A model whose second module has an optional argument."""
+
+    class Up(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return torch.relu(self.linear(x))
+
+    class Down(Up):
+        def forward(self, x, residual=None, scale=1.0):
+            y = self.linear(x) * scale
+            return y if residual is None else y + residual
+
+    def __init__(self, other=False):
+        super().__init__()
+        self.up, self.down, self.other = self.Up(), self.Down(), other
+
+    def forward(self, x):
+        residual = x * 2 if self.other else x
+        return self.down(self.up(x), residual, scale=0.5)
+
+
+class EarlierValues(unittest.TestCase):
+    """Chains whose later members also read the input of the first."""
+
+    def check_in_the_model(self, architecture, settings, parent, members):
+        """Compares a chain with what the whole model computes there."""
+        model = models.build_model(architecture, settings, torch.float32, "cpu")
+        models.seed_weights(model.eval(), 1)
+        chain = extract.take_chain(model, parent, members)
+        owner, seen = model.get_submodule(parent), []
+        handles = [
+            owner.get_submodule(members[0]).register_forward_hook(
+                lambda _, args, __: seen.append(args[0])
+            ),
+            owner.get_submodule(members[-1]).register_forward_hook(
+                lambda _, __, result: seen.append(result)
+            ),
+        ]
+        with torch.no_grad():
+            model(torch.arange(1, 9).view(2, 4))
+            for handle in handles:
+                handle.remove()
+            self.assertTrue(torch.equal(chain(seen[0]), seen[1]))
+
+    def test_bert(self):
+        self.check_in_the_model(
+            "bert", BERT, "bert.encoder.layer.0", ["intermediate", "output"]
+        )
+
+    def test_roberta(self):
+        self.check_in_the_model(
+            "roberta",
+            BERT,
+            "roberta.encoder.layer.0",
+            ["intermediate", "output"],
+        )
+
+    def test_bloom_adds_the_residual_in_its_mlp(self):
+        self.check_in_the_model(
+            "bloom",
+            BLOOM,
+            "transformer.h.0",
+            ["post_attention_layernorm", "mlp"],
+        )
+
+    def test_the_input_is_one_argument(self):
+        text = import_chain(
+            "bert", "bert.encoder.layer.0", ["intermediate", "output"], BERT
+        ).text
+        self.assertEqual(text.count("%hidden_states: tensor"), 1)
+        self.assertRegex(text, r"ins\(%linear_1, %hidden_states ")
+        formed = fuse_opt(
+            text,
+            "--pass-pipeline=builtin.module(fuse-raising-pipeline,"
+            "canonicalize,func.func(fuse-form-kernels))",
+        )
+        self.assertRegex(formed, r"fuse.mlp .*then_add\(%arg0\)")
+
+    def test_an_optional_argument_is_not_left_out(self):
+        model, x = Residual().eval(), torch.randn(2, 4)
+        chain = extract.take_chain(model, "", ["up", "down"], inputs=x)
+        self.assertTrue(torch.equal(chain(x), model(x)))
+
+    def test_without_a_run_of_the_model_defaults_stay(self):
+        model, x = Residual().eval(), torch.randn(2, 4)
+        chain = extract.take_chain(model, "", ["up", "down"])
+        self.assertTrue(torch.equal(chain(x), model.down(model.up(x))))
+
+    def test_pre_hooks_of_members_run(self):
+        model, x = Residual().eval(), torch.randn(2, 4)
+        chain = extract.take_chain(model, "", ["up"])
+        model.up.register_forward_pre_hook(lambda _, args: (args[0] + 1,))
+        self.assertTrue(torch.equal(chain(x), model.up.forward(x + 1)))
+
+
 class Weights(unittest.TestCase):
     def chain(self, seed):
         model = models.build_model("qwen3", SMALL, torch.bfloat16)
@@ -264,6 +367,60 @@ class Refusals(unittest.TestCase):
             model,
             "x",
             ["mlp"],
+        )
+
+    def test_two_inputs(self):
+        layer = "bert.encoder.layer.0"
+        self.check(
+            f"'{layer}.output' reads 2 tensors from outside of the chain "
+            r"\(hidden_states, input_tensor\); expected 1, the input that the "
+            f"shape describes; members of '{layer}' with one input: "
+            "'intermediate,output'$",
+            extract.take_chain,
+            models.build_model("bert", BERT, torch.float32),
+            layer,
+            ["output"],
+        )
+
+    def test_a_value_made_between_the_members(self):
+        self.check(
+            "the members cannot be called as Residual does: FUSE-N207 .*"
+            "argument 1 of 'down' is neither a result of the chain nor an "
+            "argument of 'up'; .*; no chain around linears in the model has "
+            "one input$",
+            extract.take_chain,
+            Residual(other=True),
+            "",
+            ["up", "down"],
+            False,
+            torch.randn(2, 4),
+        )
+
+    def test_members_in_another_order(self):
+        layer = "bert.encoder.layer.0"
+        self.check(
+            "cannot be called as BertLMHeadModel does: FUSE-N206 .*; members of "
+            f"'{layer}' with one input: 'intermediate,output'$",
+            extract.take_chain,
+            models.build_model("bert", BERT, torch.float32),
+            layer,
+            ["output", "intermediate"],
+        )
+
+    def test_no_run_shows_the_arguments(self):
+        class Sum(nn.Module):
+            def forward(self, x, y):
+                return x + y
+
+        model = nn.Sequential(nn.Linear(4, 4), Sum())
+        self.check(
+            r"'1' takes 2 arguments \(x, y\), and no run of the model shows "
+            "which values it passes: cannot infer example inputs for "
+            "Sequential; pass inputs=.*; or leave '1' out of the members$",
+            extract.take_chain,
+            model,
+            "",
+            ["0", "1"],
         )
 
     def test_missing_directory(self):

@@ -73,7 +73,8 @@ class Import(Files):
             (["--set", "oops"], "bad setting 'oops'"),
             (
                 ["--members", "self_attn"],
-                "cannot export the modules: TypeError: ",
+                "the members cannot be called as Qwen3ForCausalLM does: "
+                "FUSE-N228 unsupported-argument: argument ",
             ),
             (
                 ["--members", "mlp", "--shape", "tokens,7"],
@@ -86,6 +87,40 @@ class Import(Files):
                 self.assertEqual(status, 1)
                 self.assertTrue(err.startswith("error: "), err)
                 self.assertIn(message, err)
+
+
+class ImportOfBert(Files):
+    """Its second module also reads the input of the first."""
+
+    BERT = [
+        "import",
+        "--architecture",
+        "bert",
+        *("--set", "hidden_size=32", "--set", "intermediate_size=64"),
+        *("--set", "num_hidden_layers=1", "--set", "num_attention_heads=2"),
+        *("--parent", "bert.encoder.layer.0", "--shape", "tokens,32"),
+    ]
+
+    def test_members_with_two_inputs(self):
+        output = self.path / "bert.mlir"
+        status, out, err = run(
+            *self.BERT,
+            *("--members", "intermediate,output"),
+            *("--sample", "tokens=3", "-o", output),
+        )
+        self.assertEqual(status, 0, err)
+        self.assertIn("6 tensors", out)
+        self.assertEqual(
+            np.load(output.with_suffix(".output.npy")).shape, (3, 32)
+        )
+
+    def test_a_member_without_its_input(self):
+        status, _, err = run(
+            *self.BERT, "--members", "output", "-o", self.path / "bert.mlir"
+        )
+        self.assertEqual(status, 1)
+        self.assertIn("reads 2 tensors from outside of the chain", err)
+        self.assertIn("with one input: 'intermediate,output'", err)
 
 
 class Compare(Files):

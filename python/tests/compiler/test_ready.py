@@ -17,7 +17,7 @@ from torch import nn
 from fuse_mlir import native
 from fuse_mlir.compiler import chains, exports
 from fuse_mlir.errors import FusionWarning, KernelError
-from fuse_mlir.matching.sites import Plan, Source, Step
+from fuse_mlir.matching.plans import Plan, Source, Step
 from fuse_mlir.native import compiler
 from fuse_mlir.support.ptxas import find_ptxas
 from tests.models import MLP, Norm, needs_library

@@ -13,7 +13,7 @@ from torch import nn
 from fuse_mlir import errors, native
 from fuse_mlir.compiler.chains import Chain, compile_chain, input_types
 from fuse_mlir.compiler.kernels import FEW_ROWS, Kernel
-from fuse_mlir.matching.sites import Plan, Source, Step
+from fuse_mlir.matching.plans import Plan, Source, Step
 
 
 class _Recorder:
