@@ -594,7 +594,13 @@ def _run_inputs(options: argparse.Namespace) -> int:
 
     if options.length < 1:
         raise ValueError(f"--length: expected 1 or more, got {options.length}")
-    lines = options.text.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = options.text.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"--text: '{options.text}' is not text in UTF-8: byte "
+            f"{error.start} is 0x{error.object[error.start]:02x}"
+        ) from error
     source = open_source(options.model, {}, options.dtype)
     if source.directory is None:
         raise ValueError(
@@ -769,7 +775,7 @@ def _model(options: argparse.Namespace, weights: bool = True) -> nn.Module:
     if not Path(options.model).is_dir():
         transformers.logging.set_verbosity_error()
     _check(options)
-    device = torch.device(options.device).type
+    device = options.device.partition(":")[0]
     if device not in ("cpu", "cuda"):
         raise ValueError(f"--device: expected cpu or cuda, got '{device}'")
     if device == "cuda" and not torch.cuda.is_available():

@@ -70,7 +70,7 @@ def lost(
     # The refusal of formulas has its own advice.
     if refused is None or refused.id == "FUSE-N101":
         return ""
-    return f"no larger kernel, because of {refused}"
+    return f"and no larger kernel, because of {refused}"
 
 
 def _is_adapter(module: nn.Module) -> bool:

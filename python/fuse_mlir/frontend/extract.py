@@ -253,7 +253,7 @@ def export_module(
 
 def reason_of(error: BaseException) -> str:
     """The kind of an error and the first line of its text."""
-    first = str(error).strip().split("\n")[0]
+    first = str(error).strip().split("\n")[0].rstrip(".")
     return f"{type(error).__name__}: {first}"
 
 

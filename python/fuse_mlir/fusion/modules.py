@@ -560,7 +560,7 @@ def _hold_back_experts(site: Site) -> None:
         "FUSE-N014",
         "family-not-requested",
         "the kernel for experts "
-        f"'{path}' is slower than grouped products, but for few tokens in 16 "
+        f"'{path}' is slower than grouped products, except for few tokens in 16 "
         'bits on a GPU; a pattern such as (("*Experts", "**.experts"),) '
         "asks for it",
     )

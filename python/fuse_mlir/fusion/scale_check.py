@@ -28,7 +28,7 @@ from fuse_mlir.support.types import Inputs
 
 #: The note on sites whose scales were not compared with data.
 UNCOMPARED = (
-    "input scales are those of the checkpoint and were not compared "
+    "with the input scales of the checkpoint, which were not compared "
     "with data, which inputs=... does"
 )
 

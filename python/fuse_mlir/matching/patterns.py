@@ -351,7 +351,7 @@ def _declared(
 def _undeclared(model: nn.Module, key: object) -> PatternError:
     known = ", ".join(map(repr, declared_patterns(model))) or "none"
     return PatternError(
-        f"{type(model).__name__} declares no pattern {key!r}; there is "
+        f"{type(model).__name__} declares no pattern {key!r}; it declares "
         f"{known}; write ((name, glob), ...), declare it with "
         "register_fusion_patterns, or set _kernel_fusion_patterns on the "
         "class"

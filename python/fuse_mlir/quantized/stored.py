@@ -345,7 +345,8 @@ def _read_weight_scale(
             f"'{name}' has shape {list(shape)}, one entry per block "
             f"of {rows}x{columns} of the weight; load the model "
             "dequantized to fuse it in 16 bits, for example with "
-            "FineGrainedFP8Config(dequantize=True) of transformers, "
+            "FineGrainedFP8Config(dequantize=True) or "
+            "CompressedTensorsConfig(run_compressed=False) of transformers, "
             "or import it with --unsupported dequantize",
         )
     raise Refused(
@@ -368,7 +369,8 @@ def _read_input_scale(
             + ", ".join(INPUT_SCALES)
             + "; its activations are quantized dynamically, and "
             "fuse_mlir.calibrate(model, inputs) measures static "
-            "scales for them",
+            "scales for them; import keeps them dynamic with "
+            "--activations per_token or per_tensor",
         )
     name, values = found
     if not _is_number(values.shape):

@@ -145,6 +145,12 @@ class FromText(Directories):
             self.assertIn(message, error)
 
         fails("--length: expected 1 or more, got 0", "--length=0")
+        binary = self.path / "lines.npy"
+        binary.write_bytes(b"\x93NUMPY")
+        fails(
+            f"--text: '{binary}' is not text in UTF-8: byte 0 is 0x93",
+            f"--text={binary}",
+        )
         fails("has no tokenizer: expected tokenizer.json")
         tokenizer().save_pretrained(path)
         fails(

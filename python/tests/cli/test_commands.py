@@ -78,7 +78,7 @@ class Import(Files):
             ),
             (
                 ["--members", "mlp", "--shape", "tokens,7"],
-                "; their input has the shape tokens,7",
+                "96]; their input has the shape tokens,7",
             ),
             (["--shape", "tokens,0"], "bad dimension '0'"),
         ):

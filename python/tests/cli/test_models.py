@@ -197,7 +197,7 @@ class Commands(unittest.TestCase):
             ),
             (
                 ("explain", "llama", *SETTINGS, "--device=tpu"),
-                "Expected one of cpu, cuda",
+                "--device: expected cpu or cuda, got 'tpu'",
             ),
             (
                 ("explain", "llama", *SETTINGS, "--device=xla"),

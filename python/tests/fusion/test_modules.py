@@ -508,7 +508,7 @@ class Declared(unittest.TestCase):
         with self.assertRaisesRegex(
             PatternError,
             r"Net declares no pattern \('Norm', 'MLP'\); "
-            "there is none; write .* register_fusion_patterns, or set "
+            "it declares none; write .* register_fusion_patterns, or set "
             "_kernel_fusion_patterns",
         ):
             fuse(model, x, ("Norm", "MLP"))

@@ -188,7 +188,7 @@ class Fused(unittest.TestCase):
             fuse_mlir.FuseError,
             "FUSE-N014 family-not-requested: the "
             "kernel for experts 'model.layers.0.mlp.experts' is slower "
-            "than grouped products, but for few tokens in 16 bits on a "
+            "than grouped products, except for few tokens in 16 bits on a "
             "GPU; a pattern such as",
         ):
             fuse_mlir.fuse_modules(mixtral())

@@ -131,8 +131,9 @@ class ReadLinearTest(unittest.TestCase):
     def test_block_scale(self) -> None:
         self.refuses(
             "block-scale",
-            r"shape \[2, 4\], one entry per block of "
-            "4x4",
+            r"shape \[2, 4\], one entry per block of 4x4 of the weight; .*"
+            r"FineGrainedFP8Config\(dequantize=True\) or "
+            r"CompressedTensorsConfig\(run_compressed=False\)",
             entries() | {"weight_scale_inv": torch.full((2, 4), 2.0**-8)},
         )
 
@@ -167,7 +168,10 @@ class ReadLinearTest(unittest.TestCase):
         parts = entries()
         del parts["activation_scale"]
         self.refuses(
-            "input-scale-missing", "expected one of input_scale", parts
+            "input-scale-missing",
+            "expected one of input_scale.* keeps them dynamic with "
+            "--activations per_token or per_tensor",
+            parts,
         )
         for activations in ("per_token", "per_tensor", "none"):
             found = read_linear("up", parts, Policy(activations=activations))
