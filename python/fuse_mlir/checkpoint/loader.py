@@ -22,7 +22,7 @@ from torch import nn
 from fuse_mlir.checkpoint.formats import quantization_of, refusal
 from fuse_mlir.checkpoint.models import build_from_config, model_class
 from fuse_mlir.errors import BlockError, Refused
-from fuse_mlir.frontend.extract import Chain, take_chain
+from fuse_mlir.matching.members import Chain, take_chain
 from fuse_mlir.quantized.fp8_reference import emulate
 from fuse_mlir.quantized.stored import (
     WEIGHT_SCALES,

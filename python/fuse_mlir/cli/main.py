@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from fuse_mlir.frontend.extract import Chain, DimSpec
+    from fuse_mlir.frontend.extract import DimSpec
     from fuse_mlir.fusion.results import FusionResult
+    from fuse_mlir.matching.members import Chain
     from fuse_mlir.reports.report import Check, Timing, Verification
     from fuse_mlir.support.about import About
     from fuse_mlir.support.types import Progress

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fuse_mlir.checkpoint.model_source import ModelSource
-    from fuse_mlir.frontend.extract import Chain
+    from fuse_mlir.matching.members import Chain
 
 DTYPES = ("bfloat16", "float16", "float32")
 
@@ -146,6 +146,7 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     from fuse_mlir.checkpoint import models
     from fuse_mlir.checkpoint.model_source import open_source
     from fuse_mlir.frontend import extract
+    from fuse_mlir.matching.members import take_chain
 
     transformers.logging.disable_progress_bar()
     # For a config with one block, transformers warns of missing tokens.
@@ -175,7 +176,7 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
             "directory; use --pretrained for its weights, or "
             f"'{options.architecture}/config.json' for drawn ones"
         )
-    chain = extract.take_chain(
+    chain = take_chain(
         source.skeleton(), options.parent, members, options.residual
     )
     models.seed_weights(chain, options.seed)
@@ -186,13 +187,13 @@ def _pretrained_chain(
     options: argparse.Namespace, members: Sequence[str], source: ModelSource
 ) -> Chain:
     from fuse_mlir.checkpoint.loader import check_format, load_chain, policy_of
-    from fuse_mlir.frontend import extract
+    from fuse_mlir.matching.members import take_chain
     from fuse_mlir.quantized.stored import Policy
     from fuse_mlir.support.progress import Display
 
     check_format(options.pretrained)
     if not source.is_stored:
-        return extract.take_chain(
+        return take_chain(
             source.build(say=_say, progress=Display()),
             options.parent,
             members,

@@ -11,6 +11,7 @@ from fuse_mlir import errors
 from fuse_mlir.checkpoint import loader, models
 from fuse_mlir.frontend import extract
 from fuse_mlir.frontend.importer import import_program
+from fuse_mlir.matching.members import take_chain
 from tests.support import fuse_opt
 
 SMALL = {
@@ -32,7 +33,7 @@ def import_chain(
     residual=False,
 ):
     model = models.build_model(architecture, settings, dtype)
-    chain = extract.take_chain(model, parent, members, residual)
+    chain = take_chain(model, parent, members, residual)
     models.seed_weights(chain, seed=1)
     program = extract.export_module(chain, extract.parse_shape(shape), dtype)
     return import_program(program, architecture)
@@ -161,7 +162,7 @@ class EarlierValues(unittest.TestCase):
         """Compares a chain with what the whole model computes there."""
         model = models.build_model(architecture, settings, torch.float32, "cpu")
         models.seed_weights(model.eval(), 1)
-        chain = extract.take_chain(model, parent, members)
+        chain = take_chain(model, parent, members)
         owner, seen = model.get_submodule(parent), []
         handles = [
             owner.get_submodule(members[0]).register_forward_hook(
@@ -213,17 +214,17 @@ class EarlierValues(unittest.TestCase):
 
     def test_an_optional_argument_is_not_left_out(self):
         model, x = Residual().eval(), torch.randn(2, 4)
-        chain = extract.take_chain(model, "", ["up", "down"], inputs=x)
+        chain = take_chain(model, "", ["up", "down"], inputs=x)
         self.assertTrue(torch.equal(chain(x), model(x)))
 
     def test_without_a_run_of_the_model_defaults_stay(self):
         model, x = Residual().eval(), torch.randn(2, 4)
-        chain = extract.take_chain(model, "", ["up", "down"])
+        chain = take_chain(model, "", ["up", "down"])
         self.assertTrue(torch.equal(chain(x), model.down(model.up(x))))
 
     def test_pre_hooks_of_members_run(self):
         model, x = Residual().eval(), torch.randn(2, 4)
-        chain = extract.take_chain(model, "", ["up"])
+        chain = take_chain(model, "", ["up"])
         model.up.register_forward_pre_hook(lambda _, args: (args[0] + 1,))
         self.assertTrue(torch.equal(chain(x), model.up.forward(x + 1)))
 
@@ -231,7 +232,7 @@ class EarlierValues(unittest.TestCase):
 class Weights(unittest.TestCase):
     def chain(self, seed):
         model = models.build_model("qwen3", SMALL, torch.bfloat16)
-        chain = extract.take_chain(
+        chain = take_chain(
             model, "model.layers.0", ["post_attention_layernorm", "mlp"]
         )
         return models.seed_weights(chain, seed).state_dict()
@@ -356,14 +357,14 @@ class Refusals(unittest.TestCase):
         model = nn.Sequential(nn.Linear(2, 2))
         self.check(
             "no module '0.mlp': '0' has no child 'mlp'; it has none",
-            extract.take_chain,
+            take_chain,
             model,
             "0",
             ["mlp"],
         )
         self.check(
             "the model has no child 'x'; it has 0",
-            extract.take_chain,
+            take_chain,
             model,
             "x",
             ["mlp"],
@@ -376,7 +377,7 @@ class Refusals(unittest.TestCase):
             r"\(hidden_states, input_tensor\); expected 1, the input that the "
             f"shape describes; members of '{layer}' with one input: "
             "'intermediate,output'$",
-            extract.take_chain,
+            take_chain,
             models.build_model("bert", BERT, torch.float32),
             layer,
             ["output"],
@@ -388,7 +389,7 @@ class Refusals(unittest.TestCase):
             "argument 1 of 'down' is neither a result of the chain nor an "
             "argument of 'up'; .*; no chain around linears in the model has "
             "one input$",
-            extract.take_chain,
+            take_chain,
             Residual(other=True),
             "",
             ["up", "down"],
@@ -401,7 +402,7 @@ class Refusals(unittest.TestCase):
         self.check(
             "cannot be called as BertLMHeadModel does: FUSE-N206 .*; members of "
             f"'{layer}' with one input: 'intermediate,output'$",
-            extract.take_chain,
+            take_chain,
             models.build_model("bert", BERT, torch.float32),
             layer,
             ["output", "intermediate"],
@@ -417,7 +418,7 @@ class Refusals(unittest.TestCase):
             r"'1' takes 2 arguments \(x, y\), and no run of the model shows "
             "which values it passes: cannot infer example inputs for "
             "Sequential; pass inputs=.*; or leave '1' out of the members$",
-            extract.take_chain,
+            take_chain,
             model,
             "",
             ["0", "1"],

@@ -23,6 +23,7 @@ from fuse_mlir.cli import main as cli
 from fuse_mlir.errors import Refused
 from fuse_mlir.frontend import extract
 from fuse_mlir.frontend.importer import import_program
+from fuse_mlir.matching.members import take_chain
 from fuse_mlir.quantized import stored
 from fuse_mlir.quantized.stored import Policy, read_linear, replace_linears
 from fuse_mlir.quantized.value_range import Range, quantize
@@ -564,7 +565,7 @@ class TransformersTest(unittest.TestCase):
         layer = model.model.layers[0]
         self.assertEqual(replace_linears(layer, Policy()), [])
         text = self.formed(
-            extract.take_chain(
+            take_chain(
                 model,
                 "model.layers.0",
                 ["post_attention_layernorm", "mlp"],
@@ -609,7 +610,7 @@ class TransformersTest(unittest.TestCase):
         model, _ = self.model()
         self.fill(model, self.scales(up_proj=0.025))
         replace_linears(model, Policy())
-        chain = extract.take_chain(model, "model.layers.0", ["mlp"])
+        chain = take_chain(model, "model.layers.0", ["mlp"])
         self.assertNotIn("fuse.gated_mlp", self.formed(chain))
         repaired = self.formed(chain, "--fuse-repair-scales=inputs=largest")
         self.assertIn("fuse.gated_mlp", repaired)
