@@ -13,8 +13,8 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
   let summary = "Record launches so that a host needs no compiler";
   let description = [{
     Attaches `fuse.launch_plan` to every public function and every other one
-    that launches kernels. The plan describes the work of the host, with all sizes as affine maps of
-    symbols:
+    that launches kernels. The plan describes the work of the host, with all
+    sizes as affine maps of symbols:
 
     - `symbols`: pairs of argument and dimension. These are sizes that the host
       reads from the shapes of its arguments; `s0` is the first pair;
@@ -26,8 +26,8 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
       results), `block`, and `args`. An argument is `"arg<i>"`, the address of a
       buffer argument of the function, or its value if it is a scalar;
       `"ws<i>"`, the address of a workspace buffer; a map, which is a 64-bit
-      integer; `"const<i>"`, the address of a constant; or a number. `shared` is the number of bytes of dynamic shared
-      memory, if any.
+      integer; `"const<i>"`, the address of a constant; or a number. `shared` is
+      the number of bytes of dynamic shared memory, if any.
 
     A plan with scheduled kernels has their launches in the same list, and in
     addition:

@@ -107,8 +107,8 @@ class FusedPlace(Proxy):
     def _trace(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """`_run` while torch.compile reads this code.
 
-        Each function that it enters takes a millisecond, so usual calls enter
-        few.
+        Each function that it enters takes time, so usual calls enter as few as
+        those of the members.
         """
         return self._run(args, kwargs)
 

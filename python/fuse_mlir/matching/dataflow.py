@@ -232,8 +232,8 @@ def call_arguments(
 def observe(model: nn.Module, inputs: Inputs = None) -> Flow:
     """Runs `model` once, on fake tensors if possible, without its hooks.
 
-    A small run on a GPU has data, because it takes milliseconds, and fake
-    tensors take a second. Buffers and random numbers are as before after it.
+    A small run on a GPU has data, because it takes milliseconds, and one on
+    fake tensors takes longer. Buffers and random numbers are as before after it.
 
     Args:
         model: on any device, also meta.
