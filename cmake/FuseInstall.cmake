@@ -63,6 +63,7 @@ if(NOT FUSE_STATIC_LLVM)
     FuseToLinalg
     FuseToTile
     FuseTransforms
+    NNDialect
     TileDialect
     TileToNVVM
     EXPORT FuseMLIRTargets
@@ -70,7 +71,7 @@ if(NOT FUSE_STATIC_LLVM)
     INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(FILES include/fuse-c/Dialects.h
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/fuse-c" COMPONENT MLIR)
-  foreach(folder dialects/fuse dialects/tile include/fuse)
+  foreach(folder dialects/fuse dialects/nn dialects/tile include/fuse)
     install(DIRECTORY "${folder}" "${CMAKE_BINARY_DIR}/${folder}"
       DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT MLIR
       FILES_MATCHING

@@ -17,127 +17,127 @@
 //   fuse-run packed.mlir --weights=packed.safetensors --print
 
 // With `must_fuse`, an MLP that is not part of a kernel is an error.
-fuse.model @decoder class "DecoderModel"
+nn.model @decoder class "DecoderModel"
     attributes {fuse.must_fuse = ["layers.*.mlp"], fuse.expect_sites = 2} {
-  fuse.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),
+  nn.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),
                                  ("GatedMLP", "layers.*.mlp")]
-  fuse.module @layers class "ModuleList" {
-    fuse.module @"0" class "DecoderLayer" {
-      fuse.module @norm class "RMSNorm" {
-        fuse.parameter @weight : tensor<64xbf16>
+  nn.module @layers class "ModuleList" {
+    nn.module @"0" class "DecoderLayer" {
+      nn.module @norm class "RMSNorm" {
+        nn.parameter @weight : tensor<64xbf16>
         func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-          %w = fuse.get_parameter @weight : tensor<64xbf16>
+          %w = nn.get_parameter @weight : tensor<64xbf16>
           %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
             : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xbf16>
           return %y : tensor<?x64xbf16>
         }
       }
-      fuse.module @mlp class "GatedMLP" {
-        fuse.module @gate_proj class "Linear" {
-          fuse.parameter @weight : tensor<128x64xbf16>
+      nn.module @mlp class "GatedMLP" {
+        nn.module @gate_proj class "Linear" {
+          nn.parameter @weight : tensor<128x64xbf16>
           func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x128xbf16> {
-            %w = fuse.get_parameter @weight : tensor<128x64xbf16>
+            %w = nn.get_parameter @weight : tensor<128x64xbf16>
             %y = fuse.linear %x, %w
               : (tensor<?x64xbf16>, tensor<128x64xbf16>) -> tensor<?x128xbf16>
             return %y : tensor<?x128xbf16>
           }
         }
-        fuse.module @up_proj class "Linear" {
-          fuse.parameter @weight : tensor<128x64xbf16>
+        nn.module @up_proj class "Linear" {
+          nn.parameter @weight : tensor<128x64xbf16>
           func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x128xbf16> {
-            %w = fuse.get_parameter @weight : tensor<128x64xbf16>
+            %w = nn.get_parameter @weight : tensor<128x64xbf16>
             %y = fuse.linear %x, %w
               : (tensor<?x64xbf16>, tensor<128x64xbf16>) -> tensor<?x128xbf16>
             return %y : tensor<?x128xbf16>
           }
         }
-        fuse.module @down_proj class "Linear" {
-          fuse.parameter @weight : tensor<64x128xbf16>
+        nn.module @down_proj class "Linear" {
+          nn.parameter @weight : tensor<64x128xbf16>
           func.func @forward(%x: tensor<?x128xbf16>) -> tensor<?x64xbf16> {
-            %w = fuse.get_parameter @weight : tensor<64x128xbf16>
+            %w = nn.get_parameter @weight : tensor<64x128xbf16>
             %y = fuse.linear %x, %w
               : (tensor<?x128xbf16>, tensor<64x128xbf16>) -> tensor<?x64xbf16>
             return %y : tensor<?x64xbf16>
           }
         }
         func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-          %g = fuse.call_module @gate_proj(%x)
+          %g = nn.call_module @gate_proj(%x)
             : (tensor<?x64xbf16>) -> tensor<?x128xbf16>
           %a = fuse.activation silu %g : tensor<?x128xbf16> -> tensor<?x128xbf16>
-          %u = fuse.call_module @up_proj(%x)
+          %u = nn.call_module @up_proj(%x)
             : (tensor<?x64xbf16>) -> tensor<?x128xbf16>
           %p = fuse.gated_mul %a, %u
             : (tensor<?x128xbf16>, tensor<?x128xbf16>) -> tensor<?x128xbf16>
-          %d = fuse.call_module @down_proj(%p)
+          %d = nn.call_module @down_proj(%p)
             : (tensor<?x128xbf16>) -> tensor<?x64xbf16>
           return %d : tensor<?x64xbf16>
         }
       }
       func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-        %n = fuse.call_module @norm(%x)
+        %n = nn.call_module @norm(%x)
           : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
-        %m = fuse.call_module @mlp(%n)
+        %m = nn.call_module @mlp(%n)
           : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
         %y = fuse.residual_add %x, %m
           : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
         return %y : tensor<?x64xbf16>
       }
     }
-    fuse.module @"1" class "DecoderLayer" {
-      fuse.module @norm class "RMSNorm" {
-        fuse.parameter @weight : tensor<64xbf16>
+    nn.module @"1" class "DecoderLayer" {
+      nn.module @norm class "RMSNorm" {
+        nn.parameter @weight : tensor<64xbf16>
         func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-          %w = fuse.get_parameter @weight : tensor<64xbf16>
+          %w = nn.get_parameter @weight : tensor<64xbf16>
           %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
             : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xbf16>
           return %y : tensor<?x64xbf16>
         }
       }
-      fuse.module @mlp class "GatedMLP" {
-        fuse.module @gate_proj class "Linear" {
-          fuse.parameter @weight : tensor<128x64xbf16>
+      nn.module @mlp class "GatedMLP" {
+        nn.module @gate_proj class "Linear" {
+          nn.parameter @weight : tensor<128x64xbf16>
           func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x128xbf16> {
-            %w = fuse.get_parameter @weight : tensor<128x64xbf16>
+            %w = nn.get_parameter @weight : tensor<128x64xbf16>
             %y = fuse.linear %x, %w
               : (tensor<?x64xbf16>, tensor<128x64xbf16>) -> tensor<?x128xbf16>
             return %y : tensor<?x128xbf16>
           }
         }
-        fuse.module @up_proj class "Linear" {
-          fuse.parameter @weight : tensor<128x64xbf16>
+        nn.module @up_proj class "Linear" {
+          nn.parameter @weight : tensor<128x64xbf16>
           func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x128xbf16> {
-            %w = fuse.get_parameter @weight : tensor<128x64xbf16>
+            %w = nn.get_parameter @weight : tensor<128x64xbf16>
             %y = fuse.linear %x, %w
               : (tensor<?x64xbf16>, tensor<128x64xbf16>) -> tensor<?x128xbf16>
             return %y : tensor<?x128xbf16>
           }
         }
-        fuse.module @down_proj class "Linear" {
-          fuse.parameter @weight : tensor<64x128xbf16>
+        nn.module @down_proj class "Linear" {
+          nn.parameter @weight : tensor<64x128xbf16>
           func.func @forward(%x: tensor<?x128xbf16>) -> tensor<?x64xbf16> {
-            %w = fuse.get_parameter @weight : tensor<64x128xbf16>
+            %w = nn.get_parameter @weight : tensor<64x128xbf16>
             %y = fuse.linear %x, %w
               : (tensor<?x128xbf16>, tensor<64x128xbf16>) -> tensor<?x64xbf16>
             return %y : tensor<?x64xbf16>
           }
         }
         func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-          %g = fuse.call_module @gate_proj(%x)
+          %g = nn.call_module @gate_proj(%x)
             : (tensor<?x64xbf16>) -> tensor<?x128xbf16>
           %a = fuse.activation silu %g : tensor<?x128xbf16> -> tensor<?x128xbf16>
-          %u = fuse.call_module @up_proj(%x)
+          %u = nn.call_module @up_proj(%x)
             : (tensor<?x64xbf16>) -> tensor<?x128xbf16>
           %p = fuse.gated_mul %a, %u
             : (tensor<?x128xbf16>, tensor<?x128xbf16>) -> tensor<?x128xbf16>
-          %d = fuse.call_module @down_proj(%p)
+          %d = nn.call_module @down_proj(%p)
             : (tensor<?x128xbf16>) -> tensor<?x64xbf16>
           return %d : tensor<?x64xbf16>
         }
       }
       func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-        %n = fuse.call_module @norm(%x)
+        %n = nn.call_module @norm(%x)
           : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
-        %m = fuse.call_module @mlp(%n)
+        %m = nn.call_module @mlp(%n)
           : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
         %y = fuse.residual_add %x, %m
           : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
@@ -146,9 +146,9 @@ fuse.model @decoder class "DecoderModel"
     }
   }
   func.func @forward(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-    %0 = fuse.call_module @layers::@"0"(%x)
+    %0 = nn.call_module @layers::@"0"(%x)
       : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
-    %1 = fuse.call_module @layers::@"1"(%0)
+    %1 = nn.call_module @layers::@"1"(%0)
       : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
     return %1 : tensor<?x64xbf16>
   }

@@ -17,6 +17,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "nn/IR/NNOps.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect>();
+  context.loadDialect<FuseDialect, NNDialect, arith::ArithDialect,
+                      func::FuncDialect>();
   ScopedDiagnosticHandler quiet(&context,
                                 [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> module =

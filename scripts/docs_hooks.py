@@ -153,13 +153,18 @@ def tblgen(generator: str, file: Path, *options: str) -> str:
     )
 
 
+def definitions(name: str, what: str) -> Path:
+    prefix = "NN" if name == "nn" else name.capitalize()
+    return ROOT / f"dialects/{name}/IR/{prefix}{what}.td"
+
+
 def dialect(name: str) -> str:
-    file = ROOT / f"dialects/{name}/IR/{name.capitalize()}Ops.td"
+    file = definitions(name, "Ops")
     return tblgen("-gen-dialect-doc", file, f"-dialect={name}")
 
 
 def attributes(name: str) -> str:
-    file = ROOT / f"dialects/{name}/IR/{name.capitalize()}Attrs.td"
+    file = definitions(name, "Attrs")
     text = tblgen("-gen-attrdef-doc", file, f"-attrdefs-dialect={name}")
     return re.sub(r"^### ", "## ", text, flags=re.MULTILINE)
 

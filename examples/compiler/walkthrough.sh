@@ -35,9 +35,9 @@ fuse-opt "$model" --fuse-list-modules='paths=layers.*.*' -o /dev/null
 # declared in each model whose class matches. The second one lists its members
 # in the wrong order.
 cat >"$out/patterns.mlir" <<'PATTERNS'
-fuse.model @mine class "Decoder*" {
-  fuse.fusion_pattern @norm_then_mlp [("*Norm", "**.norm"), ("*MLP", "**.mlp")]
-  fuse.fusion_pattern @mlp_then_norm [("*MLP", "**.mlp"), ("*Norm", "**.norm")]
+nn.model @mine class "Decoder*" {
+  nn.fusion_pattern @norm_then_mlp [("*Norm", "**.norm"), ("*MLP", "**.mlp")]
+  nn.fusion_pattern @mlp_then_norm [("*MLP", "**.mlp"), ("*Norm", "**.norm")]
 }
 PATTERNS
 

@@ -19,11 +19,13 @@
 extern "C" {
 #endif
 
-/* mlirGetDialectHandle__fuse__, mlirGetDialectHandle__tile__ */
+/* mlirGetDialectHandle__fuse__, mlirGetDialectHandle__nn__,
+ * mlirGetDialectHandle__tile__ */
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Fuse, fuse);
+MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(NN, nn);
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Tile, tile);
 
-/* Adds both dialects, the kernels that slots can be bound to, and the
+/* Adds these dialects, the kernels that slots can be bound to, and the
  * translations that passes use. */
 MLIR_CAPI_EXPORTED void fuseRegisterAllDialects(MlirDialectRegistry registry);
 

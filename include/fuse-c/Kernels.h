@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Registers the `fuse.slot_kernel` ops of a text for all later bindings in this
+/* Registers the `nn.slot_kernel` ops of a text for all later bindings in this
  * context. Relative paths of code start at `directory`, which may be null. A
  * second kernel with the same key is FUSE_ERROR_INVALID_ARGUMENT unless `force`
  * is nonzero. On failure nothing is registered. */

@@ -10,6 +10,7 @@
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/Slots/KernelRegistry.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "nn/IR/NNDialect.h"
 #include "tile/IR/TileDialect.h"
 
 namespace fuse {
@@ -18,7 +19,7 @@ namespace fuse {
 /// slots. Upstream dialects and extensions
 /// are the caller's choice; passes name those that they create.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<FuseDialect, tile::TileDialect>();
+  registry.insert<FuseDialect, NNDialect, tile::TileDialect>();
   registerKernels(registry);
 }
 

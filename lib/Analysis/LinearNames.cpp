@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/LinearNames.h"
-#include "fuse/IR/FuseModules.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

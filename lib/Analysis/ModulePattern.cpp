@@ -183,7 +183,7 @@ void PatternReader::listDeclared(InFlightDiagnostic &diag) {
     any = true;
   }
   if (!any)
-    diag << "declare one with fuse.fusion_pattern";
+    diag << "declare one with nn.fusion_pattern";
   declarations.noteOthers(diag);
 }
 
@@ -258,17 +258,17 @@ fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
       auto model = dyn_cast<ModelOp>(op);
       if (!model)
         return op.emitError()
-               << "in library '" << file << "'; expected fuse.model";
+               << "in library '" << file << "'; expected nn.model";
       any = true;
       for (Operation &inner : model.getBody().getOps())
         if (!isa<FusionPatternOp, KernelOp>(inner))
           return inner.emitError()
                  << "in library '" << file
-                 << "'; expected fuse.fusion_pattern or fuse.kernel";
+                 << "'; expected nn.fusion_pattern or nn.kernel";
     }
     if (!any) {
       emitError(UnknownLoc::get(context))
-          << "library '" << file << "' has no fuse.model";
+          << "library '" << file << "' has no nn.model";
       return failure();
     }
     modules.push_back(std::move(*module));

@@ -11,6 +11,7 @@
 #include "fuse/Runtime/Core/Container.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
+#include "nn/IR/NNOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"

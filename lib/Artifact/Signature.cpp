@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Artifact/Compiler.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Runtime/Core/Manifest.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "nn/IR/NNModules.h"
 
 using namespace mlir;
 using namespace fuse;

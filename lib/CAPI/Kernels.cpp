@@ -37,7 +37,7 @@ fuse_status fuse_context_register_kernels(fuse_context *context,
       return status;
     if (module->getOps<SlotKernelOp>().empty())
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
-                  "the text has no fuse.slot_kernel to register");
+                  "the text has no nn.slot_kernel to register");
     // Use a copy, so that text with an error registers nothing.
     KernelRegistry copy = getKernelRegistry(&state.context);
     if (failed(copy.load(*module, directory ? directory : "", "a program",

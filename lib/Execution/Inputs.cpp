@@ -8,10 +8,10 @@
 #include "fuse/IO/Npy.h"
 #include "fuse/IO/Safetensors.h"
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>

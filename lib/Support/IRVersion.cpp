@@ -15,8 +15,31 @@ using namespace mlir;
 using namespace fuse;
 using llvm::createStringError;
 
+/// Version 2 moved models, slots and kernels to a dialect of their own.
+static constexpr IRRename kRenames[] = {
+    {2, "fuse.bound_kernel", "nn.bound_kernel"},
+    {2, "fuse.call_module", "nn.call_module"},
+    {2, "fuse.call_slot", "nn.call_slot"},
+    {2, "fuse.fused_call", "nn.fused_call"},
+    {2, "fuse.fusion_pattern", "nn.fusion_pattern"},
+    {2, "fuse.get_parameter", "nn.get_parameter"},
+    {2, "fuse.identity_call", "nn.identity_call"},
+    {2, "fuse.implementation", "nn.implementation"},
+    {2, "fuse.kernel", "nn.kernel"},
+    {2, "fuse.model", "nn.model"},
+    {2, "fuse.module", "nn.module"},
+    {2, "fuse.parameter", "nn.parameter"},
+    {2, "fuse.slot", "nn.slot"},
+    {2, "fuse.slot_kernel", "nn.slot_kernel"},
+    {2, "#fuse.cpu_code", "#nn.cpu_code"},
+    {2, "#fuse.gpu_code", "#nn.gpu_code"},
+    {2, "#fuse.hardware", "#nn.hardware"},
+    {2, "#fuse.kernel_mode", "#nn.kernel_mode"},
+    {2, "#fuse.recipe", "#nn.recipe"},
+};
+
 const IRVersions &fuse::getIRVersions() {
-  static constexpr IRVersions versions = {1, 1, {}};
+  static constexpr IRVersions versions = {1, 2, kRenames};
   return versions;
 }
 

@@ -15,27 +15,27 @@
 
 // MODEL-DAG: (S) 1 modules-listed
 // MODEL-DAG: (S) 1 kernels-removed
-fuse.model @model class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @model class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.addf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
-    fuse.bound_kernel @twice on <any> {
+    nn.bound_kernel @twice on <any> {
       func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
         %0 = arith.addf %x, %x : tensor<4xf32>
         return %0 : tensor<4xf32>
       }
     }
   }
-  fuse.module @a class "A" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @scale(%x) bound @twice : (tensor<4xf32>) -> tensor<4xf32>
-    %1 = fuse.call_module @a(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @scale(%x) bound @twice : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = nn.call_module @a(%0) : (tensor<4xf32>) -> tensor<4xf32>
     return %1 : tensor<4xf32>
   }
 }

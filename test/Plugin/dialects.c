@@ -31,9 +31,11 @@ int main(void) {
   MlirDialectHandle fuse = mlirGetDialectHandle__fuse__();
   MlirDialectHandle tile = mlirGetDialectHandle__tile__();
   printName(fuse);
+  printName(mlirGetDialectHandle__nn__());
   printName(tile);
   printf("version %u\n", fuseGetIRVersion());
   // CHECK: dialect fuse
+  // CHECK: dialect nn
   // CHECK: dialect tile
   // CHECK: version [[VERSION:[1-9]]]
 

@@ -14,6 +14,12 @@
 // RUN: mlir-opt %t.mlirbc --load-dialect-plugin=%plugin --emit-bytecode \
 // RUN:   | fuse-opt | FileCheck %s --check-prefix=LAYERS
 
+// A tool of MLIR does not upgrade a text, and says what does.
+// RUN: echo 'module attributes {fuse.version = 1 : i32} {}' \
+// RUN:   | not mlir-opt --load-dialect-plugin=%plugin 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=OLDER
+// OLDER: the IR has version 1, the current version is 2; fuse-opt upgrades a text
+
 // RUN: not mlir-opt %s 2>&1 | FileCheck %s --check-prefix=WITHOUT
 
 // FORMED: fuse.mlp %{{.*}} act(gelu)

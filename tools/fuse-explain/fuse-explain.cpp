@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Artifact/PlanCost.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Support/ReadModule.h"
@@ -16,6 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"

@@ -62,31 +62,31 @@ void ModelWriter::marks() {
 }
 
 void ModelWriter::norm() {
-  os << "fuse.module @norm class \"RMSNorm\"";
+  os << "nn.module @norm class \"RMSNorm\"";
   marks();
   os << " {\nfuse.parameter @weight : tensor<8xbf16>\n"
      << llvm::formatv("func.func @forward(%x: {0}) -> {0} {{\n", kType)
-     << "%w = fuse.get_parameter @weight : tensor<8xbf16>\n"
+     << "%w = nn.get_parameter @weight : tensor<8xbf16>\n"
      << llvm::formatv("%y = fuse.rms_norm %x weight(%w) eps 1.0e-6 : ({0}, "
                       "tensor<8xbf16>) -> {0}\nreturn %y : {0}\n}\n}\n",
                       kType);
 }
 
 void ModelWriter::mlp() {
-  os << "fuse.module @mlp class \"MLP\"";
+  os << "nn.module @mlp class \"MLP\"";
   marks();
   bool gated = random.percent(50);
   os << " {\nfuse.parameter @up : tensor<16x8xbf16>\n"
-     << "fuse.parameter @down : tensor<8x16xbf16>\n";
+     << "nn.parameter @down : tensor<8x16xbf16>\n";
   if (gated)
-    os << "fuse.parameter @gate : tensor<16x8xbf16>\n";
+    os << "nn.parameter @gate : tensor<16x8xbf16>\n";
   os << llvm::formatv("func.func @forward(%x: {0}) -> {0} {{\n", kType)
-     << "%wu = fuse.get_parameter @up : tensor<16x8xbf16>\n"
-     << "%wd = fuse.get_parameter @down : tensor<8x16xbf16>\n"
+     << "%wu = nn.get_parameter @up : tensor<16x8xbf16>\n"
+     << "%wd = nn.get_parameter @down : tensor<8x16xbf16>\n"
      << "%u = fuse.linear %x, %wu : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> "
         "tensor<?x16xbf16>\n";
   if (gated)
-    os << "%wg = fuse.get_parameter @gate : tensor<16x8xbf16>\n"
+    os << "%wg = nn.get_parameter @gate : tensor<16x8xbf16>\n"
        << "%g = fuse.linear %x, %wg : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> "
           "tensor<?x16xbf16>\n"
        << "%s = fuse.activation silu %g : tensor<?x16xbf16> -> "
@@ -102,7 +102,7 @@ void ModelWriter::mlp() {
 }
 
 void ModelWriter::declared() {
-  os << "fuse.module @attn class \"Attention\"";
+  os << "nn.module @attn class \"Attention\"";
   marks();
   os << llvm::formatv(" {{\nfunc.func private @forward({0}, {0}) -> {0}\n}\n",
                       kType);
@@ -111,7 +111,7 @@ void ModelWriter::declared() {
 std::string ModelWriter::call(StringRef callee, ArrayRef<std::string> args,
                               unsigned numArgs) {
   std::string result = "%v" + std::to_string(number++);
-  os << result << " = fuse.call_module @" << callee << "("
+  os << result << " = nn.call_module @" << callee << "("
      << llvm::join(args.take_front(numArgs), ", ") << ")";
   if (random.percent(20))
     os << " {note = \"of a call\"}";
@@ -126,7 +126,7 @@ std::string ModelWriter::call(StringRef callee, ArrayRef<std::string> args,
 }
 
 void ModelWriter::layer(unsigned index) {
-  os << "fuse.module @\"" << index << "\" class \"Layer\" {\n";
+  os << "nn.module @\"" << index << "\" class \"Layer\" {\n";
   bool hasNorm = clean || random.percent(90);
   bool hasMLP = clean || random.percent(90), hasAttention = random.percent(40);
   SmallVector<unsigned> order = {0, 1, 2};
@@ -163,8 +163,8 @@ void ModelWriter::layer(unsigned index) {
 
 std::string ModelWriter::write() {
   unsigned numLayers = random.below(4) + 1;
-  os << "fuse.model @m class \"M\" {\n"
-     << "fuse.module @layers class \"ModuleList\" {\n";
+  os << "nn.model @m class \"M\" {\n"
+     << "nn.module @layers class \"ModuleList\" {\n";
   for (unsigned i = 0; i < numLayers; ++i) {
     clean = random.percent(40);
     layer(i);

@@ -25,7 +25,7 @@ static constexpr auto kNotRun = OrderEffect::NotRun;
 //   drop the transposition of a product.
 // - `remove-dead-values` leaves null operands in the LLVM dialect.
 //
-// `symbol-dce` erases a private forward that only `fuse.call_module` uses. The
+// `symbol-dce` erases a private forward that only `nn.call_module` uses. The
 // call names the module, so this is a limit of the fuse dialect.
 static const OrderPass kPasses[] = {
     // Passes of this project on tensors.

@@ -184,7 +184,7 @@ static StringRef getSlotName(const Slot &slot) {
 
 void SlotWriter::writeSlot(const Slot &slot) {
   StringRef params = StringRef(slot.name).drop_front(getSlotName(slot).size());
-  os << formatv("fuse.slot @{0} op \"{1}\" variant \"{2}\"{3} : {4}",
+  os << formatv("nn.slot @{0} op \"{1}\" variant \"{2}\"{3} : {4}",
                 getSlotName(slot), slot.op, slot.variant, params,
                 getSignature(slot));
   if (random.percent(20))
@@ -199,12 +199,12 @@ void SlotWriter::writeSlot(const Slot &slot) {
 }
 
 void SlotWriter::writeKernel(const Slot &slot) {
-  os << formatv("fuse.slot_kernel \"mine\" op \"{0}\" variant \"{1}\" {{\n",
+  os << formatv("nn.slot_kernel \"mine\" op \"{0}\" variant \"{1}\" {{\n",
                 slot.op, slot.variant);
   if (random.percent(50))
-    os << "fuse.implementation on <gpu from 80> {\n"
+    os << "nn.implementation on <gpu from 80> {\n"
        << writeBody("body", slot, type) << "}\n";
-  os << "fuse.implementation on <" << random.oneOf<StringRef>({"any", "cpu"})
+  os << "nn.implementation on <" << random.oneOf<StringRef>({"any", "cpu"})
      << "> {\n"
      << writeBody("body", slot, type) << "}\n}\n";
 }
@@ -221,7 +221,7 @@ std::string SlotWriter::writeCalls(ArrayRef<unsigned> chosen, bool written,
     if (written) {
       os << instantiate(slot.body, args, result);
     } else {
-      os << formatv("{0} = fuse.call_slot @{1}({2})", result, getSlotName(slot),
+      os << formatv("{0} = nn.call_slot @{1}({2})", result, getSlotName(slot),
                     llvm::join(args, ", "));
       if (random.percent(20))
         os << " {note = 1}";
@@ -256,16 +256,16 @@ void SlotWriter::writeFunction(unsigned index) {
 }
 
 void SlotWriter::writeModel(unsigned index) {
-  os << formatv("fuse.model @m{0} class \"M\" {{\n", index);
+  os << formatv("nn.model @m{0} class \"M\" {{\n", index);
   for (const Slot &slot : slots)
     writeSlot(slot);
-  os << "fuse.module @layers class \"ModuleList\" {\n";
+  os << "nn.module @layers class \"ModuleList\" {\n";
   unsigned numLayers = random.below(3) + 1;
   SmallVector<SmallVector<unsigned>> layers(numLayers);
   for (auto [layer, chosen] : llvm::enumerate(layers)) {
     for (unsigned i = random.below(3) + 1; i > 0; --i)
       chosen.push_back(random.below(slots.size()));
-    os << formatv("fuse.module @\"{0}\" class \"Layer\" {{\n"
+    os << formatv("nn.module @\"{0}\" class \"Layer\" {{\n"
                   "func.func @forward({1}) -> {2} {{\n",
                   layer, getArguments(chosen), type);
     std::string result = writeCalls(chosen, /*written=*/false, "layer");

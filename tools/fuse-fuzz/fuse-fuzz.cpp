@@ -46,6 +46,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
+#include "nn/IR/NNOps.h"
 #include "tile/IR/TileDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -155,8 +156,8 @@ static void loadDialects(MLIRContext &context) {
   if (stratum == Stratum::Slots || hasOthers || !raiseFolder.empty() ||
       !orders.empty())
     context.loadAllAvailableDialects();
-  context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
-                      scf::SCFDialect>();
+  context.loadDialect<FuseDialect, NNDialect, arith::ArithDialect,
+                      func::FuncDialect, scf::SCFDialect>();
   if (!mutate.empty())
     context.loadDialect<gpu::GPUDialect, tile::TileDialect>();
 }

@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "nn/IR/NNOps.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -17,7 +18,7 @@ namespace {
 
 class AttributesTest : public testing::Test {
 protected:
-  AttributesTest() { context.loadDialect<FuseDialect>(); }
+  AttributesTest() { context.loadDialect<FuseDialect, NNDialect>(); }
 
   using EmitError = function_ref<InFlightDiagnostic()>;
 

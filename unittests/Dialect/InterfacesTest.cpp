@@ -15,6 +15,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
+#include "nn/IR/NNOps.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -43,20 +44,20 @@ protected:
 
 TEST_F(InterfacesTest, CallOfModuleRunsItsForward) {
   OwningOpRef<ModuleOp> module = parse(R"(
-    fuse.model @m class "M" {
-      fuse.module @a class "A" {
-        fuse.module @b class "B" {
+    nn.model @m class "M" {
+      nn.module @a class "A" {
+        nn.module @b class "B" {
           func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
             return %x : tensor<4xf32>
           }
         }
       }
-      fuse.module @declared class "C" {
+      nn.module @declared class "C" {
         func.func private @forward(tensor<4xf32>) -> tensor<4xf32>
       }
       func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-        %0 = fuse.call_module @a::@b(%x) : (tensor<4xf32>) -> tensor<4xf32>
-        %1 = fuse.call_module @declared(%0) : (tensor<4xf32>) -> tensor<4xf32>
+        %0 = nn.call_module @a::@b(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = nn.call_module @declared(%0) : (tensor<4xf32>) -> tensor<4xf32>
         return %1 : tensor<4xf32>
       }
     })");
@@ -74,21 +75,21 @@ TEST_F(InterfacesTest, CallOfModuleRunsItsForward) {
 
 TEST_F(InterfacesTest, CallOfSlotRunsWhatItIsBoundTo) {
   OwningOpRef<ModuleOp> module = parse(R"(
-    fuse.slot @s op "rms_norm" variant "plain"
+    nn.slot @s op "rms_norm" variant "plain"
         : (tensor<4xf32>) -> tensor<4xf32> {
       func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
         return %x : tensor<4xf32>
       }
-      fuse.bound_kernel @mine on <any> {
+      nn.bound_kernel @mine on <any> {
         func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
           return %x : tensor<4xf32>
         }
       }
     }
     func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @s(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
-      %1 = fuse.call_slot @s(%0) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
-      %2 = fuse.call_slot @s(%1) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @s(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.call_slot @s(%0) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.call_slot @s(%1) : (tensor<4xf32>) -> tensor<4xf32>
       return %2 : tensor<4xf32>
     })");
   ASSERT_TRUE(module);

@@ -18,8 +18,8 @@ using Vector = std::array<float, 4>;
 // The kernel rounds an intermediate value to bf16, which distinguishes its
 // results from those of the eager body.
 const char *kernels = R"mlir(
-fuse.slot_kernel "rough" op "scale" variant "standard" {
-  fuse.implementation on <any> {
+nn.slot_kernel "rough" op "scale" variant "standard" {
+  nn.implementation on <any> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.truncf %x : tensor<4xf32> to tensor<4xbf16>
       %1 = arith.extf %0 : tensor<4xbf16> to tensor<4xf32>
@@ -31,7 +31,7 @@ fuse.slot_kernel "rough" op "scale" variant "standard" {
 )mlir";
 
 const char *program = R"mlir(
-fuse.slot @scale op "scale" variant "standard"
+nn.slot @scale op "scale" variant "standard"
     : (tensor<4xf32>) -> tensor<4xf32> {
   func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = arith.addf %x, %x : tensor<4xf32>
@@ -39,7 +39,7 @@ fuse.slot @scale op "scale" variant "standard"
   }
 }
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 )mlir";

@@ -7,6 +7,7 @@
 #include "fuse/Slots/KernelRegistry.h"
 #include "fuse/Slots/ResolveKernel.h"
 #include "mlir/IR/MLIRContext.h"
+#include "nn/IR/NNOps.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -20,7 +21,9 @@ constexpr KernelMode compile = KernelMode::Compile;
 
 class Registry : public ::testing::Test {
 protected:
-  Registry() : registry(&context) { context.loadDialect<FuseDialect>(); }
+  Registry() : registry(&context) {
+    context.loadDialect<FuseDialect, NNDialect>();
+  }
 
   /// A kernel of op `f` for any device.
   KernelSpec makeKernel(StringRef name, StringRef variant = "standard") {

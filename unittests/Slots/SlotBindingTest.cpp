@@ -12,6 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
+#include "nn/IR/NNOps.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -20,25 +21,25 @@ using namespace fuse;
 namespace {
 
 const char *models = R"mlir(
-fuse.model @teacher class "M" {
-  fuse.slot @f op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @teacher class "M" {
+  nn.slot @f op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }
-fuse.model @student class "M" {
-  fuse.slot @f op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @student class "M" {
+  nn.slot @f op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }
@@ -47,7 +48,8 @@ fuse.model @student class "M" {
 class Binding : public ::testing::Test {
 protected:
   Binding() {
-    context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect>();
+    context.loadDialect<FuseDialect, NNDialect, arith::ArithDialect,
+                        func::FuncDialect>();
     context.getDiagEngine().registerHandler(
         [this](Diagnostic &diagnostic) { message = diagnostic.str(); });
     module = parseSourceString<ModuleOp>(models, &context);
@@ -152,17 +154,17 @@ TEST_F(Binding, RefusesOtherKeysOfAConfiguration) {
 // The kernel's body uses dialects that the program has not loaded.
 TEST(BindingOutsideOfPasses, LoadsWhatBodiesAreBuiltOf) {
   MLIRContext context;
-  context.loadDialect<FuseDialect, func::FuncDialect>();
+  context.loadDialect<FuseDialect, NNDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"mlir(
-    fuse.model @m class "M" {
-      fuse.slot @silu op "silu" variant "standard"
+    nn.model @m class "M" {
+      nn.slot @silu op "silu" variant "standard"
           : (tensor<4x8xf32>) -> tensor<4x8xf32> {
         func.func @eager(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
           return %x : tensor<4x8xf32>
         }
       }
       func.func @forward(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-        %0 = fuse.call_slot @silu(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+        %0 = nn.call_slot @silu(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
         return %0 : tensor<4x8xf32>
       }
     })mlir",

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"
+#include "nn/IR/NNOps.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -22,16 +23,16 @@ using namespace fuse;
 namespace {
 
 constexpr const char *kModel = R"(
-fuse.model @m class "TinyForCausalLM" {
-  fuse.module @norm class "TinyNorm" {
+nn.model @m class "TinyForCausalLM" {
+  nn.module @norm class "TinyNorm" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @mlp class "TinyMLP" {
+  nn.module @mlp class "TinyMLP" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -64,7 +65,7 @@ OwningOpRef<ModelOp> createLibrary(MLIRContext &context, StringRef models) {
 class ModuleLibraries : public ::testing::Test {
 protected:
   ModuleLibraries() {
-    context.loadDialect<FuseDialect, func::FuncDialect>();
+    context.loadDialect<FuseDialect, NNDialect, func::FuncDialect>();
     module = parseSourceString<ModuleOp>(kModel, &context);
   }
 
@@ -87,7 +88,7 @@ TEST_F(ModuleLibraries, DeclareForModelsOfAClass) {
   ASSERT_TRUE(succeeded(counts));
   EXPECT_EQ(counts->fused, 1u);
   EXPECT_TRUE(counts->sites.contains("norm+mlp#0"));
-  EXPECT_NE(print(*module).find("fuse.fused_call @Mine [@norm, @mlp]"),
+  EXPECT_NE(print(*module).find("nn.fused_call @Mine [@norm, @mlp]"),
             std::string::npos);
   ASSERT_TRUE(succeeded(unfuse(*module, {})));
   EXPECT_EQ(print(*module), before);

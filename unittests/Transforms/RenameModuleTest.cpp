@@ -10,13 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "nn/IR/NNModules.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -27,16 +27,16 @@ namespace {
 /// A fused call with a body and a stored weight. `tie` is in the model.
 std::string makeModel(StringRef tie) {
   return (R"(
-fuse.model @m class "M" {
-  fuse.module @norm class "Norm" {
-    fuse.parameter @weight : tensor<8xf32>
-    fuse.parameter @bias : tensor<8xf32>
+nn.model @m class "M" {
+  nn.module @norm class "Norm" {
+    nn.parameter @weight : tensor<8xf32>
+    nn.parameter @bias : tensor<8xf32>
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
 )" + tie + R"(
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.fused_call group [@norm](%x) site("norm#0") body(@"norm#0")
-           weights [#fuse.recipe<"norm.both" =
+    %n = nn.fused_call group [@norm](%x) site("norm#0") body(@"norm#0")
+           weights [#nn.recipe<"norm.both" =
                       concat(@norm::@weight, @norm::@bias) keep>]
       : (tensor<8xf32>) -> tensor<8xf32>
     return %n : tensor<8xf32>
@@ -84,7 +84,7 @@ protected:
 
 TEST_F(RenameModule, ReferencesFollow) {
   OwningOpRef<ModuleOp> module =
-      parseAndRename("fuse.parameter @tied tied_to(@norm::@weight) "
+      parseAndRename("nn.parameter @tied tied_to(@norm::@weight) "
                      ": tensor<8xf32>");
   ASSERT_TRUE(module);
   ASSERT_TRUE(succeeded(verify(*module)));
@@ -111,8 +111,8 @@ TEST_F(RenameModule, TieInModuleIsAnError) {
     return success();
   });
   OwningOpRef<ModuleOp> module = parseAndRename(R"(
-fuse.module @head class "Head" {
-  fuse.parameter @weight tied_to(@norm::@weight) : tensor<8xf32>
+nn.module @head class "Head" {
+  nn.parameter @weight tied_to(@norm::@weight) : tensor<8xf32>
 }
 )");
   ASSERT_TRUE(module) << message;

@@ -46,7 +46,7 @@ TOLERANCE = 2e-6
 NORM = f"""
 func.func @norm_only(%x: tensor<?x{WIDTH}xf32>, %weight: tensor<{WIDTH}xf32>)
     -> tensor<?x{WIDTH}xf32> {{
-  %n = fuse.call_slot @norm(%x, %weight)
+  %n = nn.call_slot @norm(%x, %weight)
     : (tensor<?x{WIDTH}xf32>, tensor<{WIDTH}xf32>) -> tensor<?x{WIDTH}xf32>
   return %n : tensor<?x{WIDTH}xf32>
 }}

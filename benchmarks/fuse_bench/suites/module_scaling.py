@@ -35,22 +35,22 @@ from typing import Any
 
 from ..common.environment import read_commit
 
-LAYER = """      fuse.module @"{i}" class "Layer" {{
-        fuse.module @norm class "RMSNorm" {{
-          fuse.parameter @weight : tensor<8xbf16>
+LAYER = """      nn.module @"{i}" class "Layer" {{
+        nn.module @norm class "RMSNorm" {{
+          nn.parameter @weight : tensor<8xbf16>
           func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {{
-            %w = fuse.get_parameter @weight : tensor<8xbf16>
+            %w = nn.get_parameter @weight : tensor<8xbf16>
             %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
               : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
             return %y : tensor<?x8xbf16>
           }}
         }}
-        fuse.module @mlp class "MLP" {{
-          fuse.parameter @up : tensor<16x8xbf16>
-          fuse.parameter @down : tensor<8x16xbf16>
+        nn.module @mlp class "MLP" {{
+          nn.parameter @up : tensor<16x8xbf16>
+          nn.parameter @down : tensor<8x16xbf16>
           func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {{
-            %wu = fuse.get_parameter @up : tensor<16x8xbf16>
-            %wd = fuse.get_parameter @down : tensor<8x16xbf16>
+            %wu = nn.get_parameter @up : tensor<16x8xbf16>
+            %wd = nn.get_parameter @down : tensor<8x16xbf16>
             %u = fuse.linear %x, %wu
               : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
             %a = fuse.activation gelu %u
@@ -61,9 +61,9 @@ LAYER = """      fuse.module @"{i}" class "Layer" {{
           }}
         }}
         func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {{
-          %n = fuse.call_module @norm(%x)
+          %n = nn.call_module @norm(%x)
             : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
-          %m = fuse.call_module @mlp(%n)
+          %m = nn.call_module @mlp(%n)
             : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
           %y = fuse.residual_add %x, %m
             : (tensor<?x8xbf16>, tensor<?x8xbf16>) -> tensor<?x8xbf16>
@@ -123,8 +123,8 @@ FUNCTIONS = {
 def write_model(path: str, layers: int) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(
-            'fuse.model @m class "M" {\n'
-            '  fuse.module @layers class "ModuleList" {\n'
+            'nn.model @m class "M" {\n'
+            '  nn.module @layers class "ModuleList" {\n'
         )
         for i in range(layers):
             file.write(LAYER.format(i=i))
@@ -134,7 +134,7 @@ def write_model(path: str, layers: int) -> None:
         )
         for i in range(layers):
             file.write(
-                f'    %x{i + 1} = fuse.call_module @layers::@"{i}"'
+                f'    %x{i + 1} = nn.call_module @layers::@"{i}"'
                 f"(%x{i}) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>\n"
             )
         file.write(f"    return %x{layers} : tensor<?x8xbf16>\n  }}\n}}\n")

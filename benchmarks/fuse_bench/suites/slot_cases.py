@@ -86,12 +86,12 @@ class Case:
         types = ", ".join(_type(*result) for result in self.results)
         params = f" params {{{self.params}}}" if self.params else ""
         return (
-            f'fuse.slot @slot op "{self.op}" variant "{self.variant}"{params}\n'
+            f'nn.slot @slot op "{self.op}" variant "{self.variant}"{params}\n'
             f"    : {signature} {{}}\n"
             f"func.func @main("
             + ", ".join(f"{n}: {t}" for n, t in zip(names, args))
             + f") -> {results} {{\n"
-            f"  %y{count} = fuse.call_slot @slot({', '.join(names)})\n"
+            f"  %y{count} = nn.call_slot @slot({', '.join(names)})\n"
             f"    : {signature}\n"
             f"  return {values} : {types}\n"
             f"}}\n"

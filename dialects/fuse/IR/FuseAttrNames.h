@@ -45,6 +45,15 @@ inline constexpr llvm::StringLiteral kEqualSizesAttrName = "fuse.equal_sizes";
 inline constexpr llvm::StringLiteral kExternalAttrName = "fuse.external";
 /// Attribute of a declared function: the shared library that defines it.
 inline constexpr llvm::StringLiteral kLibraryAttrName = "fuse.library";
+/// Attribute of an argument of a forward: the default of an optional argument.
+inline constexpr llvm::StringLiteral kDefaultAttrName = "fuse.default";
+/// Attributes of a model, see `nn.model`.
+inline constexpr llvm::StringLiteral kMustFuseAttrName = "fuse.must_fuse";
+inline constexpr llvm::StringLiteral kExpectSitesAttrName = "fuse.expect_sites";
+inline constexpr llvm::StringLiteral kNoFuseAttrName = "fuse.no_fuse";
+/// Attribute of a model: the refusals by site id. `fuse-match-modules` writes
+/// it, `fuse-check-contracts` reads it, and unfusing all sites removes it.
+inline constexpr llvm::StringLiteral kRefusalsAttrName = "fuse.refusals";
 
 } // namespace fuse
 

@@ -8,7 +8,6 @@
 #define FUSE_IR_FUSEATTRS_TD
 
 include "fuse/IR/FuseDialect.td"
-include "fuse/IR/FuseSlotAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/EnumAttr.td"
@@ -83,14 +82,6 @@ def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
     "whether a kernel keeps every rounding of its decomposition", [
   I32EnumAttrCase<"Exact", 0, "exact">,
   I32EnumAttrCase<"Relaxed", 1, "relaxed">
-]>;
-
-def Fuse_RecipeKindEnum : Fuse_Enum<"RecipeKind",
-    "how a stored weight is computed from parameters", [
-  I32EnumAttrCase<"Concat", 0, "concat">,
-  I32EnumAttrCase<"Interleave", 1, "interleave">,
-  I32EnumAttrCase<"Fold", 2, "fold">,
-  I32EnumAttrCase<"Quantize", 3, "quantize">
 ]>;
 
 def Fuse_RoundingPointEnum : Fuse_Enum<"RoundingPoint",
@@ -339,7 +330,7 @@ def Fuse_MemberParameterAttr
   let summary = "parameter of a member of a chain";
   let description = [{
     The position of a member in a chain and the path of a parameter below this
-    member. `fuse.kernel` names parameters of modules that it does not know.
+    member. `nn.kernel` names parameters of modules that it does not know.
 
     Example: `#fuse.member_parameter<1, "gate.weight">`, written
     `"1:gate.weight"` in a recipe.
@@ -354,59 +345,6 @@ def Fuse_MemberParameterAttr
     static MemberParameterAttr fromText(::mlir::MLIRContext *context,
                                         ::llvm::StringRef text);
     std::string toText() const;
-  }];
-}
-
-def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
-  let summary = "how a stored weight is computed from parameters";
-  let description = [{
-    The name of a stored weight, and how it is computed:
-
-    - `concat(@a, @b)`: the rows of `a`, then those of `b`;
-    - `interleave(@a, @b block 4)`: four rows of `a`, four of `b`, and so on;
-    - `fold(@w, @n offset 1)`: column `i` of the matrix `w` times `1 + n[i]`,
-      rounded once to the type of `w`; the default offset is 0;
-    - `quantize(@w, f8E4M3FN scale 1.0e-3)`: `w` times the f32 reciprocal of
-      the scale, clamped to the range of the type, ties to even.
-
-    The first two permute rows, so the parameters can be restored exactly and a
-    checkpoint in this layout need not contain them. The other two round. With
-    `keep`, the parameters are stored as well. A recipe that rounds without
-    `keep` is not invertible, and a site that needs one is refused.
-
-    The name of the stored weight is that in a checkpoint. A source of a
-    `fuse.fused_call` is a symbol relative to the module whose forward contains
-    the call, like the members of the call. A source of a `fuse.kernel` is a
-    `#fuse.member_parameter`: the position of a member in the chain and the path
-    of a parameter below it, written `"1:gate.weight"`.
-
-    Example:
-    `#fuse.recipe<"layers.0.mlp.gate_up" = concat(@mlp::@gate::@weight,
-    @mlp::@up::@weight)>`
-  }];
-  let parameters = (ins
-    "::mlir::StringAttr":$name,
-    EnumParameter<Fuse_RecipeKindEnum>:$kind,
-    ArrayRefParameter<"::mlir::Attribute", "parameters">:$sources,
-    "bool":$keep,
-    "int64_t":$block,
-    "int64_t":$offset,
-    "::mlir::Type":$storageType,
-    "::mlir::FloatAttr":$scale
-  );
-  let hasCustomAssemblyFormat = 1;
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Whether the sources can be restored from the result.
-    bool isInvertible() const;
-    /// The same with another name and other sources.
-    RecipeAttr withNames(::mlir::StringAttr name,
-                         ::llvm::ArrayRef<::mlir::Attribute> sources) const;
-    /// Type of the result. Emits an error if the sources do not fit.
-    ::llvm::FailureOr<::mlir::RankedTensorType>
-    inferType(::llvm::ArrayRef<::mlir::RankedTensorType> sources,
-              ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError)
-        const;
   }];
 }
 

@@ -101,19 +101,6 @@ void printContract(mlir::OpAsmPrinter &printer, mlir::Operation *,
                    RoundingAttr rounding, mlir::ArrayAttr origins,
                    mlir::StringAttr site, ProvenanceAttr provenance);
 
-/// A kernel family as a keyword, or the symbol of a declared kernel.
-mlir::ParseResult parseKernel(mlir::OpAsmParser &parser,
-                              mlir::Attribute &kernel);
-void printKernel(mlir::OpAsmPrinter &printer, mlir::Operation *,
-                 mlir::Attribute kernel);
-
-/// `[("RMSNorm", "model.norm"), ("MLP", "model.mlp")]`.
-mlir::ParseResult parsePatternMembers(mlir::OpAsmParser &parser,
-                                      mlir::ArrayAttr &classes,
-                                      mlir::ArrayAttr &paths);
-void printPatternMembers(mlir::OpAsmPrinter &printer, mlir::Operation *,
-                         mlir::ArrayAttr classes, mlir::ArrayAttr paths);
-
 } // namespace fuse
 
 #endif // FUSE_IR_FUSECLAUSES_H

@@ -13,12 +13,9 @@ def Fuse_Dialect : Dialect {
   let name = "fuse";
   let summary = "Layers of neural networks and their fused kernels";
   let description = [{
-    The dialect has ops at three levels:
+    Modules and slots, which contain layers, are the dialect `nn`. This dialect
+    has ops at two levels:
 
-    - *Module ops* describe the structure of a network: a tree of modules with
-      class names and parameters. The forwards of modules call each other, and
-      data flows between modules as SSA values. Fusion changes calls, never the
-      tree.
     - *Layer ops* describe the computation of a module: norms, linear maps,
       activations, residual adds, quantization. A layer op computes in f32 and
       rounds once, to the element type of its result. A chain of layer ops

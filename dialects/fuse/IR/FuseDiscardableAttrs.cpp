@@ -12,7 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/IR/FuseModules.h"
+#include "fuse/IR/FuseDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "fuse/Support/IRVersion.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -136,10 +137,10 @@ LogicalResult FuseDialect::verifyOperationAttribute(Operation *op,
   if (attr.getName() == kVersionAttrName)
     return verifyVersion(op, attr.getValue());
   auto describe = [&] { return op->emitOpError(); };
-  if (isa<ModelOp>(op))
+  if (op->getName().getStringRef() == "nn.model")
     return verifyKnown(attr, kModelAttrs, "a model", describe);
   // A module has none. Those of the model are the most likely mistake.
-  if (isa<NetModuleOp>(op))
+  if (op->getName().getStringRef() == "nn.module")
     return reportUnknown(attr.getName(), kModelAttrs, "a model", describe());
   if (isa<FunctionOpInterface>(op))
     return verifyKnown(attr, kFunctionAttrs, "a function", describe);

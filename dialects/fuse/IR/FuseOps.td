@@ -10,7 +10,5 @@
 include "fuse/IR/FuseLayerOps.td"
 include "fuse/IR/FuseFunctionOps.td"
 include "fuse/IR/FuseFusedOps.td"
-include "fuse/IR/FuseModuleOps.td"
-include "fuse/IR/FuseSlotOps.td"
 
 #endif // FUSE_IR_FUSEOPS_TD

@@ -198,14 +198,6 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-LogicalResult IdentityCallOp::inferReturnTypes(MLIRContext *,
-                                               std::optional<Location>,
-                                               Adaptor op,
-                                               SmallVectorImpl<Type> &types) {
-  llvm::append_range(types, op.getValues().getTypes());
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Canonicalization
 //===----------------------------------------------------------------------===//

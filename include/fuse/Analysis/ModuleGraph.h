@@ -7,7 +7,7 @@
 #ifndef FUSE_ANALYSIS_MODULEGRAPH_H
 #define FUSE_ANALYSIS_MODULEGRAPH_H
 
-#include "fuse/IR/FuseModules.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <deque>

@@ -7,7 +7,7 @@
 #ifndef FUSE_ANALYSIS_WEIGHTRECIPES_H
 #define FUSE_ANALYSIS_WEIGHTRECIPES_H
 
-#include "fuse/IR/FuseModules.h"
+#include "nn/IR/NNModules.h"
 
 #include <variant>
 

@@ -19,7 +19,7 @@
 
 namespace fuse {
 
-/// Contents of `#fuse.recipe`, for programs without MLIR.
+/// Contents of `#nn.recipe`, for programs without MLIR.
 struct WeightRecipe {
   enum Kind { Concat, Interleave, Fold, Quantize };
 

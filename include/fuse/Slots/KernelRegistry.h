@@ -16,6 +16,7 @@
 
 #include "fuse/IR/FuseOps.h"
 #include "mlir/IR/Builders.h"
+#include "nn/IR/NNOps.h"
 #include "llvm/Support/Error.h"
 
 #include <functional>
@@ -51,7 +52,7 @@ struct KernelImplementation {
   HardwareAttr hardware;
   KernelMode mode = KernelMode::Any;
   SlotBodyBuilder build;
-  /// `#fuse.gpu_code` or `#fuse.cpu_code`, with a resolved path.
+  /// `#nn.gpu_code` or `#nn.cpu_code`, with a resolved path.
   mlir::Attribute code;
 
   /// `generated`, `ptx rms_norm.ptx:rms_norm`, ...
@@ -114,7 +115,7 @@ public:
   std::vector<const KernelSpec *> getKernels() const;
   std::vector<const SlotOpSpec *> getOps() const;
 
-  /// Adds the `fuse.slot_kernel` ops directly in `container`, which need not
+  /// Adds the `nn.slot_kernel` ops directly in `container`, which need not
   /// outlive the registry. Relative paths start at `directory`. A kernel that
   /// replaces another one causes a remark.
   mlir::LogicalResult load(mlir::Operation *container,

@@ -12,7 +12,7 @@ include "mlir/Pass/PassBase.td"
 def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
   let summary = "Bind slots to kernels according to a configuration";
   let description = [{
-    Selects the kernel of every call of a `fuse.slot`. A binding names an op, or
+    Selects the kernel of every call of an `nn.slot`. A binding names an op, or
     an op and a variant, and a kernel. The kernel `eager` is the body of the
     slot:
 
@@ -29,7 +29,7 @@ def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
     settings; docs/how-to/bind-slots.md describes it. Options precede the file.
 
     Kernels are those that fuse generates, those of the files in `kernels`, and
-    the `fuse.slot_kernel` ops of the module and of the model. A name is
+    the `nn.slot_kernel` ops of the module and of the model. A name is
     resolved in these steps: `eager`, unknown names, hardware, mode, and
     building the kernel for the slot. A failure in a step is an error that lists
     the alternatives; no other kernel is used instead. The implementation with
@@ -46,7 +46,7 @@ def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
     registered kernel.
 
     After this pass every call that a setting selects is bound, and its slot has
-    a `fuse.bound_kernel`. `fuse-unbind-slots` undoes this.
+    an `nn.bound_kernel`. `fuse-unbind-slots` undoes this.
 
     Example: `fuse-opt model.mlir --fuse-bind-slots="bind=rms_norm=fuse
     target=sm_90 report=-"`
@@ -83,11 +83,10 @@ def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
     Statistic<"numUnbound", "calls-unbound", "Calls that stay unbound">
   ];
   let dependentDialects = [
-    "::fuse::FuseDialect", "::mlir::affine::AffineDialect",
+    "::fuse::FuseDialect", "::fuse::NNDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-    "::mlir::linalg::LinalgDialect",
-    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 
@@ -121,12 +120,11 @@ def LowerSlotsPass : Pass<"fuse-lower-slots", "::mlir::ModuleOp"> {
     Statistic<"numExternal", "calls-external", "Calls of code in files">
   ];
   let dependentDialects = [
-    "::fuse::FuseDialect", "::mlir::affine::AffineDialect",
+    "::fuse::FuseDialect", "::fuse::NNDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect",
-    "::mlir::bufferization::BufferizationDialect",
-    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::tensor::TensorDialect"
+    "::mlir::bufferization::BufferizationDialect", "::mlir::func::FuncDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 

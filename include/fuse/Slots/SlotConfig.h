@@ -12,6 +12,7 @@
 #define FUSE_SLOTS_SLOTCONFIG_H
 
 #include "fuse/IR/FuseAttrs.h"
+#include "nn/IR/NNOps.h"
 #include "llvm/Support/Error.h"
 
 #include <map>

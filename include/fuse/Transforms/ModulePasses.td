@@ -31,13 +31,13 @@ def CheckContractsPass : Pass<"fuse-check-contracts"> {
     After this pass the IR is unchanged. A broken contract is an error that
     lists the sites that are not fused, with the reasons.
 
-    Example: `fuse.model @m class "M" attributes {fuse.expect_sites = 36} {...}`
+    Example: `nn.model @m class "M" attributes {fuse.expect_sites = 36} {...}`
   }];
   let statistics = [
     Statistic<"numChecked", "contracts-checked",
               "Models and functions with a contract">
   ];
-  let dependentDialects = ["::fuse::FuseDialect"];
+  let dependentDialects = ["::fuse::FuseDialect", "::fuse::NNDialect"];
 }
 
 def FlattenModelsPass : Pass<"fuse-flatten-models"> {
@@ -65,10 +65,10 @@ def FlattenModelsPass : Pass<"fuse-flatten-models"> {
     Example:
 
     ```mlir
-    fuse.model @m class "M" {
-      fuse.parameter @bias : tensor<8xf32>
+    nn.model @m class "M" {
+      nn.parameter @bias : tensor<8xf32>
       func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-        %b = fuse.get_parameter @bias : tensor<8xf32>
+        %b = nn.get_parameter @bias : tensor<8xf32>
         %y = arith.addf %x, %b : tensor<8xf32>
         return %y : tensor<8xf32>
       }
@@ -92,8 +92,10 @@ def FlattenModelsPass : Pass<"fuse-flatten-models"> {
   let statistics = [
     Statistic<"numFlattened", "models-flattened", "Functions made of models">
   ];
-  let dependentDialects = ["::fuse::FuseDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::func::FuncDialect"];
+  let dependentDialects = [
+    "::fuse::FuseDialect", "::fuse::NNDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect"
+  ];
 }
 
 def InlineModulesPass : Pass<"fuse-inline-modules"> {
@@ -120,7 +122,7 @@ def InlineModulesPass : Pass<"fuse-inline-modules"> {
     Example:
 
     ```mlir
-    %n = fuse.fused_call mlp [@norm, @mlp](%x) site("norm+mlp#0")
+    %n = nn.fused_call mlp [@norm, @mlp](%x) site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
 
@@ -138,8 +140,10 @@ def InlineModulesPass : Pass<"fuse-inline-modules"> {
   let statistics = [
     Statistic<"numInlined", "sites-inlined", "Functions made of fused calls">
   ];
-  let dependentDialects = ["::fuse::FuseDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::func::FuncDialect"];
+  let dependentDialects = [
+    "::fuse::FuseDialect", "::fuse::NNDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect"
+  ];
 }
 
 def ListModulesPass : Pass<"fuse-list-modules"> {
@@ -169,13 +173,13 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     A pattern is a chain of `(class, path)` pairs and the name of a kernel:
 
     - `((RMSNorm,model.layers.*.norm),(MLP,model.layers.*.mlp))->gated_mlp`;
-    - `(RMSNorm,MLP)->gated_mlp`: every `fuse.fusion_pattern` of the model with
+    - `(RMSNorm,MLP)->gated_mlp`: every `nn.fusion_pattern` of the model with
       these classes;
-    - `@norm_mlp->gated_mlp`: the `fuse.fusion_pattern` of this name.
+    - `@norm_mlp->gated_mlp`: the `nn.fusion_pattern` of this name.
 
     Classes and paths are globs (docs/reference/path-globs.md). A kernel is a
     family of `fuse-form-kernels`, `group` for a group of any ops, or a
-    `fuse.kernel` of the model.
+    `nn.kernel` of the model.
 
     `libraries` are files of models that contain only patterns and kernels. They
     apply to every model whose class matches the class of the library's model,
@@ -198,24 +202,24 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     only refused sites causes a warning, unless the user has disabled one of
     them.
 
-    After this pass the first call of each fused chain is a `fuse.fused_call`
-    and the others are `fuse.identity_call` ops, which keep their interface.
+    After this pass the first call of each fused chain is an `nn.fused_call`
+    and the others are `nn.identity_call` ops, which keep their interface.
     Modules, parameters and forwards do not change, and `fuse-unfuse` restores
     the calls exactly.
 
     Example:
 
     ```mlir
-    %n = fuse.call_module @norm(%x) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
-    %y = fuse.call_module @mlp(%n) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %n = nn.call_module @norm(%x) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %y = nn.call_module @mlp(%n) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
 
     becomes
 
     ```mlir
-    %n = fuse.fused_call mlp [@norm, @mlp](%x) site("norm+mlp#0")
+    %n = nn.fused_call mlp [@norm, @mlp](%x) site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
-    %y = fuse.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
+    %y = nn.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
   }];
@@ -234,7 +238,7 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     Statistic<"numFused", "sites-fused", "Chains replaced by a fused call">,
     Statistic<"numRefused", "sites-refused", "Sites refused with a remark">
   ];
-  let dependentDialects = ["::fuse::FuseDialect"];
+  let dependentDialects = ["::fuse::FuseDialect", "::fuse::NNDialect"];
 }
 
 def PackWeightsPass : Pass<"fuse-pack-weights"> {
@@ -291,9 +295,10 @@ def PackWeightsPass : Pass<"fuse-pack-weights"> {
   let statistics = [
     Statistic<"numPacked", "weights-packed", "Recipes recorded">
   ];
-  let dependentDialects = ["::fuse::FuseDialect",
-                           "::mlir::linalg::LinalgDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let dependentDialects = [
+    "::fuse::FuseDialect", "::fuse::NNDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
 }
 
 def StampVersionPass : Pass<"fuse-stamp-version", "::mlir::ModuleOp"> {

@@ -41,8 +41,10 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
   let statistics = [
     Statistic<"numChecked", "sites-checked", "Kernels formed and unfused">
   ];
-  let dependentDialects = ["::fuse::FuseDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::func::FuncDialect"];
+  let dependentDialects = [
+    "::fuse::FuseDialect", "::fuse::NNDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect"
+  ];
 }
 
 def ExpandCopiesPass : Pass<"fuse-expand-copies"> {

@@ -8,10 +8,10 @@
 #define FUSE_SLOTS_BINDING_SLOTBINDER_H
 
 #include "fuse/Analysis/PathGlob.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Slots/ResolveKernel.h"
 #include "fuse/Slots/SlotBinding.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <map>

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
+#include "nn/IR/NNOps.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -222,8 +223,9 @@ FailureOr<SlotReport> fuse::bindSlots(ModuleOp module, KernelRegistry registry,
                                       const SlotConfig &config) {
   // Outside of a pass, this function must load the dialects of bodies.
   module->getContext()
-      ->loadDialect<FuseDialect, affine::AffineDialect, arith::ArithDialect,
-                    func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                    scf::SCFDialect, tensor::TensorDialect>();
+      ->loadDialect<FuseDialect, NNDialect, affine::AffineDialect,
+                    arith::ArithDialect, func::FuncDialect,
+                    linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
+                    tensor::TensorDialect>();
   return SlotBinder(module, std::move(registry), config).run();
 }

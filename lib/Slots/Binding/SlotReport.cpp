@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Slots/SlotBinding.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

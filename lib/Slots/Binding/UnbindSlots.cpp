@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Slots/SlotBinding.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace fuse {

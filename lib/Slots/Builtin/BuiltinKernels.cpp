@@ -7,6 +7,7 @@
 #include "fuse/Slots/BuiltinKernels.h"
 #include "mlir/IR/DialectInterface.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "nn/IR/NNDialect.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -41,13 +42,13 @@ public:
 } // namespace
 
 void fuse::registerKernels(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *, FuseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *, NNDialect *dialect) {
     dialect->addInterfaces<RegistryHolder>();
   });
 }
 
 KernelRegistry &fuse::getKernelRegistry(MLIRContext *context) {
-  auto *dialect = context->getOrLoadDialect<FuseDialect>();
+  auto *dialect = context->getOrLoadDialect<NNDialect>();
   if (!dialect->getRegisteredInterface<RegistryHolder>())
     dialect->addInterfaces<RegistryHolder>();
   return dialect->getRegisteredInterface<RegistryHolder>()->registry;

@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "SlotCode.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Slots/ResolveKernel.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -21,6 +20,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "nn/IR/NNModules.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_LOWERSLOTSPASS

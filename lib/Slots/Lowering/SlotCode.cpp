@@ -11,7 +11,6 @@
 
 #include "SlotCode.h"
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Schedule/Chip.h"
 #include "fuse/Slots/ResolveKernel.h"
 #include "fuse/Slots/SlotBinding.h"
@@ -21,6 +20,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 

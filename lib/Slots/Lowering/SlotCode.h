@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "nn/IR/NNOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace fuse {

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Slots/KernelRegistry.h"
 #include "fuse/Support/ReadModule.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -114,6 +114,6 @@ LogicalResult KernelRegistry::loadFile(StringRef path, bool force) {
   OwningOpRef<ModuleOp> module = std::move(*read);
   if (module->getOps<SlotKernelOp>().empty())
     return emitError(loc) << "kernels: " << path
-                          << " has no fuse.slot_kernel to register";
+                          << " has no nn.slot_kernel to register";
   return load(*module, llvm::sys::path::parent_path(path), path, force);
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Slots/ResolveKernel.h"
-#include "fuse/IR/FuseModules.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -17,6 +17,7 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "nn/IR/NNOps.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 

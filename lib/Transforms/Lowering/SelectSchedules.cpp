@@ -19,6 +19,7 @@
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
+#include "nn/IR/NNOps.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_SELECTSCHEDULESPASS

@@ -12,11 +12,11 @@
 
 #include "ModuleInliner.h"
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace fuse {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PathGlob.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/Passes.h"
+#include "nn/IR/NNModules.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_LISTMODULESPASS

@@ -7,11 +7,11 @@
 #ifndef FUSE_TRANSFORMS_MODULES_MODULEINLINER_H
 #define FUSE_TRANSFORMS_MODULES_MODULEINLINER_H
 
-#include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace fuse {

@@ -14,12 +14,12 @@
 
 #include "RaiseLayers.h"
 
-#include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseVerify.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

@@ -58,9 +58,9 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) -> native.Artifact:
             registration, path.parent, sha256={path.name: kernel.sha256}
         )
     module = context.parse(
-        f'fuse.slot @chain op "chain" variant "of_members" : {type_} {{}}\n'
+        f'nn.slot @chain op "chain" variant "of_members" : {type_} {{}}\n'
         f"func.func @main({head[1]}) -> {head[2]} {{\n"
-        f"  %r = fuse.call_slot @chain({given}) : {type_}\n"
+        f"  %r = nn.call_slot @chain({given}) : {type_}\n"
         f"  return %r : {head[2]}\n}}\n"
     )
     module.bind({"bind": {"chain": "ptx"}, "target": chip})
@@ -117,9 +117,9 @@ def _registration(
     )
     shared = f"shared = {kernel.shared}, " if kernel.shared else ""
     return (
-        f'fuse.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
-        f"  fuse.implementation on <gpu from {kernel.capability}>\n"
-        "    code #fuse.gpu_code<format = ptx, "
+        f'nn.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
+        f"  nn.implementation on <gpu from {kernel.capability}>\n"
+        "    code #nn.gpu_code<format = ptx, "
         f"file = {quote(path.name)}, "
         f"entry = {quote(kernel.entry)}, "
         f"grid = affine_map<{symbols} -> ({grid})>, block = [{block}], "

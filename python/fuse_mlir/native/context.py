@@ -91,7 +91,7 @@ class Context:
         *,
         sha256: Mapping[str, str] | None = None,
     ) -> None:
-        """Registers the `fuse.slot_kernel` ops of a file or of a text.
+        """Registers the `nn.slot_kernel` ops of a file or of a text.
 
         Relative paths of code start at the directory of the file, or at
         `directory`. A second kernel with the same op, variant and name is an
@@ -116,7 +116,7 @@ class Context:
             kernels,
             (str, Path),
             "the registry",
-            "a text of fuse.slot_kernel ops, or the path of a file with them",
+            "a text of nn.slot_kernel ops, or the path of a file with them",
         )
         name = None
         if isinstance(kernels, Path):
@@ -219,7 +219,7 @@ class Module:
             model,
             (str, type(None)),
             "argument 'model'",
-            "the name of a fuse.model",
+            "the name of an nn.model",
         )
         _call(
             "fuse_module_unbind_slots",

@@ -30,16 +30,16 @@ from fuse_mlir.support.arguments import require, require_module
 
 def _print_tree(places: Sequence[Place]) -> str:
     """IR with only the slots, for which the compiler selects kernels."""
-    lines = ['fuse.model @model class "Model" {']
+    lines = ['nn.model @model class "Model" {']
     for key in sorted({(p.slot.op, p.slot.variant) for p in places}):
         lines.append(
-            f'fuse.slot @"{key[0]}/{key[1]}" op "{key[0]}" '
+            f'nn.slot @"{key[0]}/{key[1]}" op "{key[0]}" '
             f'variant "{key[1]}" : () -> () {{}}'
         )
 
     def calls(path: str) -> list[str]:
         here = [
-            f'fuse.call_slot @"{p.slot.op}/{p.slot.variant}"() : () -> ()'
+            f'nn.call_slot @"{p.slot.op}/{p.slot.variant}"() : () -> ()'
             for p in places
             if p.path == path
         ]
@@ -51,7 +51,7 @@ def _print_tree(places: Sequence[Place]) -> str:
         )
         for head in heads:
             path = f"{prefix}{head}"
-            lines.append(f'fuse.module @"{head}" class "Module" {{')
+            lines.append(f'nn.module @"{head}" class "Module" {{')
             walk(
                 {
                     name[len(head) + 1 :]

@@ -45,7 +45,7 @@ class Context(context.Context):
         except NativeError as error:
             # Line numbers refer to the stand-in, which the caller cannot see.
             text = re.sub(
-                r"^line \d+, column \d+: ('fuse\.slot_kernel' op )?",
+                r"^line \d+, column \d+: ('nn\.slot_kernel' op )?",
                 "",
                 str(error),
             )

@@ -199,19 +199,19 @@ class FunctionKernel:
         self._function = spec.function
 
     def stand_in(self) -> str:
-        """A `fuse.slot_kernel` that can be selected and is never built."""
+        """An `nn.slot_kernel` that can be selected and is never built."""
         mode = "" if self.spec.mode == "any" else f" mode <{self.spec.mode}>"
         same = "sizes = [], args = []"
         code = {
-            "cpu": '#fuse.cpu_code<library = "python", symbol = '
+            "cpu": '#nn.cpu_code<library = "python", symbol = '
             f'"{self._symbol}", {same}>',
-            "gpu": '#fuse.gpu_code<format = ptx, file = "python", entry = '
+            "gpu": '#nn.gpu_code<format = ptx, file = "python", entry = '
             f'"{self._symbol}", grid = affine_map<() -> (1, 1, 1)>, '
             f"block = [1, 1, 1], {same}>",
         }
         spec = self.spec
         bodies = "".join(
-            f"  fuse.implementation on {text}{mode} code {code[device]} {{}}\n"
+            f"  nn.implementation on {text}{mode} code {code[device]} {{}}\n"
             for device, text in spec.hardware._texts()
         )
         description = (
@@ -225,7 +225,7 @@ class FunctionKernel:
             else ""
         )
         return (
-            f"fuse.slot_kernel {quote(spec.name)} op {quote(spec.op_name)} "
+            f"nn.slot_kernel {quote(spec.name)} op {quote(spec.op_name)} "
             f"variant {quote(spec.variant)}{description}{aliases} {{\n"
             f"{bodies}}}\n"
         )

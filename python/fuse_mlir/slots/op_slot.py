@@ -313,8 +313,8 @@ class OpSlot:
         # The IR has only the path of a file of code, whose contents may change.
         if (
             key not in code
-            or "#fuse.gpu_code" in key[0]
-            or "#fuse.cpu_code" in key[0]
+            or "#nn.gpu_code" in key[0]
+            or "#nn.cpu_code" in key[0]
         ):
             code[key] = module.load(device, chip)
         instance = code[key].instance()
@@ -355,10 +355,10 @@ class OpSlot:
         returned = ", ".join(f"%r#{i}" for i in range(len(results)))
         type_ = f"({', '.join(takes)}) -> ({gives})"
         module = context.parse(
-            f'fuse.slot @slot op "{self.op}" variant "{self.variant}" '
+            f'nn.slot @slot op "{self.op}" variant "{self.variant}" '
             f"params {{{params}}} : {type_} {{}}\n"
             f"func.func @call({formals}) -> ({gives}) {{\n"
-            f"  %r:{len(results)} = fuse.call_slot @slot({', '.join(names)}) "
+            f"  %r:{len(results)} = nn.call_slot @slot({', '.join(names)}) "
             f": {type_}\n"
             f"  return {returned} : {gives}\n}}\n"
         )

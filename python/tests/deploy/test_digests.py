@@ -31,18 +31,18 @@ COPY = """
 """
 #: Kernels `copy` of a file, at a path to fill in.
 KERNELS = """
-fuse.slot_kernel "mine" op "copy" variant "standard" {
-  fuse.implementation on <gpu>
-    code #fuse.gpu_code<format = ptx, file = "%s", entry = "copy",
+nn.slot_kernel "mine" op "copy" variant "standard" {
+  nn.implementation on <gpu>
+    code #nn.gpu_code<format = ptx, file = "%s", entry = "copy",
       grid = affine_map<() -> (1, 1, 1)>, block = [32, 1, 1], sizes = [],
       args = ["arg0", "result0"]> {}
 }
 """
 SLOT = """
-fuse.slot @copy op "copy" variant "standard"
+nn.slot @copy op "copy" variant "standard"
     : (tensor<8xf32>) -> tensor<8xf32> {}
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-  %y = fuse.call_slot @copy(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %y = nn.call_slot @copy(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
 """

@@ -581,7 +581,7 @@ class Native(unittest.TestCase):
         self.check(
             "line 1, column 16: expected attribute value",
             "FUSE_ERROR_PARSE",
-            lambda: context.register_kernels("fuse.slot_kernel"),
+            lambda: context.register_kernels("nn.slot_kernel"),
         )
 
     def test_an_error_does_not_speak_of_the_one_before(self) -> None:

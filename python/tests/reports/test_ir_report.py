@@ -65,8 +65,8 @@ class Explain(unittest.TestCase):
 
     def test_refused_sites_have_a_reason_and_a_prediction(self):
         text = EXAMPLE.read_text().replace(
-            'fuse.module @mlp class "GatedMLP"',
-            'fuse.module @mlp class "GatedMLP" hooks(["accelerate"])',
+            'nn.module @mlp class "GatedMLP"',
+            'nn.module @mlp class "GatedMLP" hooks(["accelerate"])',
             1,
         )
         report = explain_ir(
@@ -91,7 +91,7 @@ class Explain(unittest.TestCase):
         with self.assertRaisesRegex(ExplainError, "no pattern 'other'"):
             explain_ir(EXAMPLE, ["@other->mlp"], tools=self.tools)
         with self.assertRaisesRegex(ExplainError, "expected"):
-            explain_ir("fuse.model", tools=self.tools)
+            explain_ir("nn.model", tools=self.tools)
         with tempfile.TemporaryDirectory() as directory:
             with self.assertRaisesRegex(ExplainError, "no fuse-explain in"):
                 explain_ir(EXAMPLE, tools=directory)

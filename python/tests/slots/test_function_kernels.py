@@ -241,8 +241,8 @@ class FunctionKernels(unittest.TestCase):
             self.register,
         )
         # Compiled code in place of a function, and the other way round.
-        body = """fuse.slot_kernel "mine" op "rms_norm" variant "standard" {
-          fuse.implementation on <cpu> {
+        body = """nn.slot_kernel "mine" op "rms_norm" variant "standard" {
+          nn.implementation on <cpu> {
             func.func @body(%x: tensor<3x8xf32>, %w: tensor<8xf32>)
                 -> tensor<3x8xf32> { return %x : tensor<3x8xf32> } } }"""
         model = Norm()
@@ -398,10 +398,10 @@ class FunctionKernels(unittest.TestCase):
     def test_compiled_code_cannot_call_a_function(self):
         self.register(lambda x: x, op="scale")
         module = self.context.parse(
-            'fuse.slot @s op "scale" variant "standard" : (tensor<4xf32>) -> '
+            'nn.slot @s op "scale" variant "standard" : (tensor<4xf32>) -> '
             "tensor<4xf32> {}\n"
             "func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {"
-            "%0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32> "
+            "%0 = nn.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32> "
             "return %0 : tensor<4xf32>}"
         )
         before = str(module)

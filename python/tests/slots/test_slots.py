@@ -13,8 +13,8 @@ EPS = 2.0**-10
 
 #: Doubles through bf16, so that its results differ from exact ones.
 ROUGH = """
-fuse.slot_kernel "rough" op "scale" variant "standard" aliases ["coarse"] {
-  fuse.implementation on <cpu> mode <inference> {
+nn.slot_kernel "rough" op "scale" variant "standard" aliases ["coarse"] {
+  nn.implementation on <cpu> mode <inference> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.truncf %x : tensor<4xf32> to tensor<4xbf16>
       %1 = arith.extf %0 : tensor<4xbf16> to tensor<4xf32>
@@ -23,15 +23,15 @@ fuse.slot_kernel "rough" op "scale" variant "standard" aliases ["coarse"] {
     }
   }
 }
-fuse.slot_kernel "chip" op "scale" variant "standard" {
-  fuse.implementation on <gpu from 80> {
+nn.slot_kernel "chip" op "scale" variant "standard" {
+  nn.implementation on <gpu from 80> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
 }
-fuse.slot_kernel "other" op "scale" variant "shifted" {
-  fuse.implementation on <any> {
+nn.slot_kernel "other" op "scale" variant "shifted" {
+  nn.implementation on <any> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
@@ -132,16 +132,16 @@ class Instances(Slots):
     def test_two_models_of_one_ir_module(self):
         function = (
             "func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {"
-            "%0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> "
+            "%0 = nn.call_slot @s(%x) : (tensor<4xf32>) -> "
             "tensor<4xf32> return %0 : tensor<4xf32>}"
         )
         slot = (
-            'fuse.slot @s op "scale" variant "standard" : (tensor<4xf32>) '
+            'nn.slot @s op "scale" variant "standard" : (tensor<4xf32>) '
             "-> tensor<4xf32> {}"
         )
         module = self.context.parse(
             "\n".join(
-                f'fuse.model @{name} class "M" {{ {slot} {function} }}'
+                f'nn.model @{name} class "M" {{ {slot} {function} }}'
                 for name in ("teacher", "student")
             )
         )

@@ -62,9 +62,9 @@ func.func @caller(%x: tensor<4xf32>) -> tensor<4xf32> {
 // call is selected by the name of its function, which is not inlined.
 
 // CHECK-LABEL: func.func @of_a_slot
-// CHECK:         %[[Y:.*]] = fuse.call_slot @s(%{{.*}}) bound @eager
+// CHECK:         %[[Y:.*]] = nn.call_slot @s(%{{.*}}) bound @eager
 // CHECK:         call @unbound(%[[Y]])
-fuse.slot @s op "rms_norm" variant "plain" params {eps = 0.5 : f32}
+nn.slot @s op "rms_norm" variant "plain" params {eps = 0.5 : f32}
     : (tensor<4xf32>) -> tensor<4xf32> {
   func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = fuse.rms_norm %x eps 0.5 : (tensor<4xf32>) -> tensor<4xf32>
@@ -73,12 +73,12 @@ fuse.slot @s op "rms_norm" variant "plain" params {eps = 0.5 : f32}
 }
 
 func.func private @bound(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = fuse.call_slot @s(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = nn.call_slot @s(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
 func.func private @unbound(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = nn.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
@@ -92,17 +92,17 @@ func.func @of_a_slot(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // Modules are not inlined, because later passes select them by their calls.
 
-// CHECK-LABEL: fuse.model @m
-// CHECK:         fuse.call_module @norm
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+// CHECK-LABEL: nn.model @m
+// CHECK:         nn.call_module @norm
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = fuse.rms_norm %x eps 0.5 : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_module @norm(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_module @norm(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }

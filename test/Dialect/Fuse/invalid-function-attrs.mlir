@@ -79,5 +79,5 @@ func.func private @checks() attributes {fuse.checks = [1]}
 // -----
 
 // expected-error @below {{'fuse.refusals' must be a dictionary of refusals, got []}}
-fuse.model @m class "M" attributes {fuse.refusals = []} {
+nn.model @m class "M" attributes {fuse.refusals = []} {
 }

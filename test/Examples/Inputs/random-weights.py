@@ -6,8 +6,8 @@ import re
 import struct
 import sys
 
-MODULE = re.compile(r'fuse\.module @"?([^" ]+)"? class')
-PARAMETER = re.compile(r"fuse\.parameter @(\w+) : tensor<([0-9x]+)xbf16>")
+MODULE = re.compile(r'nn\.module @"?([^" ]+)"? class')
+PARAMETER = re.compile(r"nn\.parameter @(\w+) : tensor<([0-9x]+)xbf16>")
 
 
 def main(source, output):

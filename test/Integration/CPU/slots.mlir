@@ -13,8 +13,8 @@
 
 // UNBOUND: error: slot 'scale' (op=scale, variant=standard) at '{{first|second}}' has no kernel bound
 
-fuse.slot_kernel "rough" op "scale" variant "standard" {
-  fuse.implementation on <any> {
+nn.slot_kernel "rough" op "scale" variant "standard" {
+  nn.implementation on <any> {
     func.func @body(%x: tensor<2xf32>) -> tensor<2xf32> {
       %0 = fuse.residual_add %x, %x
         : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xbf16>
@@ -26,30 +26,30 @@ fuse.slot_kernel "rough" op "scale" variant "standard" {
   }
 }
 
-fuse.model @m class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<2xf32>) -> tensor<2xf32> {
+nn.model @m class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<2xf32>) -> tensor<2xf32> {
     func.func @eager(%x: tensor<2xf32>) -> tensor<2xf32> {
       %0 = fuse.residual_add %x, %x
         : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       return %0 : tensor<2xf32>
     }
   }
-  fuse.module @first class "Layer" {
+  nn.module @first class "Layer" {
     func.func @forward(%x: tensor<2xf32>) -> tensor<2xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<2xf32>) -> tensor<2xf32>
       return %0 : tensor<2xf32>
     }
   }
-  fuse.module @second class "Layer" {
+  nn.module @second class "Layer" {
     func.func @forward(%x: tensor<2xf32>) -> tensor<2xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<2xf32>) -> tensor<2xf32>
       return %0 : tensor<2xf32>
     }
   }
   func.func @forward() -> tensor<2xf32> {
     %x = arith.constant dense<257.0> : tensor<2xf32>
-    %0 = fuse.call_module @first(%x) : (tensor<2xf32>) -> tensor<2xf32>
-    %1 = fuse.call_module @second(%0) : (tensor<2xf32>) -> tensor<2xf32>
+    %0 = nn.call_module @first(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    %1 = nn.call_module @second(%0) : (tensor<2xf32>) -> tensor<2xf32>
     return %1 : tensor<2xf32>
   }
 }

@@ -4,6 +4,6 @@
 
 // expected-error @below {{no model 'pupil'; there are teacher, student}}
 module {
-  fuse.model @teacher class "M" {}
-  fuse.model @student class "M" {}
+  nn.model @teacher class "M" {}
+  nn.model @student class "M" {}
 }

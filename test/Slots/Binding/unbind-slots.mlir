@@ -6,34 +6,34 @@
 // Unbinding restores the text from before. With `models`, other models stay
 // bound.
 
-// CHECK-LABEL: fuse.model @teacher
-// CHECK:         fuse.bound_kernel @twice
-// CHECK:         fuse.call_slot @scale({{.*}}) bound @twice :
-fuse.model @teacher class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-LABEL: nn.model @teacher
+// CHECK:         nn.bound_kernel @twice
+// CHECK:         nn.call_slot @scale({{.*}}) bound @twice :
+nn.model @teacher class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.addf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }
 
-// CHECK-LABEL: fuse.model @student
-// CHECK-NOT:     fuse.bound_kernel
-// CHECK:         fuse.call_slot @scale(%{{[^)]*}}) :
-fuse.model @student class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-LABEL: nn.model @student
+// CHECK-NOT:     nn.bound_kernel
+// CHECK:         nn.call_slot @scale(%{{[^)]*}}) :
+nn.model @student class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.addf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }

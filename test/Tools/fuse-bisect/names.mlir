@@ -12,47 +12,47 @@
 // CHECK:      guilty: a,b.norm+mlp#0
 // CHECK:      reproduce: {{.*}} disable={"c d.norm+mlp#0","é.norm+mlp#0"}
 // LETTER:     guilty: é.norm+mlp#0
-// UNFUSED:    fuse.fused_call {{.*}} site("\C3\A9.norm+mlp#0")
+// UNFUSED:    nn.fused_call {{.*}} site("\C3\A9.norm+mlp#0")
 
-fuse.model @m class "M" {
-  fuse.fusion_pattern @norm_mlp [("RMSNorm", "*.norm"), ("MLP", "*.mlp")]
-  fuse.kernel @Kernel targets(["cpu"])
-  fuse.module @"a,b" class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.fusion_pattern @norm_mlp [("RMSNorm", "*.norm"), ("MLP", "*.mlp")]
+  nn.kernel @Kernel targets(["cpu"])
+  nn.module @"a,b" class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @mlp class "MLP" {
+    nn.module @mlp class "MLP" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>
     }
   }
-  fuse.module @"c d" class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+  nn.module @"c d" class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @mlp class "MLP" {
+    nn.module @mlp class "MLP" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>
     }
   }
-  fuse.module @"\C3\A9" class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+  nn.module @"\C3\A9" class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @mlp class "MLP" {
+    nn.module @mlp class "MLP" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>
     }
   }

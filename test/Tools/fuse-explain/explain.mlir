@@ -26,7 +26,7 @@
 // CHECK-NEXT: a.norm+mlp#0 modules fused mlp 4 1280 2048
 // CHECK-NEXT: a.norm+mlp#0#1 ops fused mlp 4 1280 2048
 // CHECK-NEXT: b.norm+mlp#0 modules refused FUSE-N208 has-hooks (2) (256) -
-// CHECK-NEXT:   at fuse.module,
+// CHECK-NEXT:   at nn.module,
 // CHECK-NEXT:   'b.mlp' has hooks accelerate
 // CHECK-NEXT:   do: remove the hooks before fusing
 // CHECK-NEXT: 2 sites fused, 1 refused; kernels: 1, of layers: 4{{$}}
@@ -46,26 +46,26 @@
 // HTML:      <td>a.norm+mlp#0</td>
 // HTML:      <td>FUSE-N208 has-hooks</td>
 // HTML:      <summary>Before fusion</summary>
-// HTML:      %{{.*}} = fuse.call_module @norm
+// HTML:      %{{.*}} = nn.call_module @norm
 // HTML:      <summary>After fusion</summary>
-// HTML:      fuse.fused_call mlp
+// HTML:      nn.fused_call mlp
 
 // NONE: note: without --patterns, modules of models are not sites
 
-fuse.model @m class "M" {
-  fuse.module @a class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @a class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
         return %y : tensor<?x8xf32>
       }
     }
-    fuse.module @mlp class "MLP" {
-      fuse.parameter @up : tensor<16x8xf32>
-      fuse.parameter @down : tensor<8x16xf32>
+    nn.module @mlp class "MLP" {
+      nn.parameter @up : tensor<16x8xf32>
+      nn.parameter @down : tensor<8x16xf32>
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-        %wu = fuse.get_parameter @up : tensor<16x8xf32>
-        %wd = fuse.get_parameter @down : tensor<8x16xf32>
+        %wu = nn.get_parameter @up : tensor<16x8xf32>
+        %wd = nn.get_parameter @down : tensor<8x16xf32>
         %u = fuse.linear %x, %wu
           : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
         %a = fuse.activation gelu %u : tensor<?x16xf32> -> tensor<?x16xf32>
@@ -75,21 +75,21 @@ fuse.model @m class "M" {
       }
     }
     func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
       return %m : tensor<?x8xf32>
     }
   }
-  fuse.module @b class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+  nn.module @b class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xf32>
     }
-    fuse.module @mlp class "MLP" hooks(["accelerate"]) {
+    nn.module @mlp class "MLP" hooks(["accelerate"]) {
       func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xf32>
     }
     func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
       return %m : tensor<?x8xf32>
     }
   }

@@ -30,24 +30,24 @@ func.func @alone(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   return %y : tensor<?x8xf32>
 }
 
-fuse.model @m class "M" {
-  fuse.fusion_pattern @pair [("RMSNorm", "*.norm"), ("MLP", "*.mlp")]
-  fuse.kernel @Stores targets(["cpu"])
-    weights [#fuse.recipe<"both" = concat("1:up", "1:again")>]
-  fuse.module @a class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.fusion_pattern @pair [("RMSNorm", "*.norm"), ("MLP", "*.mlp")]
+  nn.kernel @Stores targets(["cpu"])
+    weights [#nn.recipe<"both" = concat("1:up", "1:again")>]
+  nn.module @a class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
         return %y : tensor<?x8xf32>
       }
     }
-    fuse.module @mlp class "MLP" {
-      fuse.parameter @up : tensor<16x8xf32>
-      fuse.parameter @again : tensor<16x8xf32>
-      fuse.parameter @down tied_to(@b::@mlp::@down) : tensor<8x16xf32>
+    nn.module @mlp class "MLP" {
+      nn.parameter @up : tensor<16x8xf32>
+      nn.parameter @again : tensor<16x8xf32>
+      nn.parameter @down tied_to(@b::@mlp::@down) : tensor<8x16xf32>
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-        %wu = fuse.get_parameter @up : tensor<16x8xf32>
-        %wd = fuse.get_parameter @down : tensor<8x16xf32>
+        %wu = nn.get_parameter @up : tensor<16x8xf32>
+        %wd = nn.get_parameter @down : tensor<8x16xf32>
         %u = fuse.linear %x, %wu
           : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
         %a = fuse.activation gelu %u : tensor<?x16xf32> -> tensor<?x16xf32>
@@ -57,24 +57,24 @@ fuse.model @m class "M" {
       }
     }
     func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
       return %m : tensor<?x8xf32>
     }
   }
-  fuse.module @b class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+  nn.module @b class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
         return %y : tensor<?x8xf32>
       }
     }
-    fuse.module @mlp class "MLP" tensor_parallel("colwise") {
-      fuse.parameter @up : tensor<16x8xf32>
-      fuse.parameter @down : tensor<8x16xf32>
+    nn.module @mlp class "MLP" tensor_parallel("colwise") {
+      nn.parameter @up : tensor<16x8xf32>
+      nn.parameter @down : tensor<8x16xf32>
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-        %wu = fuse.get_parameter @up : tensor<16x8xf32>
-        %wd = fuse.get_parameter @down : tensor<8x16xf32>
+        %wu = nn.get_parameter @up : tensor<16x8xf32>
+        %wd = nn.get_parameter @down : tensor<8x16xf32>
         %u = fuse.linear %x, %wu
           : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
         %a = fuse.activation gelu %u : tensor<?x16xf32> -> tensor<?x16xf32>
@@ -84,8 +84,8 @@ fuse.model @m class "M" {
       }
     }
     func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
       return %m : tensor<?x8xf32>
     }
   }

@@ -76,24 +76,24 @@ def floats(count, start):
 
 
 MODEL = """
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
-    fuse.parameter @weight : tensor<4xf32>
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
+    nn.parameter @weight : tensor<4xf32>
     func.func @forward(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
-      %w = fuse.get_parameter @weight : tensor<4xf32>
+      %w = nn.get_parameter @weight : tensor<4xf32>
       %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
         : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
       return %y : tensor<?x4xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @gate : tensor<6x4xf32>
-    fuse.parameter @up : tensor<6x4xf32>
-    fuse.parameter @down tied_to(@head) : tensor<4x6xf32>
+  nn.module @mlp class "MLP" {
+    nn.parameter @gate : tensor<6x4xf32>
+    nn.parameter @up : tensor<6x4xf32>
+    nn.parameter @down tied_to(@head) : tensor<4x6xf32>
     func.func @forward(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
-      %wg = fuse.get_parameter @gate : tensor<6x4xf32>
-      %wu = fuse.get_parameter @up : tensor<6x4xf32>
-      %wd = fuse.get_parameter @down : tensor<4x6xf32>
+      %wg = nn.get_parameter @gate : tensor<6x4xf32>
+      %wu = nn.get_parameter @up : tensor<6x4xf32>
+      %wd = nn.get_parameter @down : tensor<4x6xf32>
       %g = fuse.linear %x, %wg
         : (tensor<?x4xf32>, tensor<6x4xf32>) -> tensor<?x6xf32>
       %a = fuse.activation silu %g : tensor<?x6xf32> -> tensor<?x6xf32>
@@ -106,10 +106,10 @@ fuse.model @m class "M" {
       return %d : tensor<?x4xf32>
     }
   }
-  fuse.parameter @head : tensor<4x6xf32>
+  nn.parameter @head : tensor<4x6xf32>
   func.func @forward(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<?x4xf32>) -> tensor<?x4xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    %n = nn.call_module @norm(%x) : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<?x4xf32>) -> tensor<?x4xf32>
     return %m : tensor<?x4xf32>
   }
 }
@@ -237,20 +237,20 @@ packed, _ = tensors("packed.safetensors")
 assert packed["mlp.gate"] == ORIGINAL["mlp.gate"]
 assert (
     run("fuse-weights", "list", path("fused.mlir"))
-    == '#fuse.recipe<"norm+mlp.w" = concat(@mlp::@gate, @mlp::@up) keep>\n'
+    == '#nn.recipe<"norm+mlp.w" = concat(@mlp::@gate, @mlp::@up) keep>\n'
 )
 
 # Recipes that round keep the parameters: what is stored is what they say, and
 # the checkpoint comes back from the parameters.
 
 DECLARED = MODEL.replace(
-    "fuse.module @norm",
+    "nn.module @norm",
     """
-  fuse.kernel @K targets(["cpu"]) weights [
-    #fuse.recipe<"folded" = fold("1:gate", "0:weight" offset 1) keep>,
-    #fuse.recipe<"down8" = quantize("1:down", f8E4M3FN scale 0.25) keep>,
-    #fuse.recipe<"gate8" = quantize("1:gate", i8 scale 0.5) keep>]
-  fuse.module @norm""",
+  nn.kernel @K targets(["cpu"]) weights [
+    #nn.recipe<"folded" = fold("1:gate", "0:weight" offset 1) keep>,
+    #nn.recipe<"down8" = quantize("1:down", f8E4M3FN scale 0.25) keep>,
+    #nn.recipe<"gate8" = quantize("1:gate", i8 scale 0.5) keep>]
+  nn.module @norm""",
     1,
 )
 write("declared.mlir", DECLARED.encode())

@@ -4,18 +4,18 @@
 
 // A satisfied contract emits no diagnostics.
 
-fuse.model @kept class "M"
+nn.model @kept class "M"
     attributes {fuse.must_fuse = ["norm", "*l*"], fuse.expect_sites = 1} {
-  fuse.module @norm class "RMSNorm" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
       return %y : tensor<8x8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @w : tensor<8x8xf32>
+  nn.module @mlp class "MLP" {
+    nn.parameter @w : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-      %w = fuse.get_parameter @w : tensor<8x8xf32>
+      %w = nn.get_parameter @w : tensor<8x8xf32>
       %u = fuse.linear %x, %w
         : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
       %a = fuse.activation silu %u : tensor<8x8xf32> -> tensor<8x8xf32>
@@ -25,8 +25,8 @@ fuse.model @kept class "M"
     }
   }
   func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
     return %m : tensor<8x8xf32>
   }
 }
@@ -43,20 +43,20 @@ fuse.model @kept class "M"
 // expected-error @below {{must fuse 'head': 1 of 1 modules are not fused}}
 // expected-note @below {{'head': no requested site contains it}}
 // expected-error @below {{'fuse.must_fuse': no module matches path glob 'layers.*'}}
-fuse.model @broken class "M"
+nn.model @broken class "M"
     attributes {fuse.must_fuse = ["mlp", "head", "layers.*"],
                 fuse.expect_sites = 2} {
-  fuse.module @norm class "RMSNorm" {
+  nn.module @norm class "RMSNorm" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @mlp class "MLP" hooks(["accelerate"]) {
+  nn.module @mlp class "MLP" hooks(["accelerate"]) {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @head class "Head" {
+  nn.module @head class "Head" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -67,21 +67,21 @@ fuse.model @broken class "M"
 
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': norm+mlp#0: no kernel was formed in its body; norm+mlp#0#0: FUSE-N001 activation-input-not-linear}}
-fuse.model @unformed class "M" attributes {fuse.must_fuse = ["mlp"]} {
-  fuse.module @norm class "RMSNorm" {
+nn.model @unformed class "M" attributes {fuse.must_fuse = ["mlp"]} {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       return %x : tensor<8x8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %y = fuse.activation silu %x : tensor<8x8xf32> -> tensor<8x8xf32>
       return %y : tensor<8x8xf32>
     }
   }
   func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
     return %m : tensor<8x8xf32>
   }
 }
@@ -92,25 +92,25 @@ fuse.model @unformed class "M" attributes {fuse.must_fuse = ["mlp"]} {
 
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': norm+mlp#0: FUSE-N218 other-family: the members form norm_linear, the pattern asks for mlp}}
-fuse.model @other class "M" attributes {fuse.must_fuse = ["mlp"]} {
-  fuse.module @norm class "RMSNorm" {
+nn.model @other class "M" attributes {fuse.must_fuse = ["mlp"]} {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
       return %y : tensor<8x8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @w : tensor<8x8xf32>
+  nn.module @mlp class "MLP" {
+    nn.parameter @w : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-      %w = fuse.get_parameter @w : tensor<8x8xf32>
+      %w = nn.get_parameter @w : tensor<8x8xf32>
       %y = fuse.linear %x, %w
         : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
       return %y : tensor<8x8xf32>
     }
   }
   func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
     return %m : tensor<8x8xf32>
   }
 }
@@ -122,55 +122,55 @@ fuse.model @other class "M" attributes {fuse.must_fuse = ["mlp"]} {
 
 // expected-error @below {{must fuse 'mlp.*': 1 of 4 modules are not fused}}
 // expected-note @below {{'mlp.extra': norm+mlp#0: the kernel does not have it}}
-fuse.model @inside class "M" attributes {fuse.must_fuse = ["mlp.*"]} {
-  fuse.module @norm class "RMSNorm" {
+nn.model @inside class "M" attributes {fuse.must_fuse = ["mlp.*"]} {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
       return %y : tensor<8x8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
-    fuse.module @up class "Linear" {
-      fuse.parameter @w : tensor<8x8xf32>
+  nn.module @mlp class "MLP" {
+    nn.module @up class "Linear" {
+      nn.parameter @w : tensor<8x8xf32>
       func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-        %w = fuse.get_parameter @w : tensor<8x8xf32>
+        %w = nn.get_parameter @w : tensor<8x8xf32>
         %y = fuse.linear %x, %w
           : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
         return %y : tensor<8x8xf32>
       }
     }
-    fuse.module @drop class "Dropout" {
+    nn.module @drop class "Dropout" {
       func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
         return %x : tensor<8x8xf32>
       }
     }
-    fuse.module @down class "Linear" {
-      fuse.parameter @w : tensor<8x8xf32>
+    nn.module @down class "Linear" {
+      nn.parameter @w : tensor<8x8xf32>
       func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-        %w = fuse.get_parameter @w : tensor<8x8xf32>
+        %w = nn.get_parameter @w : tensor<8x8xf32>
         %y = fuse.linear %x, %w
           : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
         return %y : tensor<8x8xf32>
       }
     }
-    fuse.module @extra class "Negate" {
+    nn.module @extra class "Negate" {
       func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
         %y = arith.negf %x : tensor<8x8xf32>
         return %y : tensor<8x8xf32>
       }
     }
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-      %u = fuse.call_module @up(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %u = nn.call_module @up(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
       %a = fuse.activation silu %u : tensor<8x8xf32> -> tensor<8x8xf32>
-      %r = fuse.call_module @drop(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-      %d = fuse.call_module @down(%r) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-      %e = fuse.call_module @extra(%d) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %r = nn.call_module @drop(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %d = nn.call_module @down(%r) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %e = nn.call_module @extra(%d) : (tensor<8x8xf32>) -> tensor<8x8xf32>
       return %e : tensor<8x8xf32>
     }
   }
   func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
     return %m : tensor<8x8xf32>
   }
 }
@@ -182,17 +182,17 @@ fuse.model @inside class "M" attributes {fuse.must_fuse = ["mlp.*"]} {
 // expected-warning @below {{fuses nothing}}
 // expected-error @below {{must fuse 'c#1.mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'c#1.mlp': c#1.norm+mlp#0: FUSE-N208 has-hooks}}
-fuse.model @names class "M" attributes {fuse.must_fuse = ["c#1.mlp"]} {
-  fuse.module @"c#1" class "Layer" {
-    fuse.module @norm class "RMSNorm" {
+nn.model @names class "M" attributes {fuse.must_fuse = ["c#1.mlp"]} {
+  nn.module @"c#1" class "Layer" {
+    nn.module @norm class "RMSNorm" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @mlp class "MLP" hooks(["accelerate"]) {
+    nn.module @mlp class "MLP" hooks(["accelerate"]) {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>
     }
   }

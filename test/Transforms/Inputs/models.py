@@ -28,7 +28,7 @@ def indent(text, by):
 
 def module(name, class_name, *parts, extra=""):
     return (
-        f'fuse.module @{name} class "{class_name}"{extra} {{\n'
+        f'nn.module @{name} class "{class_name}"{extra} {{\n'
         + "".join(indent(part, 2) for part in parts)
         + "}\n"
     )
@@ -45,9 +45,9 @@ def norm(name, class_name="Qwen3RMSNorm", tied=""):
     return module(
         name,
         class_name,
-        f"""fuse.parameter @weight{tie} : {weight}
+        f"""nn.parameter @weight{tie} : {weight}
 func.func @forward(%x: {X}) -> {X} {{
-  %w = fuse.get_parameter @weight : {weight}
+  %w = nn.get_parameter @weight : {weight}
   %y = fuse.rms_norm %x weight(%w) eps 1.0e-6 : ({X}, {weight}) -> {X}
   return %y : {X}
 }}
@@ -65,9 +65,9 @@ def linear(name, out, size, tied=""):
     return module(
         name,
         "Linear",
-        f"""fuse.parameter @weight{tie} : {weight}
+        f"""nn.parameter @weight{tie} : {weight}
 func.func @forward(%x: {source}) -> {result} {{
-  %w = fuse.get_parameter @weight : {weight}
+  %w = nn.get_parameter @weight : {weight}
   %y = fuse.linear %x, %w : ({source}, {weight}) -> {result}
   return %y : {result}
 }}
@@ -86,11 +86,11 @@ def gated_mlp(extra="", tied=""):
         linear("up_proj", INNER, HIDDEN, tie("up_proj")),
         linear("down_proj", HIDDEN, INNER, tie("down_proj")),
         f"""func.func @forward(%x: {X}) -> {X} {{
-  %g = fuse.call_module @gate_proj(%x) : ({X}) -> {H}
+  %g = nn.call_module @gate_proj(%x) : ({X}) -> {H}
   %a = fuse.activation silu %g : {H} -> {H}
-  %u = fuse.call_module @up_proj(%x) : ({X}) -> {H}
+  %u = nn.call_module @up_proj(%x) : ({X}) -> {H}
   %p = fuse.gated_mul %a, %u : ({H}, {H}) -> {H}
-  %d = fuse.call_module @down_proj(%p) : ({H}) -> {X}
+  %d = nn.call_module @down_proj(%p) : ({H}) -> {X}
   return %d : {X}
 }}
 """,
@@ -105,9 +105,9 @@ def dense_mlp():
         linear("fc1", INNER, HIDDEN),
         linear("fc2", HIDDEN, INNER),
         f"""func.func @forward(%x: {X}) -> {X} {{
-  %u = fuse.call_module @fc1(%x) : ({X}) -> {H}
+  %u = nn.call_module @fc1(%x) : ({X}) -> {H}
   %a = fuse.activation gelu_tanh %u : {H} -> {H}
-  %d = fuse.call_module @fc2(%a) : ({H}) -> {X}
+  %d = nn.call_module @fc2(%a) : ({H}) -> {X}
   return %d : {X}
 }}
 """,
@@ -119,8 +119,8 @@ def block(norm_name, users=1):
     call = f": ({X}) -> {X}"
     add = f": ({X}, {X}) -> {X}"
     body = f"""func.func @forward(%x: {X}) -> {X} {{
-  %n = fuse.call_module @{norm_name}(%x) {call}
-  %m = fuse.call_module @mlp(%n) {call}
+  %n = nn.call_module @{norm_name}(%x) {call}
+  %m = nn.call_module @mlp(%n) {call}
   %s = fuse.residual_add %x, %m {add}
 """
     if users == 1:
@@ -152,11 +152,11 @@ def qwen3_layer(index):
         norm("input_layernorm"),
         norm("post_attention_layernorm"),
         f"""func.func @forward(%x: {X}) -> {X} {{
-  %n = fuse.call_module @input_layernorm(%x) : ({X}) -> {X}
-  %a = fuse.call_module @self_attn(%n) : ({X}) -> {X}
+  %n = nn.call_module @input_layernorm(%x) : ({X}) -> {X}
+  %a = nn.call_module @self_attn(%n) : ({X}) -> {X}
   %h = fuse.residual_add %x, %a : ({X}, {X}) -> {X}
-  %p = fuse.call_module @post_attention_layernorm(%h) : ({X}) -> {X}
-  %m = fuse.call_module @mlp(%p) : ({X}) -> {X}
+  %p = nn.call_module @post_attention_layernorm(%h) : ({X}) -> {X}
+  %m = nn.call_module @mlp(%p) : ({X}) -> {X}
   %y = fuse.residual_add %h, %m : ({X}, {X}) -> {X}
   return %y : {X}
 }}
@@ -168,7 +168,7 @@ def chain(count):
     lines = [f"func.func @forward(%x0: {X}) -> {X} {{\n"]
     for i in range(count):
         lines.append(
-            f'  %x{i + 1} = fuse.call_module @layers::@"{i}"(%x{i}) '
+            f'  %x{i + 1} = nn.call_module @layers::@"{i}"(%x{i}) '
             f": ({X}) -> {X}\n"
         )
     return lines, f"%x{count}"
@@ -178,14 +178,14 @@ def qwen3(layers):
     weight, logits = tensor(32, HIDDEN), tensor("?", 32)
     body, last = chain(layers)
     body += [
-        f"  %n = fuse.call_module @norm({last}) : ({X}) -> {X}\n",
+        f"  %n = nn.call_module @norm({last}) : ({X}) -> {X}\n",
         f"  return %n : {X}\n}}\n",
     ]
     model = module(
         "model",
         "Qwen3Model",
         module(
-            "embed_tokens", "Embedding", f"fuse.parameter @weight : {weight}\n"
+            "embed_tokens", "Embedding", f"nn.parameter @weight : {weight}\n"
         ),
         module(
             "layers", "ModuleList", *(qwen3_layer(i) for i in range(layers))
@@ -195,17 +195,17 @@ def qwen3(layers):
     )
     head = linear("lm_head", 32, HIDDEN, tied="model.embed_tokens.weight")
     forward = f"""func.func @forward(%x: {X}) -> {logits} {{
-  %h = fuse.call_module @model(%x) : ({X}) -> {X}
-  %l = fuse.call_module @lm_head(%h) : ({X}) -> {logits}
+  %h = nn.call_module @model(%x) : ({X}) -> {X}
+  %l = nn.call_module @lm_head(%h) : ({X}) -> {logits}
   return %l : {logits}
 }}
 """
-    pattern = """fuse.fusion_pattern @norm_mlp [
+    pattern = """nn.fusion_pattern @norm_mlp [
     ("Qwen3RMSNorm", "model.layers.*.post_attention_layernorm"),
     ("Qwen3MLP", "model.layers.*.mlp")]
 """
     return (
-        'fuse.model @qwen3 class "Qwen3ForCausalLM" {\n'
+        'nn.model @qwen3 class "Qwen3ForCausalLM" {\n'
         + indent(pattern + model + head + forward, 2)
         + "}\n"
     )
@@ -244,10 +244,10 @@ def mixed():
             norm("norm", "RMSNorm"),
             gated_mlp(),
             f"""func.func @forward(%x: {X}) -> {X} {{
-  %n = fuse.call_module @norm(%x) : ({X}) -> {X}
-  %m = fuse.call_module @mlp(%n) : ({X}) -> {X}
-  %o = fuse.call_module @norm(%m) : ({X}) -> {X}
-  %p = fuse.call_module @mlp(%o) : ({X}) -> {X}
+  %n = nn.call_module @norm(%x) : ({X}) -> {X}
+  %m = nn.call_module @mlp(%n) : ({X}) -> {X}
+  %o = nn.call_module @norm(%m) : ({X}) -> {X}
+  %p = nn.call_module @mlp(%o) : ({X}) -> {X}
   return %p : {X}
 }}
 """,
@@ -256,14 +256,14 @@ def mixed():
     body, last = chain(len(layers))
     # Layer 1 a second time: a shared module.
     body += [
-        f'  %again = fuse.call_module @layers::@"1"({last}) : ({X}) -> {X}\n',
+        f'  %again = nn.call_module @layers::@"1"({last}) : ({X}) -> {X}\n',
         f"  return %again : {X}\n}}\n",
     ]
-    pattern = """fuse.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),
+    pattern = """nn.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),
                                ("*MLP", "layers.*.mlp")]
 """
     return (
-        'fuse.model @mixed class "Mixed" {\n'
+        'nn.model @mixed class "Mixed" {\n'
         + indent(
             pattern + module("layers", "ModuleList", *layers) + "".join(body), 2
         )

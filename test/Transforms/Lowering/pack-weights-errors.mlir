@@ -30,7 +30,7 @@
 // error: layout 'w=interleave(0:p,0:q,block=3)' fits no site of a generated kernel; recipe 'a.w' reads blocks of 3 rows, 'tensor<4x8xf32>' has 4
 
 // $ w=concat(0:p,0:q),u=concat(0:q,0:p)
-// error: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat(@a::@q, @a::@p)> and as #fuse.recipe<"a.w" = concat(@a::@p, @a::@q)> by site 'a#0'
+// error: parameter 'a.q' is needed in two layouts: as #nn.recipe<"a.u" = concat(@a::@q, @a::@p)> and as #nn.recipe<"a.w" = concat(@a::@p, @a::@q)> by site 'a#0'
 
 // Another module reads the parameter by another name. `keep` stores the
 // original too.
@@ -38,28 +38,28 @@
 // $ w=concat(0:p,0:t)
 // error: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads the original; write 'keep' to store it as well
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
-    fuse.parameter @p : tensor<4x8xf32>
-    fuse.parameter @q : tensor<4x8xf32>
-    fuse.parameter @v : tensor<8xf32>
-    fuse.parameter @t tied_to(@e::@t) : tensor<4x8xf32>
+nn.model @m class "M" {
+  nn.module @a class "A" {
+    nn.parameter @p : tensor<4x8xf32>
+    nn.parameter @q : tensor<4x8xf32>
+    nn.parameter @v : tensor<8xf32>
+    nn.parameter @t tied_to(@e::@t) : tensor<4x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       return %x : tensor<8x8xf32>
     }
   }
-  fuse.module @e class "E" {
-    fuse.parameter @t : tensor<4x8xf32>
+  nn.module @e class "E" {
+    nn.parameter @t : tensor<4x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x4xf32> {
-      %w = fuse.get_parameter @t : tensor<4x8xf32>
+      %w = nn.get_parameter @t : tensor<4x8xf32>
       %y = fuse.linear %x, %w
         : (tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x4xf32>
       return %y : tensor<8x4xf32>
     }
   }
   func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x4xf32> {
-    %a = fuse.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-    %e = fuse.call_module @e(%a) : (tensor<8x8xf32>) -> tensor<8x4xf32>
+    %a = nn.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %e = nn.call_module @e(%a) : (tensor<8x8xf32>) -> tensor<8x4xf32>
     return %e : tensor<8x4xf32>
   }
 }

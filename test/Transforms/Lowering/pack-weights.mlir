@@ -13,9 +13,9 @@
 // function of the site has the packed weight as an argument instead of both,
 // and reads slices.
 
-// CHECK:      fuse.fused_call gated_mlp [@norm, @mlp]
+// CHECK:      nn.fused_call gated_mlp [@norm, @mlp]
 // CHECK-SAME:   body(@"norm+mlp#0") weights
-// CHECK-SAME:   [#fuse.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up)>]
+// CHECK-SAME:   [#nn.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up)>]
 // CHECK:      func.func @"norm+mlp#0"(%[[X:.*]]: tensor<?x8xf32>,
 // CHECK-SAME:   %[[W:.*]]: tensor<32x8xf32> {fuse.parameter = "norm+mlp.gate_up"},
 // CHECK-SAME:   %[[D:.*]]: tensor<8x16xf32> {fuse.parameter = @m::@mlp::@down})
@@ -26,23 +26,23 @@
 
 // Without a body, there is only the recipe.
 
-// KEEP: weights [#fuse.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up) keep>]
+// KEEP: weights [#nn.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up) keep>]
 
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
       %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
       return %y : tensor<?x8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @gate : tensor<16x8xf32>
-    fuse.parameter @up : tensor<16x8xf32>
-    fuse.parameter @down : tensor<8x16xf32>
+  nn.module @mlp class "MLP" {
+    nn.parameter @gate : tensor<16x8xf32>
+    nn.parameter @up : tensor<16x8xf32>
+    nn.parameter @down : tensor<8x16xf32>
     func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      %wg = fuse.get_parameter @gate : tensor<16x8xf32>
-      %wu = fuse.get_parameter @up : tensor<16x8xf32>
-      %wd = fuse.get_parameter @down : tensor<8x16xf32>
+      %wg = nn.get_parameter @gate : tensor<16x8xf32>
+      %wu = nn.get_parameter @up : tensor<16x8xf32>
+      %wd = nn.get_parameter @down : tensor<8x16xf32>
       %g = fuse.linear %x, %wg
         : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
       %a = fuse.activation silu %g : tensor<?x16xf32> -> tensor<?x16xf32>
@@ -56,8 +56,8 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
     return %m : tensor<?x8xf32>
   }
 }

@@ -3,14 +3,14 @@
 // Bodies of sites are functions that anybody can edit. What does not fit its
 // call any more is an error; parameters behind the values of the call are named.
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -20,14 +20,14 @@ func.func @body(%x: tensor<8xf32>, %w: tensor<8xf32> {fuse.parameter = "a.w"}) -
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -40,14 +40,14 @@ func.func @body(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -59,14 +59,14 @@ func.func @body() -> tensor<8xf32> {
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -78,14 +78,14 @@ func.func @body(%x: tensor<4xf32>) -> tensor<8xf32> {
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -96,14 +96,14 @@ func.func @body(%x: tensor<8xf32>, %w: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -115,14 +115,14 @@ func.func @body(%x: tensor<8xf32>) -> tensor<4xf32> {
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -135,15 +135,15 @@ func.func @body(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // A symbol that no longer names a parameter, or names one of another type.
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
-    fuse.parameter @w : tensor<4xf32>
+nn.model @m class "M" {
+  nn.module @a class "A" {
+    nn.parameter @w : tensor<4xf32>
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.fused_call group [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -154,7 +154,7 @@ func.func @body(%x: tensor<8xf32>, %w: tensor<8xf32> {fuse.parameter = @m::@a::@
 
 // -----
 
-fuse.model @m class "M" {
+nn.model @m class "M" {
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     return %x : tensor<8xf32>
   }

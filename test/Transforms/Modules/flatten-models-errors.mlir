@@ -1,6 +1,6 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics --fuse-flatten-models
 // RUN: fuse-opt %s -split-input-file --fuse-flatten-models=sites=true \
-// RUN:   | FileCheck %s --implicit-check-not=fuse.model
+// RUN:   | FileCheck %s --implicit-check-not=nn.model
 
 // Without bodies there is nothing to run, except the functions of sites.
 
@@ -8,13 +8,13 @@
 func.func @beside() {
   return
 }
-fuse.model @m class "M" {
+nn.model @m class "M" {
   // expected-error @below {{forward of 'a' is declared only; nothing to inline}}
-  fuse.module @a class "A" {
+  nn.module @a class "A" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
@@ -22,12 +22,12 @@ fuse.model @m class "M" {
 // -----
 
 // expected-error @below {{model 'container' has no forward to make a function of; 'sites' keeps the functions of its sites}}
-fuse.model @container class "M" {
+nn.model @container class "M" {
 }
 
 // -----
 
 // expected-error @below {{forward of the model is declared only; nothing to inline}}
-fuse.model @declared class "M" {
+nn.model @declared class "M" {
   func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
 }

@@ -10,24 +10,24 @@
 // CHECK-NEXT:   %[[Y:.*]] = arith.mulf %[[X]], %[[X]]
 // CHECK-NEXT:   return %[[Y]]
 
-fuse.model @m class "M" {
-  fuse.slot @scale op "scale" variant "standard"
+nn.model @m class "M" {
+  nn.slot @scale op "scale" variant "standard"
       : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.mulf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @a class "A" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
       // expected-error @below {{slot 'scale' (op=scale, variant=standard) is in model 'm', which is made a function; expected fuse-lower-slots before}}
-      %0 = fuse.call_slot @scale(%x) bound @eager
+      %0 = nn.call_slot @scale(%x) bound @eager
         : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.fused_call group [@a](%x) site("a#0")
+    %0 = nn.fused_call group [@a](%x) site("a#0")
       : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }

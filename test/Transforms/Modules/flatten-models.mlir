@@ -25,7 +25,7 @@
 // CHECK-NEXT:   %[[L:.*]] = fuse.linear %[[D]], %[[W]]
 // CHECK-NEXT:   scf.yield %[[L]]
 // CHECK:      return %[[R]]
-// CHECK-NOT:  fuse.model
+// CHECK-NOT:  nn.model
 // CHECK-NOT:  func.func
 
 // LOC: fuse.rms_norm {{.*}} loc("a"("here"))
@@ -37,25 +37,25 @@
 // FUSED-NEXT: scf.if
 // FUSED-NOT:  func.func
 
-// SITES-NOT:  fuse.model
+// SITES-NOT:  nn.model
 // SITES:      func.func @"a+b#0"({{.*}} {fuse.parameter = "a.w"})
 // SITES-NEXT: fuse.mlp
 // SITES-NOT:  func.func
 
-fuse.model @m class "M" {
-  fuse.kernel @Declared targets(["cpu"])
-  fuse.module @a class "Norm" {
-    fuse.parameter @w : tensor<8x8xf32>
+nn.model @m class "M" {
+  nn.kernel @Declared targets(["cpu"])
+  nn.module @a class "Norm" {
+    nn.parameter @w : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
       %y = fuse.rms_norm %x eps 1.0e-6
         : (tensor<8x8xf32>) -> tensor<8x8xf32> loc("here")
       return %y : tensor<8x8xf32>
     }
   }
-  fuse.module @b class "MLP" {
-    fuse.parameter @up tied_to(@a::@w) : tensor<8x8xf32>
+  nn.module @b class "MLP" {
+    nn.parameter @up tied_to(@a::@w) : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-      %w = fuse.get_parameter @up : tensor<8x8xf32>
+      %w = nn.get_parameter @up : tensor<8x8xf32>
       %u = fuse.linear %x, %w
         : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
       %a = fuse.activation silu %u : tensor<8x8xf32> -> tensor<8x8xf32>
@@ -64,10 +64,10 @@ fuse.model @m class "M" {
       return %d : tensor<8x8xf32>
     }
   }
-  fuse.module @c class "Linear" {
-    fuse.parameter @w tied_to(@a::@w) : tensor<8x8xf32>
+  nn.module @c class "Linear" {
+    nn.parameter @w tied_to(@a::@w) : tensor<8x8xf32>
     func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-      %w = fuse.get_parameter @w : tensor<8x8xf32>
+      %w = nn.get_parameter @w : tensor<8x8xf32>
       %y = fuse.linear %x, %w
         : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
       return %y : tensor<8x8xf32>
@@ -75,10 +75,10 @@ fuse.model @m class "M" {
   }
   func.func @forward(%x: tensor<8x8xf32> {fuse.name = "input"}, %c: i1)
       -> tensor<8x8xf32> {
-    %a = fuse.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
-    %b = fuse.call_module @b(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %a = nn.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %b = nn.call_module @b(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
     %r = scf.if %c -> tensor<8x8xf32> {
-      %y = fuse.call_module @c(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %y = nn.call_module @c(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
       scf.yield %y : tensor<8x8xf32>
     } else {
       scf.yield %b : tensor<8x8xf32>

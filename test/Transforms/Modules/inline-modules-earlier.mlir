@@ -8,20 +8,20 @@
 // CHECK:         %[[A:.*]] = fuse.activation relu %[[X]]
 // CHECK:         %[[B:.*]] = fuse.activation silu %[[A]]
 // CHECK:         fuse.residual_add %[[A]], %[[B]]
-fuse.model @earlier class "M" {
-  fuse.module @a class "A" {
+nn.model @earlier class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       %y = fuse.activation relu %x : tensor<8xf32> -> tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
-  fuse.module @b class "B" {
+  nn.module @b class "B" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       %y = fuse.activation silu %x : tensor<8xf32> -> tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
-  fuse.module @c class "C" {
+  nn.module @c class "C" {
     func.func @forward(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
       %z = fuse.residual_add %x, %y
         : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
@@ -29,9 +29,9 @@ fuse.model @earlier class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
-    %c = fuse.call_module @c(%a, %b)
+    %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %c = nn.call_module @c(%a, %b)
       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     return %c : tensor<8xf32>
   }

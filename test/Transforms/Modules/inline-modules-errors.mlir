@@ -6,23 +6,23 @@
 
 // expected-note @below {{symbol defined here}}
 func.func private @"a#0"()
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     // expected-error @below {{there is a symbol 'a#0' in the module of the model, where the body of this site would go}}
-    %y = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     // expected-error @below {{forward of 'a' has several blocks; expected one}}
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       cf.br ^next
@@ -31,15 +31,15 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
 
 // -----
 
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.module @a class "A" {
     // expected-error @below {{default of argument 0 of 'a' is not a constant of arith}}
     func.func @forward(%x: complex<f32> {fuse.default = #complex.number<:f32 1.0, 0.0> : complex<f32>})
         -> complex<f32> {
@@ -47,7 +47,7 @@ fuse.model @m class "M" {
     }
   }
   func.func @forward() -> complex<f32> {
-    %y = fuse.call_module @a() : () -> complex<f32>
+    %y = nn.call_module @a() : () -> complex<f32>
     return %y : complex<f32>
   }
 }

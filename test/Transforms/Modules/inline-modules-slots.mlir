@@ -9,18 +9,18 @@
 // A copied call still means the slot of its model, and stands at the path of
 // the module that it was copied from.
 
-// CHECK:       fuse.model @m
+// CHECK:       nn.model @m
 // CHECK-LABEL: func.func @"a+b#0"
-// CHECK-NEXT:    fuse.call_slot @m::@scale(%{{.*}}) :
-// CHECK-NEXT:    fuse.call_slot @m::@scale(%{{.*}}) :
+// CHECK-NEXT:    nn.call_slot @m::@scale(%{{.*}}) :
+// CHECK-NEXT:    nn.call_slot @m::@scale(%{{.*}}) :
 
 // LOWERED-LABEL: func.func @"a+b#0"
 // LOWERED-NEXT:    arith.mulf
 // LOWERED-NEXT:    arith.addf
 // LOWERED-NEXT:    return
 
-fuse.slot_kernel "twice" op "scale" variant "standard" {
-  fuse.implementation on <any> {
+nn.slot_kernel "twice" op "scale" variant "standard" {
+  nn.implementation on <any> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.addf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
@@ -28,28 +28,28 @@ fuse.slot_kernel "twice" op "scale" variant "standard" {
   }
 }
 
-fuse.model @m class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @m class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.mulf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @a class "A" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @b class "B" {
+  nn.module @b class "B" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_module @a(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    %1 = fuse.call_module @b(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_module @a(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = nn.call_module @b(%0) : (tensor<4xf32>) -> tensor<4xf32>
     return %1 : tensor<4xf32>
   }
 }

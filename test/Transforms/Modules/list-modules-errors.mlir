@@ -46,9 +46,9 @@
 // $ layers.[0-18446744073709551616]
 // error: path glob 'layers.[0-18446744073709551616]': '[0-18446744073709551616]' is not a range of numbers; expected [first-last], or {a,b} for single ones
 
-fuse.model @tree class "Tree" {
-  fuse.module @layers class "ModuleList" {
-    fuse.module @"0" class "Layer" {
+nn.model @tree class "Tree" {
+  nn.module @layers class "ModuleList" {
+    nn.module @"0" class "Layer" {
     }
   }
 }

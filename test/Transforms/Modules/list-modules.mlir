@@ -39,27 +39,27 @@
 // SEVERAL-NEXT: layers.13 : Layer
 // SEVERAL-NEXT: conv1 : Conv
 
-fuse.model @tree class "Tree" {
-  fuse.module @layers class "ModuleList" {
-    fuse.module @"3" class "Layer" {
-      fuse.module @mlp class "MLP" {
-        fuse.module @inner class "Container" {
-          fuse.module @mlp class "MLP" {
+nn.model @tree class "Tree" {
+  nn.module @layers class "ModuleList" {
+    nn.module @"3" class "Layer" {
+      nn.module @mlp class "MLP" {
+        nn.module @inner class "Container" {
+          nn.module @mlp class "MLP" {
           }
         }
       }
     }
-    fuse.module @"11" class "Layer" {
-      fuse.module @mlp class "MLP" {
+    nn.module @"11" class "Layer" {
+      nn.module @mlp class "MLP" {
       }
     }
-    fuse.module @"13" class "Layer" {
-      fuse.module @mlp class "MLP" {
+    nn.module @"13" class "Layer" {
+      nn.module @mlp class "MLP" {
       }
     }
   }
-  fuse.module @conv1 class "Conv" {
+  nn.module @conv1 class "Conv" {
   }
-  fuse.module @conv2 class "Conv" {
+  nn.module @conv2 class "Conv" {
   }
 }

@@ -14,29 +14,29 @@
 // it fused: no id is given twice, and each site can be undone by itself. The
 // second chain is refused at first, since its intermediate has another user.
 
-// CHECK: fuse.fused_call @Kernel [@a, @b](%{{.*}}) site("a+b#0")
-// CHECK: fuse.fused_call group [@a, @b](%{{.*}}) also [0] site("a+b#1")
-// ONE:     fuse.fused_call @Kernel [@a, @b](%{{.*}}) site("a+b#0")
-// ONE-NOT: fuse.fused_call
-fuse.model @m class "M" {
-  fuse.kernel @Kernel targets(["cpu"])
-  fuse.module @a class "A" {
+// CHECK: nn.fused_call @Kernel [@a, @b](%{{.*}}) site("a+b#0")
+// CHECK: nn.fused_call group [@a, @b](%{{.*}}) also [0] site("a+b#1")
+// ONE:     nn.fused_call @Kernel [@a, @b](%{{.*}}) site("a+b#0")
+// ONE-NOT: nn.fused_call
+nn.model @m class "M" {
+  nn.kernel @Kernel targets(["cpu"])
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       %y = fuse.activation relu %x : tensor<8xf32> -> tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
-  fuse.module @b class "B" {
+  nn.module @b class "B" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       %y = fuse.activation silu %x : tensor<8xf32> -> tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %0 = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %1 = fuse.call_module @b(%0) : (tensor<8xf32>) -> tensor<8xf32>
-    %2 = fuse.call_module @a(%1) : (tensor<8xf32>) -> tensor<8xf32>
-    %3 = fuse.call_module @b(%2) : (tensor<8xf32>) -> tensor<8xf32>
+    %0 = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = nn.call_module @b(%0) : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = nn.call_module @a(%1) : (tensor<8xf32>) -> tensor<8xf32>
+    %3 = nn.call_module @b(%2) : (tensor<8xf32>) -> tensor<8xf32>
     %4 = fuse.residual_add %2, %3
       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     return %4 : tensor<8xf32>

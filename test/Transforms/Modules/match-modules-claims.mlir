@@ -21,69 +21,69 @@
 // A disabled site is disabled in each model that has it. A site that no model
 // has is an error.
 
-// OFF-LABEL: fuse.model @first
-// OFF-NOT:   fuse.fused_call
-// OFF-LABEL: fuse.model @second
+// OFF-LABEL: nn.model @first
+// OFF-NOT:   nn.fused_call
+// OFF-LABEL: nn.model @second
 // OFF-NOT:   site("outer.a+b#0")
 // OFF:       site("other.a+b#0")
-// OFF-NOT:   fuse.fused_call
+// OFF-NOT:   nn.fused_call
 
 // $ disable=outer.a+b#7
 // error: no site 'outer.a+b#7' to disable; expected one of other.a+b#0, outer.a+b#0
 
-fuse.model @first class "M" {
-  fuse.kernel @Kernel targets(["cpu"])
-  fuse.module @outer class "Outer" {
-    fuse.module @a class "A" {
+nn.model @first class "M" {
+  nn.kernel @Kernel targets(["cpu"])
+  nn.module @outer class "Outer" {
+    nn.module @a class "A" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @b class "B" {
+    nn.module @b class "B" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @c class "C" {
+    nn.module @c class "C" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
-      %c = fuse.call_module @c(%b) : (tensor<8xf32>) -> tensor<8xf32>
+      %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      %c = nn.call_module @c(%b) : (tensor<8xf32>) -> tensor<8xf32>
       return %c : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %y = fuse.call_module @outer(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.call_module @outer(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %y : tensor<8xf32>
   }
 }
 
-fuse.model @second class "M" {
-  fuse.kernel @Kernel targets(["cpu"])
-  fuse.module @outer class "Outer" {
-    fuse.module @a class "A" {
+nn.model @second class "M" {
+  nn.kernel @Kernel targets(["cpu"])
+  nn.module @outer class "Outer" {
+    nn.module @a class "A" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @b class "B" {
+    nn.module @b class "B" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @c class "C" {
+    nn.module @c class "C" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
       return %b : tensor<8xf32>
     }
   }
-  fuse.module @other class "Outer" {
-    fuse.module @a class "A" {
+  nn.module @other class "Outer" {
+    nn.module @a class "A" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
-    fuse.module @b class "B" {
+    nn.module @b class "B" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
       return %b : tensor<8xf32>
     }
   }

@@ -59,19 +59,19 @@
 // $ patterns=@just_norm->group target=sm_1
 // error: unknown target 'sm_1'; expected one of cpu, sm_80, {{.*}}sm_121a
 
-fuse.model @m class "M" {
-  fuse.fusion_pattern @just_norm [("RMSNorm", "norm")]
-  fuse.kernel @FastNorm targets(["sm_90", "sm_100"])
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.fusion_pattern @just_norm [("RMSNorm", "norm")]
+  nn.kernel @FastNorm targets(["sm_90", "sm_100"])
+  nn.module @norm class "RMSNorm" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @a class "Layer" {
-    fuse.module @mlp class "MLP" {
+  nn.module @a class "Layer" {
+    nn.module @mlp class "MLP" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %n : tensor<8xf32>
   }
 }

@@ -12,28 +12,28 @@
 
 //--- models.mlir
 
-// CHECK-LABEL: fuse.model @formed
+// CHECK-LABEL: nn.model @formed
 // CHECK: fuse.group(
-fuse.model @formed class "M" {
-  fuse.module @a class "A" {
+nn.model @formed class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       // expected-remark @below {{[Passed] a+b#0#0 | Category:fuse:fuse-form-kernels | Family=group}}
       %y = arith.negf %x : tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
-  fuse.module @b class "B" {
-    fuse.parameter @w : tensor<8xf32>
+  nn.module @b class "B" {
+    nn.parameter @w : tensor<8xf32>
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %w = fuse.get_parameter @w : tensor<8xf32>
+      %w = nn.get_parameter @w : tensor<8xf32>
       %y = arith.mulf %x, %w : tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
     // expected-remark @below {{[Passed] a+b#0 | Category:fuse:fuse-match-modules | Kernel=group, Members="a, b"}}
-    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
     return %b, %a : tensor<8xf32>, tensor<8xf32>
   }
 }
@@ -42,16 +42,16 @@ fuse.model @formed class "M" {
 
 // A kernel has no effects.
 
-// CHECK-LABEL: fuse.model @effects
+// CHECK-LABEL: nn.model @effects
 // CHECK-NOT: fuse.group(
-fuse.model @effects class "M" {
-  fuse.module @a class "A" {
+nn.model @effects class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       %y = arith.negf %x : tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
-  fuse.module @b class "B" {
+  nn.module @b class "B" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       // expected-remark-re @below {{[Missed] a+b#0#0{{.*}}At=memref.alloc{{.*}}FUSE-N023 member-has-effects}}
       %buffer = memref.alloc() : memref<8xf32>
@@ -60,16 +60,16 @@ fuse.model @effects class "M" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     // expected-remark @below {{[Passed] a+b#0 | Category:fuse:fuse-match-modules | Kernel=group, Members="a, b"}}
-    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
     return %b : tensor<8xf32>
   }
 }
 
 //--- disabled.mlir
 
-fuse.model @disabled class "M" {
-  fuse.module @a class "A" {
+nn.model @disabled class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       // expected-remark-re @below {{[Missed] a#0#0{{.*}}FUSE-N013 disabled}}
       %y = arith.negf %x : tensor<8xf32>
@@ -78,7 +78,7 @@ fuse.model @disabled class "M" {
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
     // expected-remark @below {{[Passed] a#0 | Category:fuse:fuse-match-modules | Kernel=group, Members=a}}
-    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %a : tensor<8xf32>
   }
 }

@@ -9,8 +9,8 @@
 // A chain that no other family matches becomes a group of its ops, also if an
 // intermediate has another user.
 
-// CHECK-LABEL: fuse.model @chain
-// CHECK:      fuse.fused_call group [@a, @b](%arg0) also [0]
+// CHECK-LABEL: nn.model @chain
+// CHECK:      nn.fused_call group [@a, @b](%arg0) also [0]
 // CHECK:      func.func @"a+b#0"(%[[X:.*]]: tensor<8xf32>,
 // CHECK-SAME:   %[[W:.*]]: tensor<8xf32> {fuse.parameter = @chain::@b::@w})
 // CHECK-SAME:   attributes {fuse.group}
@@ -21,24 +21,24 @@
 // CHECK-NEXT:   %[[M:.*]] = arith.mulf %[[N]], %[[V]]
 // CHECK-NEXT:   fuse.yield %[[N]], %[[M]]
 // CHECK:      return %[[G]]#1, %[[G]]#0
-fuse.model @chain class "M" {
-  fuse.module @a class "A" {
+nn.model @chain class "M" {
+  nn.module @a class "A" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       %y = arith.negf %x : tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
-  fuse.module @b class "B" {
-    fuse.parameter @w : tensor<8xf32>
+  nn.module @b class "B" {
+    nn.parameter @w : tensor<8xf32>
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %w = fuse.get_parameter @w : tensor<8xf32>
+      %w = nn.get_parameter @w : tensor<8xf32>
       %y = arith.mulf %x, %w : tensor<8xf32>
       return %y : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
-    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
     return %b, %a : tensor<8xf32>, tensor<8xf32>
   }
 }

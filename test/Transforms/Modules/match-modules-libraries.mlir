@@ -8,22 +8,22 @@
 // A library file declares patterns and kernels for models of a class. The model
 // does not change.
 
-// CHECK-NOT: fuse.kernel
-// CHECK: fuse.fused_call @NormMLP [@norm, @mlp](%arg0) site("norm+mlp#0")
-// CHECK-SAME: weights [#fuse.recipe<"norm+mlp.w" = concat(@mlp::@gate, @mlp::@up)>]
+// CHECK-NOT: nn.kernel
+// CHECK: nn.fused_call @NormMLP [@norm, @mlp](%arg0) site("norm+mlp#0")
+// CHECK-SAME: weights [#nn.recipe<"norm+mlp.w" = concat(@mlp::@gate, @mlp::@up)>]
 
-fuse.model @m class "Qwen3ForCausalLM" {
-  fuse.module @norm class "Qwen3RMSNorm" {
+nn.model @m class "Qwen3ForCausalLM" {
+  nn.module @norm class "Qwen3RMSNorm" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @mlp class "Qwen3MLP" {
-    fuse.parameter @gate : tensor<16x8xf32>
-    fuse.parameter @up : tensor<16x8xf32>
+  nn.module @mlp class "Qwen3MLP" {
+    nn.parameter @gate : tensor<16x8xf32>
+    nn.parameter @up : tensor<16x8xf32>
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }

@@ -6,22 +6,22 @@
 // The order of members in a pattern is that of the data, not that of the
 // children: the MLP is declared before the norm.
 
-// CHECK: fuse.fused_call @Kernel [@norm, @mlp]
+// CHECK: nn.fused_call @Kernel [@norm, @mlp]
 
 // expected-warning @below {{fuses nothing}}
 // expected-note @below {{'mlp': mlp+norm#0: FUSE-N206 not-a-chain: the result of 'mlp' goes to 'func.return'}}
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
-fuse.model @m class "M" attributes {fuse.must_fuse = ["mlp"]} {
-  fuse.kernel @Kernel targets(["cpu"])
-  fuse.module @mlp class "MLP" {
+nn.model @m class "M" attributes {fuse.must_fuse = ["mlp"]} {
+  nn.kernel @Kernel targets(["cpu"])
+  nn.module @mlp class "MLP" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @norm class "RMSNorm" {
+  nn.module @norm class "RMSNorm" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }

@@ -4,78 +4,78 @@
 // Parameters that a recipe cannot be made of: the site is refused, and says
 // what the recipe takes and what is there.
 
-// CHECK-LABEL: fuse.model @columns
+// CHECK-LABEL: nn.model @columns
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' folds 'tensor<16xbf16>' into 'tensor<16x8xbf16>'; expected a vector with one entry per column
-fuse.model @columns class "M" {
-  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = fold("1:up", "0:weight") keep>]
-  fuse.module @norm class "RMSNorm" {
-    fuse.parameter @weight : tensor<16xbf16>
+nn.model @columns class "M" {
+  nn.kernel @Kernel targets(["cpu"]) weights [#nn.recipe<"w" = fold("1:up", "0:weight") keep>]
+  nn.module @norm class "RMSNorm" {
+    nn.parameter @weight : tensor<16xbf16>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @up : tensor<16x8xbf16>
+  nn.module @mlp class "MLP" {
+    nn.parameter @up : tensor<16x8xbf16>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
   func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %n = nn.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = nn.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
     return %m : tensor<8xbf16>
   }
 }
 
-// CHECK-LABEL: fuse.model @integers
+// CHECK-LABEL: nn.model @integers
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' folds 'tensor<8xbf16>' into 'tensor<16x8xi8>'; expected floating-point numbers
-fuse.model @integers class "M" {
-  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = fold("1:up", "0:weight") keep>]
-  fuse.module @norm class "RMSNorm" {
-    fuse.parameter @weight : tensor<8xbf16>
+nn.model @integers class "M" {
+  nn.kernel @Kernel targets(["cpu"]) weights [#nn.recipe<"w" = fold("1:up", "0:weight") keep>]
+  nn.module @norm class "RMSNorm" {
+    nn.parameter @weight : tensor<8xbf16>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @up : tensor<16x8xi8>
+  nn.module @mlp class "MLP" {
+    nn.parameter @up : tensor<16x8xi8>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
   func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %n = nn.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = nn.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
     return %m : tensor<8xbf16>
   }
 }
 
-// CHECK-LABEL: fuse.model @stored
+// CHECK-LABEL: nn.model @stored
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' quantizes 'tensor<16x8xi8>'; expected floating-point numbers
-fuse.model @stored class "M" {
-  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = quantize("1:up", i8 scale 0.5) keep>]
-  fuse.module @norm class "RMSNorm" {
-    fuse.parameter @weight : tensor<8xbf16>
+nn.model @stored class "M" {
+  nn.kernel @Kernel targets(["cpu"]) weights [#nn.recipe<"w" = quantize("1:up", i8 scale 0.5) keep>]
+  nn.module @norm class "RMSNorm" {
+    nn.parameter @weight : tensor<8xbf16>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @up : tensor<16x8xi8>
+  nn.module @mlp class "MLP" {
+    nn.parameter @up : tensor<16x8xi8>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
   func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %n = nn.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = nn.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
     return %m : tensor<8xbf16>
   }
 }
 
-// CHECK-LABEL: fuse.model @scalar
+// CHECK-LABEL: nn.model @scalar
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' reads rows of 'tensor<bf16>', which has none
-fuse.model @scalar class "M" {
-  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = concat("0:weight", "1:up") keep>]
-  fuse.module @norm class "RMSNorm" {
-    fuse.parameter @weight : tensor<bf16>
+nn.model @scalar class "M" {
+  nn.kernel @Kernel targets(["cpu"]) weights [#nn.recipe<"w" = concat("0:weight", "1:up") keep>]
+  nn.module @norm class "RMSNorm" {
+    nn.parameter @weight : tensor<bf16>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
-  fuse.module @mlp class "MLP" {
-    fuse.parameter @up : tensor<bf16>
+  nn.module @mlp class "MLP" {
+    nn.parameter @up : tensor<bf16>
     func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
   }
   func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %n = nn.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = nn.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
     return %m : tensor<8xbf16>
   }
 }

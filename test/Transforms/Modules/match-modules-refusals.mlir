@@ -9,29 +9,29 @@
 
 // A parent lacks a member. The site of the other parent is fused.
 
-fuse.model @missing class "M" {
-  fuse.module @layers class "ModuleList" {
-    // expected-remark-re @below {{[Missed] layers.0.norm+?{{.*}}At=fuse.module{{.*}}FUSE-N203 child-missing:{{.*}}'layers.0' has no child for path '**.mlp'}}
-    fuse.module @"0" class "Layer" {
-      fuse.module @norm class "RMSNorm" {
+nn.model @missing class "M" {
+  nn.module @layers class "ModuleList" {
+    // expected-remark-re @below {{[Missed] layers.0.norm+?{{.*}}At=nn.module{{.*}}FUSE-N203 child-missing:{{.*}}'layers.0' has no child for path '**.mlp'}}
+    nn.module @"0" class "Layer" {
+      nn.module @norm class "RMSNorm" {
         func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
       }
     }
-    fuse.module @"1" class "Layer" {
-      fuse.module @norm class "RMSNorm" {
+    nn.module @"1" class "Layer" {
+      nn.module @norm class "RMSNorm" {
         func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
           return %x : tensor<8xf32>
         }
       }
-      fuse.module @mlp class "MLP" {
+      nn.module @mlp class "MLP" {
         func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
           return %x : tensor<8xf32>
         }
       }
       func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
         // expected-remark @below {{[Passed] layers.1.norm+mlp#0}}
-        %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-        %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+        %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+        %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
         return %m : tensor<8xf32>
       }
     }
@@ -43,21 +43,21 @@ fuse.model @missing class "M" {
 // A member has another class than the pattern expects.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  // expected-remark-re @below {{[Missed] norm+mlp{{.*}}At=fuse.module{{.*}}FUSE-N204 class-differs:{{.*}}'norm' has class 'LayerNorm', the pattern expects 'RMSNorm'}}
-  fuse.module @norm class "LayerNorm" {
+nn.model @m class "M" {
+  // expected-remark-re @below {{[Missed] norm+mlp{{.*}}At=nn.module{{.*}}FUSE-N204 class-differs:{{.*}}'norm' has class 'LayerNorm', the pattern expects 'RMSNorm'}}
+  nn.module @norm class "LayerNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -67,20 +67,20 @@ fuse.model @m class "M" {
 // No forward calls the first member.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  // expected-remark-re @below {{[Missed] norm+mlp{{.*}}At=fuse.module{{.*}}FUSE-N205 member-not-called:{{.*}}no forward calls 'norm'}}
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  // expected-remark-re @below {{[Missed] norm+mlp{{.*}}At=nn.module{{.*}}FUSE-N205 member-not-called:{{.*}}no forward calls 'norm'}}
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %m = fuse.call_module @mlp(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%x) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -90,23 +90,23 @@ fuse.model @m class "M" {
 // A cast is between the members.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=arith.truncf{{.*}}FUSE-N206 not-a-chain:{{.*}}the result of 'norm' goes to 'arith.truncf'}}
     %c = arith.truncf %n : tensor<8xf32> to tensor<8xbf16>
     %e = arith.extf %c : tensor<8xbf16> to tensor<8xf32>
-    %m = fuse.call_module @mlp(%e) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%e) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -116,21 +116,21 @@ fuse.model @m class "M" {
 // The members are called in another order than that of the pattern.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @mlp(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.call_module{{.*}}FUSE-N206 not-a-chain:{{.*}}the result of 'norm' is not used}}
-    %m = fuse.call_module @norm(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @mlp(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.call_module{{.*}}FUSE-N206 not-a-chain:{{.*}}the result of 'norm' is not used}}
+    %m = nn.call_module @norm(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %n : tensor<8xf32>
   }
 }
@@ -140,20 +140,20 @@ fuse.model @m class "M" {
 // An intermediate has a second user, and an MLP kernel cannot return it.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=func.return{{.*}}FUSE-N002 intermediate-has-other-users:{{.*}}'func.return' uses the result of 'norm', which kernel 'mlp' cannot return}}
     return %m, %n : tensor<8xf32>, tensor<8xf32>
   }
@@ -164,22 +164,22 @@ fuse.model @m class "M" {
 // An input from outside is computed after the first member.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>, %s: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=arith.negf{{.*}}FUSE-N207 side-input-made-later:{{.*}}'arith.negf' computes an input of 'mlp' after the call of 'norm'}}
     %s = arith.negf %x : tensor<8xf32>
-    %m = fuse.call_module @mlp(%n, %s)
+    %m = nn.call_module @mlp(%n, %s)
       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
@@ -190,23 +190,23 @@ fuse.model @m class "M" {
 // A kernel would bypass hooks of a member, or of a module in it.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
-    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N208 has-hooks:{{.*}}'mlp.up' has hooks accelerate, forward_pre}}
-    fuse.module @up class "Linear" hooks(["accelerate", "forward_pre"]) {
+  nn.module @mlp class "MLP" {
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N208 has-hooks:{{.*}}'mlp.up' has hooks accelerate, forward_pre}}
+    nn.module @up class "Linear" hooks(["accelerate", "forward_pre"]) {
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -216,21 +216,21 @@ fuse.model @m class "M" {
 // A kernel would bypass the distribution of a member over devices.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N209 tensor-parallel:{{.*}}'mlp' is distributed as 'colwise'}}
-  fuse.module @mlp class "MLP" tensor_parallel("colwise") {
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N209 tensor-parallel:{{.*}}'mlp' is distributed as 'colwise'}}
+  nn.module @mlp class "MLP" tensor_parallel("colwise") {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -240,19 +240,19 @@ fuse.model @m class "M" {
 // A generated kernel needs the body of each member.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N212 member-without-body:{{.*}}'mlp' is only declared}}
-  fuse.module @mlp class "MLP" {
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N212 member-without-body:{{.*}}'mlp' is only declared}}
+  nn.module @mlp class "MLP" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -262,21 +262,21 @@ fuse.model @m class "M" {
 // The last member has no result.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) {
       return
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.call_module{{.*}}FUSE-N214 no-result:{{.*}}'mlp' has no results}}
-    fuse.call_module @mlp(%n) : (tensor<8xf32>) -> ()
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.call_module{{.*}}FUSE-N214 no-result:{{.*}}'mlp' has no results}}
+    nn.call_module @mlp(%n) : (tensor<8xf32>) -> ()
     return %x : tensor<8xf32>
   }
 }
@@ -285,21 +285,21 @@ fuse.model @m class "M" {
 
 // The model disables fusion of a module.
 
-fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N215 held-back:{{.*}}'mlp' stays unfused}}
-  fuse.module @mlp class "MLP" {
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N215 held-back:{{.*}}'mlp' stays unfused}}
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
@@ -309,45 +309,45 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
 // Modules around a module without fusion, and modules in it, are not fused
 // either.
 
-fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp.up"]} {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" attributes {fuse.no_fuse = ["mlp.up"]} {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N215 held-back:{{.*}}'mlp' stays unfused}}
-  fuse.module @mlp class "MLP" {
-    fuse.module @up class "Linear" {
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N215 held-back:{{.*}}'mlp' stays unfused}}
+  nn.module @mlp class "MLP" {
+    nn.module @up class "Linear" {
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }
 
 // -----
 
-fuse.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
-  fuse.module @layer class "Layer" {
-    // expected-remark-re @below {{[Missed] layer.norm+mlp#0{{.*}}At=fuse.module{{.*}}FUSE-N215 held-back:{{.*}}'layer.norm' stays unfused}}
-    fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
+  nn.module @layer class "Layer" {
+    // expected-remark-re @below {{[Missed] layer.norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N215 held-back:{{.*}}'layer.norm' stays unfused}}
+    nn.module @norm class "RMSNorm" {
       func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
         return %x : tensor<8xf32>
       }
     }
-    fuse.module @mlp class "MLP" {
+    nn.module @mlp class "MLP" {
       func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
         return %x : tensor<8xf32>
       }
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
-      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>
     }
   }
@@ -358,22 +358,22 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
 // The next member is called in a nested region.
 
 // expected-warning @below {{fuses nothing}}
-fuse.model @m class "M" {
-  fuse.module @norm class "RMSNorm" {
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
-  fuse.module @mlp class "MLP" {
+  nn.module @mlp class "MLP" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
-    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     %m = scf.if %c -> tensor<8xf32> {
-      // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=fuse.call_module{{.*}}FUSE-N010 members-in-different-blocks:{{.*}}the call of 'mlp' is in another block}}
-      %i = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.call_module{{.*}}FUSE-N010 members-in-different-blocks:{{.*}}the call of 'mlp' is in another block}}
+      %i = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       scf.yield %i : tensor<8xf32>
     } else {
       scf.yield %x : tensor<8xf32>

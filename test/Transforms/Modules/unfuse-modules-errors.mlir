@@ -13,21 +13,21 @@
 // $ paths=a.**b
 // error: path glob 'a.**b': '**' must be a whole segment, got '**b'
 
-fuse.model @m class "M" {
-  fuse.kernel @Kernel targets(["cpu"])
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.kernel @Kernel targets(["cpu"])
+  nn.module @a class "A" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @b class "B" {
+  nn.module @b class "B" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @c class "C" {
+  nn.module @c class "C" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
-    %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
-    %c = fuse.call_module @c(%b) : (tensor<8xf32>) -> tensor<8xf32>
+    %a = nn.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    %c = nn.call_module @c(%b) : (tensor<8xf32>) -> tensor<8xf32>
     return %c : tensor<8xf32>
   }
 }

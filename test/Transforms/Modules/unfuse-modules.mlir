@@ -12,59 +12,59 @@
 // intermediate with another user, a module with two calls, a chain of one
 // member, and attributes and locations of calls.
 
-// CHECK:      %[[F:.*]]:2 = fuse.fused_call @Kernel [@a, @b, @c](%arg0)
+// CHECK:      %[[F:.*]]:2 = nn.fused_call @Kernel [@a, @b, @c](%arg0)
 // CHECK-SAME:   sides(%[[S:.*]], %arg0) also [2] site("a+b+c#0") {first}
-// CHECK:      %[[B:.*]] = fuse.identity_call @b(%[[F]]#0) ignores(%[[S]])
+// CHECK:      %[[B:.*]] = nn.identity_call @b(%[[F]]#0) ignores(%[[S]])
 // CHECK-SAME:   interface [-1, 0] site("a+b+c#0")
-// CHECK:      fuse.identity_call @c(%[[B]]) ignores(%arg0)
+// CHECK:      nn.identity_call @c(%[[B]]) ignores(%arg0)
 // CHECK-SAME:   interface [-3, 0, -2] site("a+b+c#0") {last}
 // CHECK:      arith.negf %[[F]]#1
-// CHECK:      fuse.fused_call @Kernel [@a, @b, @c]
+// CHECK:      nn.fused_call @Kernel [@a, @b, @c]
 // CHECK-SAME:   site("a+b+c#1")
-// CHECK:      fuse.fused_call @Kernel [@inner::@d]({{.*}}) site("inner.d#0")
+// CHECK:      nn.fused_call @Kernel [@inner::@d]({{.*}}) site("inner.d#0")
 
 // By its site, one call is unfused and the others stay.
 
-// ONE:      fuse.fused_call {{.*}} site("a+b+c#0")
-// ONE:      fuse.call_module @a
-// ONE:      fuse.call_module @b
-// ONE:      fuse.fused_call {{.*}} site("inner.d#0")
-// ONE:      fuse.call_module @c
+// ONE:      nn.fused_call {{.*}} site("a+b+c#0")
+// ONE:      nn.call_module @a
+// ONE:      nn.call_module @b
+// ONE:      nn.fused_call {{.*}} site("inner.d#0")
+// ONE:      nn.call_module @c
 
-fuse.model @m class "M" {
-  fuse.kernel @Kernel targets(["cpu"]) returns_intermediates
-  fuse.module @a class "A" {
+nn.model @m class "M" {
+  nn.kernel @Kernel targets(["cpu"]) returns_intermediates
+  nn.module @a class "A" {
     func.func private @forward(tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   }
-  fuse.module @b class "B" {
+  nn.module @b class "B" {
     func.func private @forward(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   }
-  fuse.module @c class "C" {
+  nn.module @c class "C" {
     func.func private @forward(tensor<8xf32>, tensor<8xf32>, tensor<8xf32>,
         f32 {fuse.default = 1.0 : f32}) -> tensor<4xf32>
   }
-  fuse.module @inner class "Inner" {
-    fuse.module @d class "D" {
+  nn.module @inner class "Inner" {
+    nn.module @d class "D" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
   }
   func.func @forward(%x: tensor<8xf32>)
       -> (tensor<4xf32>, tensor<4xf32>, tensor<8xf32>) {
     %s = arith.negf %x : tensor<8xf32>
-    %a:2 = fuse.call_module @a(%x) {first}
+    %a:2 = nn.call_module @a(%x) {first}
       : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) loc("call of a")
-    %b = fuse.call_module @b(%a#0, %s)
+    %b = nn.call_module @b(%a#0, %s)
       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> loc("call of b")
-    %c = fuse.call_module @c(%b, %x, %a#1) {last}
+    %c = nn.call_module @c(%b, %x, %a#1) {last}
       : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<4xf32>
     %n = arith.negf %b : tensor<8xf32>
-    %a2:2 = fuse.call_module @a(%n)
+    %a2:2 = nn.call_module @a(%n)
       : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
-    %b2 = fuse.call_module @b(%a2#1, %a2#1)
+    %b2 = nn.call_module @b(%a2#1, %a2#1)
       : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     %one = arith.constant 1.0 : f32
-    %d = fuse.call_module @inner::@d(%n) : (tensor<8xf32>) -> tensor<8xf32>
-    %c2 = fuse.call_module @c(%b2, %s, %s)
+    %d = nn.call_module @inner::@d(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    %c2 = nn.call_module @c(%b2, %s, %s)
       : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<4xf32>
     return %c, %c2, %d : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>
   }

@@ -12,67 +12,67 @@
 // REPORT-NEXT: student 'model.b' scale (op=scale, variant=standard): eager, eager body; by override model.b
 // REPORT-NEXT: 4 calls: 1 of kernels, 3 eager, 0 unbound
 
-// CHECK-LABEL: fuse.model @teacher
-// CHECK:         fuse.slot @scale
+// CHECK-LABEL: nn.model @teacher
+// CHECK:         nn.slot @scale
 // CHECK:           func.func @eager
-// CHECK:           fuse.bound_kernel @twice on <any> {
+// CHECK:           nn.bound_kernel @twice on <any> {
 // CHECK-NEXT:        func.func @body(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:          %[[Y:.*]] = arith.addf %[[X]], %[[X]]
 // CHECK-NEXT:          return %[[Y]]
-// CHECK:         fuse.module @a
-// CHECK:           fuse.call_slot @scale({{.*}}) bound @twice :
-// CHECK:         fuse.module @b
-// CHECK:           fuse.call_slot @scale({{.*}}) bound @eager :
+// CHECK:         nn.module @a
+// CHECK:           nn.call_slot @scale({{.*}}) bound @twice :
+// CHECK:         nn.module @b
+// CHECK:           nn.call_slot @scale({{.*}}) bound @eager :
 
-// CHECK-LABEL: fuse.model @student
-// CHECK-NOT:     fuse.bound_kernel
-// CHECK:         fuse.module @a
-// CHECK:           fuse.call_slot @scale({{.*}}) bound @eager :
-// CHECK:         fuse.module @b
-// CHECK:           fuse.call_slot @scale({{.*}}) bound @eager :
+// CHECK-LABEL: nn.model @student
+// CHECK-NOT:     nn.bound_kernel
+// CHECK:         nn.module @a
+// CHECK:           nn.call_slot @scale({{.*}}) bound @eager :
+// CHECK:         nn.module @b
+// CHECK:           nn.call_slot @scale({{.*}}) bound @eager :
 
-fuse.model @teacher class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @teacher class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %two = arith.constant dense<2.0> : tensor<4xf32>
       %0 = arith.mulf %x, %two : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @model class "Layers" {
-    fuse.module @a class "Layer" {
+  nn.module @model class "Layers" {
+    nn.module @a class "Layer" {
       func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-        %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
         return %0 : tensor<4xf32>
       }
     }
-    fuse.module @b class "Layer" {
+    nn.module @b class "Layer" {
       func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-        %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
         return %0 : tensor<4xf32>
       }
     }
   }
 }
 
-fuse.model @student class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @student class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       %two = arith.constant dense<2.0> : tensor<4xf32>
       %0 = arith.mulf %x, %two : tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @model class "Layers" {
-    fuse.module @a class "Layer" {
+  nn.module @model class "Layers" {
+    nn.module @a class "Layer" {
       func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-        %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
         return %0 : tensor<4xf32>
       }
     }
-    fuse.module @b class "Layer" {
+    nn.module @b class "Layer" {
       func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-        %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
         return %0 : tensor<4xf32>
       }
     }

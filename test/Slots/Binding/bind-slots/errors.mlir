@@ -87,25 +87,25 @@
 // $ bind=scale=eager report=/dev/full
 // error: /dev/full: No space left on device
 
-fuse.model @m class "M" {
-  fuse.slot @scale op "scale" variant "standard" params {by = 2.0 : f32}
+nn.model @m class "M" {
+  nn.slot @scale op "scale" variant "standard" params {by = 2.0 : f32}
       : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
-  fuse.slot @norm op "norm" variant "standard"
+  nn.slot @norm op "norm" variant "standard"
       : (tensor<4xf32>) -> tensor<4xf32> {}
-  fuse.module @layer class "Layer" {
+  nn.module @layer class "Layer" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @head class "Head" {
+  nn.module @head class "Head" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
-      %1 = fuse.call_slot @norm(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.call_slot @norm(%0) : (tensor<4xf32>) -> tensor<4xf32>
       return %1 : tensor<4xf32>
     }
   }

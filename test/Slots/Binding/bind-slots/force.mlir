@@ -9,12 +9,12 @@
 
 // FORCED: remark: [Analysis] mine | Category:fuse:fuse-kernel-registry | Reason="replaces kernel op=scale, variant=standard, name=mine of {{.*}}mine.mlir"
 // FORCED: remark: [Passed] scale | Category:slot:fuse-bind-slots | Because="bind scale", Kernel=mine, Path=
-// FORCED: fuse.bound_kernel @mine
+// FORCED: nn.bound_kernel @mine
 // FORCED: arith.subf
 
 // expected-error-re @below {{duplicate kernel registration: op=scale, variant=standard, name=mine; it is registered by {{.*}}mine.mlir}}
-fuse.slot_kernel "mine" op "scale" variant "standard" {
-  fuse.implementation on <any> {
+nn.slot_kernel "mine" op "scale" variant "standard" {
+  nn.implementation on <any> {
     func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = arith.subf %x, %x : tensor<4xf32>
       return %0 : tensor<4xf32>
@@ -22,10 +22,10 @@ fuse.slot_kernel "mine" op "scale" variant "standard" {
   }
 }
 
-fuse.model @m class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {}
+nn.model @m class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {}
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }

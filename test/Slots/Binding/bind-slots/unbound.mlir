@@ -6,38 +6,38 @@
 // CHECK: warning: model 'm', slot 'loss' (op=loss, variant=standard) is unbound at 1 calls: ''; no kernel is registered for it
 // CHECK: warning: model 'm', slot 'scale' (op=scale, variant=standard) is unbound at 1 calls: 'first'
 // CHECK-NOT: warning
-// CHECK: fuse.call_slot @scale(%{{.*}}) :
-// CHECK: fuse.call_slot @scale(%{{.*}}) bound @twice :
-// CHECK: fuse.call_slot @loss(%{{.*}}) :
+// CHECK: nn.call_slot @scale(%{{.*}}) :
+// CHECK: nn.call_slot @scale(%{{.*}}) bound @twice :
+// CHECK: nn.call_slot @loss(%{{.*}}) :
 
 // DEFAULT-NOT: warning
 // DEFAULT-COUNT-3: bound @eager
 
-fuse.model @m class "M" {
-  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+nn.model @m class "M" {
+  nn.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
-  fuse.slot @loss op "loss" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  nn.slot @loss op "loss" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
     func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
       return %x : tensor<4xf32>
     }
   }
-  fuse.module @first class "Layer" {
+  nn.module @first class "Layer" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
-  fuse.module @second class "Layer" {
+  nn.module @second class "Layer" {
     func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %0 = nn.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
   }
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = fuse.call_slot @loss(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = nn.call_slot @loss(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %0 : tensor<4xf32>
   }
 }

@@ -1,3 +1,3 @@
-fuse.model @outside class "Qwen3*" {
-  fuse.kernel @Outside targets(["cpu"])
+nn.model @outside class "Qwen3*" {
+  nn.kernel @Outside targets(["cpu"])
 }

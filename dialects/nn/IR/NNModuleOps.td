@@ -1,24 +1,25 @@
-//===- FuseModuleOps.td - Models and their modules ---------*- tablegen -*-===//
+//===- NNModuleOps.td - Models and their modules -----------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_IR_FUSEMODULEOPS_TD
-#define FUSE_IR_FUSEMODULEOPS_TD
+#ifndef NN_IR_NNMODULEOPS_TD
+#define NN_IR_NNMODULEOPS_TD
 
 include "fuse/IR/FuseAttrs.td"
-include "fuse/IR/FuseCalls.td"
+include "nn/IR/NNAttrs.td"
+include "nn/IR/NNCalls.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Fuse_RecipeArrayAttr
-    : TypedArrayAttrBase<Fuse_RecipeAttr, "array of weight recipes">;
+def NN_RecipeArrayAttr
+    : TypedArrayAttrBase<NN_RecipeAttr, "array of weight recipes">;
 
-def Fuse_KernelReferenceAttr
+def NN_KernelReferenceAttr
     : AnyAttrOf<[Fuse_KernelFamilyAttr, FlatSymbolRefAttr],
                 "kernel family or declared kernel">;
 
@@ -26,8 +27,8 @@ def Fuse_KernelReferenceAttr
 // Containers
 //===----------------------------------------------------------------------===//
 
-class Fuse_ModuleOp<string mnemonic, list<Trait> traits = []>
-    : Op<Fuse_Dialect, mnemonic, !listconcat([
+class NN_ModuleOp<string mnemonic, list<Trait> traits = []>
+    : Op<NN_Dialect, mnemonic, !listconcat([
         IsolatedFromAbove, NoTerminator, NoRegionArguments, SingleBlock, Symbol,
         SymbolTable
       ], traits)> {
@@ -35,13 +36,13 @@ class Fuse_ModuleOp<string mnemonic, list<Trait> traits = []>
   let hasRegionVerifier = 1;
 }
 
-def Fuse_ModelOp : Fuse_ModuleOp<"model"> {
+def NN_ModelOp : NN_ModuleOp<"model"> {
   let summary = "A neural network as a tree of modules";
   let description = [{
     The root of a module tree. Like a module, it has a class name, parameters,
     children and a forward, but its name is not part of paths. It also contains
-    the declarations for the whole network: `fuse.fusion_pattern`,
-    `fuse.kernel`, `fuse.slot` and `fuse.slot_kernel`.
+    the declarations for the whole network: `nn.fusion_pattern`,
+    `nn.kernel`, `nn.slot` and `nn.slot_kernel`.
 
     The path of a module consists of the names below the model, separated by
     dots: `model.layers.0.mlp`.
@@ -60,18 +61,18 @@ def Fuse_ModelOp : Fuse_ModuleOp<"model"> {
     Example:
 
     ```mlir
-    fuse.model @tiny class "TinyForCausalLM" {
-      fuse.module @norm class "RMSNorm" {
-        fuse.parameter @weight : tensor<8xbf16>
+    nn.model @tiny class "TinyForCausalLM" {
+      nn.module @norm class "RMSNorm" {
+        nn.parameter @weight : tensor<8xbf16>
         func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
-          %w = fuse.get_parameter @weight : tensor<8xbf16>
+          %w = nn.get_parameter @weight : tensor<8xbf16>
           %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
             : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
           return %y : tensor<?x8xbf16>
         }
       }
       func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
-        %y = fuse.call_module @norm(%x)
+        %y = nn.call_module @norm(%x)
           : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
         return %y : tensor<?x8xbf16>
       }
@@ -85,20 +86,20 @@ def Fuse_ModelOp : Fuse_ModuleOp<"model"> {
   let hasVerifier = 1;
 }
 
-def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
+def NN_NetModuleOp : NN_ModuleOp<"module", [
     ParentOneOf<["ModelOp", "NetModuleOp"]>]> {
   let summary = "A module of a neural network";
   let description = [{
     Syntax:
 
     ```
-    operation ::= `fuse.module` $sym_name `class` $class_name
+    operation ::= `nn.module` $sym_name `class` $class_name
                   (`hooks` `(` $hooks^ `)`)?
                   (`tensor_parallel` `(` $tensor_parallel^ `)`)?
                   attr-dict-with-keyword $body
     ```
 
-    Contains its parameters (`fuse.parameter`), its children (`fuse.module`, in
+    Contains its parameters (`nn.parameter`), its children (`nn.module`, in
     order) and at most one function, `@forward`, which a call of the module
     runs. A private `@forward` without a body only declares the interface. A
     module without a forward is a container. Names can be numbers: `@"0"`.
@@ -114,8 +115,8 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
     Example:
 
     ```mlir
-    fuse.module @up_proj class "Linear" tensor_parallel("colwise") {
-      fuse.parameter @weight : tensor<16x8xbf16>
+    nn.module @up_proj class "Linear" tensor_parallel("colwise") {
+      nn.parameter @weight : tensor<16x8xbf16>
       func.func private @forward(tensor<?x8xbf16>) -> tensor<?x16xbf16>
     }
     ```
@@ -134,7 +135,7 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
 // Parameters
 //===----------------------------------------------------------------------===//
 
-def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
+def NN_ParameterOp : Op<NN_Dialect, "parameter", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     ParentOneOf<["ModelOp", "NetModuleOp"]>, Symbol]> {
   let summary = "A parameter of a module";
@@ -156,8 +157,8 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     Example:
 
     ```mlir
-    fuse.parameter @weight : tensor<16x8xbf16>
-    fuse.parameter @bias tied_to(@embed::@bias) : tensor<16xbf16>
+    nn.parameter @weight : tensor<16x8xbf16>
+    nn.parameter @bias tied_to(@embed::@bias) : tensor<16xbf16>
     ```
   }];
   let arguments = (ins
@@ -169,20 +170,20 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
   let hasVerifier = 1;
 }
 
-def Fuse_GetParameterOp : Op<Fuse_Dialect, "get_parameter", [
+def NN_GetParameterOp : Op<NN_Dialect, "get_parameter", [
     Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Value of a parameter";
   let description = [{
     Syntax:
 
     ```
-    operation ::= `fuse.get_parameter` $parameter `:` type($value) attr-dict
+    operation ::= `nn.get_parameter` $parameter `:` type($value) attr-dict
     ```
 
     The name is relative to the module whose forward contains the op. A nested
     name (`@up_proj::@weight`) reaches a parameter of a child.
 
-    Example: `%w = fuse.get_parameter @weight : tensor<16x8xbf16>`
+    Example: `%w = nn.get_parameter @weight : tensor<16x8xbf16>`
   }];
   let arguments = (ins SymbolRefAttr:$parameter);
   let results = (outs AnyStaticShapeTensor:$value);
@@ -193,13 +194,13 @@ def Fuse_GetParameterOp : Op<Fuse_Dialect, "get_parameter", [
 // Calls
 //===----------------------------------------------------------------------===//
 
-def Fuse_CallModuleOp : Fuse_CallOp<"call_module"> {
+def NN_CallModuleOp : NN_CallOp<"call_module"> {
   let summary = "Call of a module's forward";
   let description = [{
     Syntax:
 
     ```
-    operation ::= `fuse.call_module` $callee `(` $args `)` attr-dict
+    operation ::= `nn.call_module` $callee `(` $args `)` attr-dict
                   `:` functional-type(operands, results)
     ```
 
@@ -214,7 +215,7 @@ def Fuse_CallModuleOp : Fuse_CallOp<"call_module"> {
     Example:
 
     ```mlir
-    %y = fuse.call_module @layers::@"0"(%x)
+    %y = nn.call_module @layers::@"0"(%x)
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
   }];
@@ -223,13 +224,13 @@ def Fuse_CallModuleOp : Fuse_CallOp<"call_module"> {
   let hasCustomAssemblyFormat = 1;
 }
 
-def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
+def NN_FusedCallOp : Op<NN_Dialect, "fused_call", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Call of a chain of modules as one kernel";
   let description = [{
     Replaces the call of the first member and has its arguments. The calls of
-    the other members are `fuse.identity_call` ops with the same `site`. `sides`
+    the other members are `nn.identity_call` ops with the same `site`. `sides`
     are the values that later members read from outside of the chain, in the
     order of the identity calls.
 
@@ -241,7 +242,7 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
     one after the other. `body` names the function next to the model into which
     `fuse-inline-modules` inlined their forwards.
 
-    The kernel is a family of fused ops, or a `fuse.kernel` of the model or of
+    The kernel is a family of fused ops, or an `nn.kernel` of the model or of
     a library. `weights` are the recipes that compute the kernel's stored
     weights from the members' parameters. The names of parameters in the model
     and in checkpoints do not change.
@@ -249,21 +250,21 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
     Example:
 
     ```mlir
-    %n = fuse.fused_call gated_mlp [@norm, @mlp] (%x) site("norm+mlp#0")
+    %n = nn.fused_call gated_mlp [@norm, @mlp] (%x) site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
-    %y = fuse.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
+    %y = nn.identity_call @mlp(%n) interface [-1] site("norm+mlp#0")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     ```
   }];
   let arguments = (ins
-    Fuse_KernelReferenceAttr:$kernel,
+    NN_KernelReferenceAttr:$kernel,
     TypedArrayAttrBase<SymbolRefAttr, "array of members">:$members,
     Variadic<AnyType>:$args,
     Variadic<AnyType>:$sides,
     OptionalAttr<DenseI64ArrayAttr>:$also,
     StrAttr:$site,
     OptionalAttr<FlatSymbolRefAttr>:$body,
-    OptionalAttr<Fuse_RecipeArrayAttr>:$weights
+    OptionalAttr<NN_RecipeArrayAttr>:$weights
   );
   let results = (outs Variadic<AnyType>:$outputs);
   let assemblyFormat = [{
@@ -284,7 +285,7 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
   }];
 }
 
-def Fuse_IdentityCallOp : Op<Fuse_Dialect, "identity_call", [
+def NN_IdentityCallOp : Op<NN_Dialect, "identity_call", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>, InferTypeOpAdaptor]> {
   let summary = "Call of a module that is part of a fused call";
@@ -295,12 +296,12 @@ def Fuse_IdentityCallOp : Op<Fuse_Dialect, "identity_call", [
 
     `interface` has one entry per argument of the replaced call: `k >= 0` for
     ignored value `k`, `-1 - k` for intermediate `k` of the chain, counted as in
-    `also` of `fuse.fused_call`.
+    `also` of `nn.fused_call`.
 
     Example:
 
     ```mlir
-    %y = fuse.identity_call @mlp(%n) ignores(%mask) interface [-1, 0]
+    %y = nn.identity_call @mlp(%n) ignores(%mask) interface [-1, 0]
            site("norm+mlp#0")
       : (tensor<?x8xbf16>, tensor<?xi1>) -> tensor<?x8xbf16>
     ```
@@ -324,7 +325,7 @@ def Fuse_IdentityCallOp : Op<Fuse_Dialect, "identity_call", [
 // Declarations
 //===----------------------------------------------------------------------===//
 
-def Fuse_FusionPatternOp : Op<Fuse_Dialect, "fusion_pattern", [
+def NN_FusionPatternOp : Op<NN_Dialect, "fusion_pattern", [
     HasParent<"ModelOp">, Symbol]> {
   let summary = "A chain of modules that a kernel can replace";
   let description = [{
@@ -335,7 +336,7 @@ def Fuse_FusionPatternOp : Op<Fuse_Dialect, "fusion_pattern", [
     Example:
 
     ```mlir
-    fuse.fusion_pattern @norm_mlp [("RMSNorm", "model.layers.*.norm"),
+    nn.fusion_pattern @norm_mlp [("RMSNorm", "model.layers.*.norm"),
                                    ("MLP", "model.layers.*.mlp")]
     ```
   }];
@@ -350,7 +351,7 @@ def Fuse_FusionPatternOp : Op<Fuse_Dialect, "fusion_pattern", [
   let hasVerifier = 1;
 }
 
-def Fuse_KernelOp : Op<Fuse_Dialect, "kernel", [
+def NN_KernelOp : Op<NN_Dialect, "kernel", [
     HasParent<"ModelOp">, Symbol]> {
   let summary = "A declared kernel that replaces chains of modules";
   let description = [{
@@ -364,8 +365,8 @@ def Fuse_KernelOp : Op<Fuse_Dialect, "kernel", [
     Example:
 
     ```mlir
-    fuse.kernel @RMSNormMLP targets(["sm_90", "sm_100"])
-        weights [#fuse.recipe<"gate_up" =
+    nn.kernel @RMSNormMLP targets(["sm_90", "sm_100"])
+        weights [#nn.recipe<"gate_up" =
                    interleave("1:gate.weight", "1:up.weight" block 8)>]
     ```
   }];
@@ -373,7 +374,7 @@ def Fuse_KernelOp : Op<Fuse_Dialect, "kernel", [
     SymbolNameAttr:$sym_name,
     StrArrayAttr:$targets,
     UnitAttr:$returns_intermediates,
-    OptionalAttr<Fuse_RecipeArrayAttr>:$weights
+    OptionalAttr<NN_RecipeArrayAttr>:$weights
   );
   let assemblyFormat = [{
     $sym_name `targets` `(` $targets `)`
@@ -383,4 +384,4 @@ def Fuse_KernelOp : Op<Fuse_Dialect, "kernel", [
   let hasVerifier = 1;
 }
 
-#endif // FUSE_IR_FUSEMODULEOPS_TD
+#endif // NN_IR_NNMODULEOPS_TD

@@ -1,10 +1,10 @@
-//===- FuseSlotAttrs.cpp - Attributes of slots and kernels ----------------===//
+//===- NNSlotAttrs.cpp - Attributes of slots and kernels ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseAttrs.h"
+#include "nn/IR/NNAttrs.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>

@@ -1,10 +1,10 @@
-//===- FuseSlotOps.cpp - Slots and their kernels --------------------------===//
+//===- NNSlotOps.cpp - Slots and their kernels ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseModules.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -173,8 +173,8 @@ static LogicalResult verifyCode(Operation *op, HardwareAttr hardware,
     return op->emitOpError()
            << "needs either a function '" << kBodyName << "' or code";
   if (code && !isa<GPUCodeAttr, CPUCodeAttr>(code))
-    return op->emitOpError() << "has code " << code
-                             << "; expected #fuse.gpu_code or #fuse.cpu_code";
+    return op->emitOpError()
+           << "has code " << code << "; expected #nn.gpu_code or #nn.cpu_code";
   DeviceType device = hardware.getDevice();
   if (code &&
       device != (isa<GPUCodeAttr>(code) ? DeviceType::GPU : DeviceType::CPU))
@@ -246,8 +246,8 @@ LogicalResult SlotKernelOp::verifyRegions() {
   for (Operation &op : getBody().getOps()) {
     auto implementation = dyn_cast<ImplementationOp>(op);
     if (!implementation)
-      return op.emitOpError("cannot be in a fuse.slot_kernel; expected "
-                            "fuse.implementation");
+      return op.emitOpError("cannot be in an nn.slot_kernel; expected "
+                            "nn.implementation");
     // The choice between the two would be ambiguous.
     for (ImplementationOp other : others)
       if (other.getHardware() == implementation.getHardware() &&
@@ -259,6 +259,6 @@ LogicalResult SlotKernelOp::verifyRegions() {
     others.push_back(implementation);
   }
   if (others.empty())
-    return emitOpError("needs at least one fuse.implementation");
+    return emitOpError("needs at least one nn.implementation");
   return success();
 }

@@ -1,14 +1,15 @@
-//===- FuseModules.h - Walk the module tree ---------------------*- C++ -*-===//
+//===- NNModules.h - Walk the module tree -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_IR_FUSEMODULES_H
-#define FUSE_IR_FUSEMODULES_H
+#ifndef NN_IR_NNMODULES_H
+#define NN_IR_NNMODULES_H
 
-#include "fuse/IR/FuseOps.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "nn/IR/NNOps.h"
 
 namespace fuse {
 
@@ -17,15 +18,6 @@ inline constexpr llvm::StringLiteral kForwardName = "forward";
 /// Names of functions: the eager body of a slot, and the body of a kernel.
 inline constexpr llvm::StringLiteral kEagerName = "eager";
 inline constexpr llvm::StringLiteral kBodyName = "body";
-/// Attribute of an argument of a forward: the default of an optional argument.
-inline constexpr llvm::StringLiteral kDefaultAttrName = "fuse.default";
-/// Attributes of a model, see `fuse.model`.
-inline constexpr llvm::StringLiteral kMustFuseAttrName = "fuse.must_fuse";
-inline constexpr llvm::StringLiteral kExpectSitesAttrName = "fuse.expect_sites";
-inline constexpr llvm::StringLiteral kNoFuseAttrName = "fuse.no_fuse";
-/// Attribute of a model: the refusals by site id. `fuse-match-modules` writes
-/// it, `fuse-check-contracts` reads it, and unfusing all sites removes it.
-inline constexpr llvm::StringLiteral kRefusalsAttrName = "fuse.refusals";
 
 /// The closest model or module that contains `op`, or null. Never `op` itself.
 mlir::Operation *getEnclosingModule(mlir::Operation *op);
@@ -104,4 +96,4 @@ SlotOp lookupSlot(mlir::SymbolTableCollection &tables, mlir::Operation *user,
 
 } // namespace fuse
 
-#endif // FUSE_IR_FUSEMODULES_H
+#endif // NN_IR_NNMODULES_H

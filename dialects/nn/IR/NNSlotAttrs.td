@@ -1,4 +1,4 @@
-//===- FuseSlotAttrs.td - Attributes of slots and kernels --*- tablegen -*-===//
+//===- NNSlotAttrs.td - Attributes of slots and kernels ----*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,14 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_IR_FUSESLOTATTRS_TD
-#define FUSE_IR_FUSESLOTATTRS_TD
+#ifndef NN_IR_NNSLOTATTRS_TD
+#define NN_IR_NNSLOTATTRS_TD
 
-include "fuse/IR/FuseDialect.td"
+include "nn/IR/NNDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def Fuse_DeviceTypeEnum : I32EnumAttr<"DeviceType", "type of a device", [
+def NN_DeviceTypeEnum : I32EnumAttr<"DeviceType", "type of a device", [
     I32EnumAttrCase<"Any", 0, "any">,
     I32EnumAttrCase<"CPU", 1, "cpu">,
     I32EnumAttrCase<"GPU", 2, "gpu">]> {
@@ -23,14 +23,14 @@ def Fuse_DeviceTypeEnum : I32EnumAttr<"DeviceType", "type of a device", [
   let genSpecializedAttr = 0;
 }
 
-def Fuse_CodeFormatEnum : I32EnumAttr<"CodeFormat", "form of GPU code", [
+def NN_CodeFormatEnum : I32EnumAttr<"CodeFormat", "form of GPU code", [
     I32EnumAttrCase<"PTX", 0, "ptx">,
     I32EnumAttrCase<"Cubin", 1, "cubin">]> {
   let cppNamespace = "::fuse";
   let genSpecializedAttr = 0;
 }
 
-def Fuse_KernelModeEnum : I32BitEnumAttr<"KernelMode",
+def NN_KernelModeEnum : I32BitEnumAttr<"KernelMode",
     "use of a network", [
     I32BitEnumAttrCaseNone<"Any", "any">,
     I32BitEnumAttrCaseBit<"Inference", 0, "inference">,
@@ -41,12 +41,12 @@ def Fuse_KernelModeEnum : I32BitEnumAttr<"KernelMode",
   let separator = "|";
 }
 
-def Fuse_KernelModeAttr
-    : EnumAttr<Fuse_Dialect, Fuse_KernelModeEnum, "kernel_mode"> {
+def NN_KernelModeAttr
+    : EnumAttr<NN_Dialect, NN_KernelModeEnum, "kernel_mode"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Fuse_HardwareAttr : AttrDef<Fuse_Dialect, "Hardware"> {
+def NN_HardwareAttr : AttrDef<NN_Dialect, "Hardware"> {
   let mnemonic = "hardware";
   let summary = "hardware that a kernel runs on";
   let description = [{
@@ -54,10 +54,10 @@ def Fuse_HardwareAttr : AttrDef<Fuse_Dialect, "Hardware"> {
     ends included, as in `sm_90` without its letters. Without `from` or `to`
     the interval is open at that end.
 
-    Example: `#fuse.hardware<any>`, `#fuse.hardware<gpu from 80 to 90>`.
+    Example: `#nn.hardware<any>`, `#nn.hardware<gpu from 80 to 90>`.
   }];
   let parameters = (ins
-    EnumParameter<Fuse_DeviceTypeEnum>:$device,
+    EnumParameter<NN_DeviceTypeEnum>:$device,
     DefaultValuedParameter<"unsigned", "0", "0 for none">:$from,
     DefaultValuedParameter<"unsigned", "0", "0 for none">:$to
   );
@@ -77,7 +77,7 @@ def Fuse_HardwareAttr : AttrDef<Fuse_Dialect, "Hardware"> {
   }];
 }
 
-def Fuse_GPUCodeAttr : AttrDef<Fuse_Dialect, "GPUCode"> {
+def NN_GPUCodeAttr : AttrDef<NN_Dialect, "GPUCode"> {
   let mnemonic = "gpu_code";
   let summary = "kernel in a file of GPU code and how to launch it";
   let description = [{
@@ -101,13 +101,13 @@ def Fuse_GPUCodeAttr : AttrDef<Fuse_Dialect, "GPUCode"> {
     Example:
 
     ```mlir
-    #fuse.gpu_code<format = ptx, file = "rms_norm.ptx", entry = "rms_norm",
+    #nn.gpu_code<format = ptx, file = "rms_norm.ptx", entry = "rms_norm",
       grid = affine_map<()[s0] -> (s0, 1, 1)>, block = [128, 1, 1],
       sizes = [[0, 0]], args = ["arg0", "arg1", "result0", "param.eps"]>
     ```
   }];
   let parameters = (ins
-    EnumParameter<Fuse_CodeFormatEnum>:$format,
+    EnumParameter<NN_CodeFormatEnum>:$format,
     StringRefParameter<"path">:$file,
     StringRefParameter<"name of the kernel">:$entry,
     "::mlir::AffineMapAttr":$grid,
@@ -120,17 +120,17 @@ def Fuse_GPUCodeAttr : AttrDef<Fuse_Dialect, "GPUCode"> {
   let genVerifyDecl = 1;
 }
 
-def Fuse_CPUCodeAttr : AttrDef<Fuse_Dialect, "CPUCode"> {
+def NN_CPUCodeAttr : AttrDef<NN_Dialect, "CPUCode"> {
   let mnemonic = "cpu_code";
   let summary = "function in a shared library";
   let description = [{
     `symbol` is a C function in the shared library `library`. `sizes` and `args`
-    are those of `#fuse.gpu_code`: addresses are pointers, sizes `int64_t`.
+    are those of `#nn.gpu_code`: addresses are pointers, sizes `int64_t`.
 
     Example:
 
     ```mlir
-    #fuse.cpu_code<library = "libkernels.so", symbol = "rms_norm",
+    #nn.cpu_code<library = "libkernels.so", symbol = "rms_norm",
       sizes = [[0, 0]],
       args = ["arg0", "arg1", "result0", affine_map<()[s0] -> (s0)>]>
     ```
@@ -145,4 +145,4 @@ def Fuse_CPUCodeAttr : AttrDef<Fuse_Dialect, "CPUCode"> {
   let genVerifyDecl = 1;
 }
 
-#endif // FUSE_IR_FUSESLOTATTRS_TD
+#endif // NN_IR_NNSLOTATTRS_TD

@@ -1,4 +1,4 @@
-//===- FuseModuleSyntax.cpp - Syntax of modules and their members ---------===//
+//===- NNModuleSyntax.cpp - Syntax of modules and their members -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseOps.h"
+#include "mlir/IR/Builders.h"
+#include "nn/IR/NNOps.h"
 
 using namespace mlir;
 using namespace fuse;

@@ -1,13 +1,13 @@
-//===- FuseCalls.td - Calls of modules and slots -----------*- tablegen -*-===//
+//===- NNCalls.td - Calls of modules and slots -------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_IR_FUSECALLS_TD
-#define FUSE_IR_FUSECALLS_TD
+#ifndef NN_IR_NNCALLS_TD
+#define NN_IR_NNCALLS_TD
 
-include "fuse/IR/FuseDialect.td"
+include "nn/IR/NNDialect.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/CallInterfaces.td"
@@ -15,8 +15,8 @@ include "mlir/Interfaces/CallInterfaces.td"
 /// A call of the symbol `callee` with the operands `args`. The callable is a
 /// function inside the symbol: the forward of a module, or the implementation
 /// of a slot.
-class Fuse_CallOp<string mnemonic, list<Trait> traits = []>
-    : Op<Fuse_Dialect, mnemonic, !listconcat([
+class NN_CallOp<string mnemonic, list<Trait> traits = []>
+    : Op<NN_Dialect, mnemonic, !listconcat([
         CallOpInterface, DeclareOpInterfaceMethods<SymbolUserOpInterface>
       ], traits)> {
   let extraClassDeclaration = [{
@@ -49,4 +49,4 @@ class Fuse_CallOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-#endif // FUSE_IR_FUSECALLS_TD
+#endif // NN_IR_NNCALLS_TD

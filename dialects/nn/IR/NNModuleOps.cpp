@@ -1,4 +1,4 @@
-//===- FuseModuleOps.cpp - Models and their modules -----------------------===//
+//===- NNModuleOps.cpp - Models and their modules -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,15 +12,68 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/IR/FuseClauses.h"
-#include "fuse/IR/FuseModules.h"
 #include "fuse/IR/FuseParsing.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nn/IR/NNModules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace fuse;
+
+static ParseResult parseKernel(OpAsmParser &parser, Attribute &kernel) {
+  StringAttr declared;
+  if (succeeded(parser.parseOptionalSymbolName(declared))) {
+    kernel = FlatSymbolRefAttr::get(declared);
+    return success();
+  }
+  KernelFamily family;
+  if (parseCase<KernelFamily>(
+          parser, "kernel family", family, symbolizeKernelFamily,
+          "gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group"))
+    return failure();
+  kernel = KernelFamilyAttr::get(parser.getContext(), family);
+  return success();
+}
+
+static void printKernel(OpAsmPrinter &printer, Operation *, Attribute kernel) {
+  if (auto family = dyn_cast<KernelFamilyAttr>(kernel))
+    printer << stringifyKernelFamily(family.getValue());
+  else
+    printer << kernel;
+}
+
+static ParseResult parsePatternMembers(OpAsmParser &parser, ArrayAttr &classes,
+                                       ArrayAttr &paths) {
+  SmallVector<Attribute> classNames, globs;
+  auto parseMember = [&]() -> ParseResult {
+    StringAttr className, glob;
+    if (parser.parseLParen() || parser.parseAttribute(className) ||
+        parser.parseComma() || parser.parseAttribute(glob) ||
+        parser.parseRParen())
+      return failure();
+    classNames.push_back(className);
+    globs.push_back(glob);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseMember))
+    return failure();
+  classes = parser.getBuilder().getArrayAttr(classNames);
+  paths = parser.getBuilder().getArrayAttr(globs);
+  return success();
+}
+
+static void printPatternMembers(OpAsmPrinter &printer, Operation *,
+                                ArrayAttr classes, ArrayAttr paths) {
+  printer << "[";
+  llvm::interleaveComma(llvm::zip(classes, paths), printer, [&](auto member) {
+    printer << "(" << std::get<0>(member) << ", " << std::get<1>(member) << ")";
+  });
+  printer << "]";
+}
+
+#define GET_OP_CLASSES
+#include "nn/IR/NNOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
 // The tree
@@ -279,9 +332,9 @@ static LogicalResult verifyMembers(Operation *module) {
     auto function = dyn_cast<FunctionOpInterface>(op);
     if (!function)
       return op.emitOpError()
-             << "cannot be in a "
-             << (isa<ModelOp>(module) ? "fuse.model" : "fuse.module")
-             << "; expected fuse.module, fuse.parameter or the forward";
+             << "cannot be in an "
+             << (isa<ModelOp>(module) ? "nn.model" : "nn.module")
+             << "; expected nn.module, nn.parameter or the forward";
     if (function.getName() != kForwardName)
       return op.emitError()
              << "function '" << function.getName() << "' in "
@@ -370,7 +423,7 @@ LogicalResult ParameterOp::verifySymbolUses(SymbolTableCollection &) {
 LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(*this);
   if (!scope)
-    return emitOpError("must be in the forward of a fuse.module");
+    return emitOpError("must be in the forward of an nn.module");
   auto parameter = dyn_cast_or_null<ParameterOp>(
       lookupSymbol(tables, scope, getParameterAttr()));
   if (!parameter) {
@@ -398,7 +451,7 @@ resolveForward(SymbolTableCollection &tables, Operation *call,
   Operation *scope = getEnclosingModule(call);
   if (!scope)
     return call->emitOpError(
-        "must be in the forward of a fuse.model or fuse.module");
+        "must be in the forward of an nn.model or nn.module");
   NetModuleOp module = lookupModule(tables, call, callee);
   if (!module) {
     InFlightDiagnostic diag = call->emitOpError();
@@ -572,7 +625,7 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto [i, identity] : llvm::enumerate(getIdentities(*this))) {
     if (!identity)
       return emitOpError() << "site '" << getSite()
-                           << "' has no fuse.identity_call of member '"
+                           << "' has no nn.identity_call of member '"
                            << pathOf(i + 1) << "'";
     // These values are placeholders, which unfusing removes.
     for (Value value : passed)
@@ -580,8 +633,7 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
         if (user != identity.getOperation())
           return emitOpError()
                  << "site '" << getSite() << "' is read by '" << user->getName()
-                 << "' before the fuse.identity_call of member '"
-                 << pathOf(i + 1)
+                 << "' before the nn.identity_call of member '" << pathOf(i + 1)
                  << "'; only results of the last call may be read";
     passed = identity.getOutputs();
     llvm::append_range(sides, identity.getIgnored());
@@ -606,6 +658,14 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!llvm::equal(sides, getSides()))
     return emitOpError("'sides' must be the values that the identity calls of "
                        "its site ignore, in their order");
+  return success();
+}
+
+LogicalResult IdentityCallOp::inferReturnTypes(MLIRContext *,
+                                               std::optional<Location>,
+                                               Adaptor op,
+                                               SmallVectorImpl<Type> &types) {
+  llvm::append_range(types, op.getValues().getTypes());
   return success();
 }
 
@@ -645,28 +705,6 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-ParseResult fuse::parseKernel(OpAsmParser &parser, Attribute &kernel) {
-  StringAttr declared;
-  if (succeeded(parser.parseOptionalSymbolName(declared))) {
-    kernel = FlatSymbolRefAttr::get(declared);
-    return success();
-  }
-  KernelFamily family;
-  if (parseCase<KernelFamily>(
-          parser, "kernel family", family, symbolizeKernelFamily,
-          "gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group"))
-    return failure();
-  kernel = KernelFamilyAttr::get(parser.getContext(), family);
-  return success();
-}
-
-void fuse::printKernel(OpAsmPrinter &printer, Operation *, Attribute kernel) {
-  if (auto family = dyn_cast<KernelFamilyAttr>(kernel))
-    printer << stringifyKernelFamily(family.getValue());
-  else
-    printer << kernel;
-}
-
 std::optional<KernelFamily> FusedCallOp::getFamily() {
   if (auto family = dyn_cast<KernelFamilyAttr>(getKernel()))
     return family.getValue();
@@ -677,35 +715,6 @@ StringRef FusedCallOp::getKernelName() {
   if (std::optional<KernelFamily> family = getFamily())
     return stringifyKernelFamily(*family);
   return cast<FlatSymbolRefAttr>(getKernel()).getValue();
-}
-
-ParseResult fuse::parsePatternMembers(OpAsmParser &parser, ArrayAttr &classes,
-                                      ArrayAttr &paths) {
-  SmallVector<Attribute> classNames, globs;
-  auto parseMember = [&]() -> ParseResult {
-    StringAttr className, glob;
-    if (parser.parseLParen() || parser.parseAttribute(className) ||
-        parser.parseComma() || parser.parseAttribute(glob) ||
-        parser.parseRParen())
-      return failure();
-    classNames.push_back(className);
-    globs.push_back(glob);
-    return success();
-  };
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseMember))
-    return failure();
-  classes = parser.getBuilder().getArrayAttr(classNames);
-  paths = parser.getBuilder().getArrayAttr(globs);
-  return success();
-}
-
-void fuse::printPatternMembers(OpAsmPrinter &printer, Operation *,
-                               ArrayAttr classes, ArrayAttr paths) {
-  printer << "[";
-  llvm::interleaveComma(llvm::zip(classes, paths), printer, [&](auto member) {
-    printer << "(" << std::get<0>(member) << ", " << std::get<1>(member) << ")";
-  });
-  printer << "]";
 }
 
 LogicalResult FusionPatternOp::verify() {

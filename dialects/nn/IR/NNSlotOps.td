@@ -1,15 +1,15 @@
-//===- FuseSlotOps.td - Slots and their kernels ------------*- tablegen -*-===//
+//===- NNSlotOps.td - Slots and their kernels --------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_IR_FUSESLOTOPS_TD
-#define FUSE_IR_FUSESLOTOPS_TD
+#ifndef NN_IR_NNSLOTOPS_TD
+#define NN_IR_NNSLOTOPS_TD
 
-include "fuse/IR/FuseAttrs.td"
-include "fuse/IR/FuseCalls.td"
-include "fuse/IR/FuseDialect.td"
+include "nn/IR/NNAttrs.td"
+include "nn/IR/NNCalls.td"
+include "nn/IR/NNDialect.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -19,7 +19,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // Slots
 //===----------------------------------------------------------------------===//
 
-def Fuse_SlotOp : Op<Fuse_Dialect, "slot", [
+def NN_SlotOp : Op<NN_Dialect, "slot", [
     IsolatedFromAbove, NoTerminator, NoRegionArguments,
     ParentOneOf<["ModelOp", "::mlir::ModuleOp"]>, SingleBlock, Symbol,
     SymbolTable]> {
@@ -35,12 +35,12 @@ def Fuse_SlotOp : Op<Fuse_Dialect, "slot", [
 
     The body `@eager` defines the function. It is optional if the op and variant
     are registered; the registered body is used then. `fuse-bind-slots` adds one
-    `fuse.bound_kernel` for each kernel to which a call is bound.
+    `nn.bound_kernel` for each kernel to which a call is bound.
 
     Example:
 
     ```mlir
-    fuse.slot @norm op "rms_norm" variant "standard" params {eps = 1.0e-6 : f32}
+    nn.slot @norm op "rms_norm" variant "standard" params {eps = 1.0e-6 : f32}
         : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16> {
       func.func @eager(%x: tensor<?x8xbf16>, %w: tensor<8xbf16>)
           -> tensor<?x8xbf16> {
@@ -77,12 +77,12 @@ def Fuse_SlotOp : Op<Fuse_Dialect, "slot", [
   let hasRegionVerifier = 1;
 }
 
-def Fuse_CallSlotOp : Fuse_CallOp<"call_slot"> {
+def NN_CallSlotOp : NN_CallOp<"call_slot"> {
   let summary = "Use of a slot";
   let description = [{
     The slot is looked up in the symbol tables around the call, innermost first.
     `bound` names the implementation of this call: `@eager`, or a
-    `fuse.bound_kernel` of the slot. Calls of one slot at different paths can be
+    `nn.bound_kernel` of the slot. Calls of one slot at different paths can be
     bound to different kernels.
 
     An unbound call cannot be lowered. There is no implicit fallback to the
@@ -91,7 +91,7 @@ def Fuse_CallSlotOp : Fuse_CallOp<"call_slot"> {
     Example:
 
     ```mlir
-    %y = fuse.call_slot @norm(%x, %w) bound @fuse
+    %y = nn.call_slot @norm(%x, %w) bound @fuse
       : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
     ```
   }];
@@ -111,8 +111,8 @@ def Fuse_CallSlotOp : Fuse_CallOp<"call_slot"> {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-class Fuse_CodeOp<string mnemonic, list<Trait> traits>
-    : Op<Fuse_Dialect, mnemonic, !listconcat([
+class NN_CodeOp<string mnemonic, list<Trait> traits>
+    : Op<NN_Dialect, mnemonic, !listconcat([
         IsolatedFromAbove, NoTerminator, NoRegionArguments, SingleBlock,
         SymbolTable
       ], traits)> {
@@ -126,7 +126,7 @@ class Fuse_CodeOp<string mnemonic, list<Trait> traits>
   let extraClassDeclaration = codeDeclaration;
 }
 
-def Fuse_BoundKernelOp : Fuse_CodeOp<"bound_kernel", [
+def NN_BoundKernelOp : NN_CodeOp<"bound_kernel", [
     HasParent<"SlotOp">, Symbol]> {
   let summary = "A kernel that calls of a slot are bound to";
   let description = [{
@@ -137,7 +137,7 @@ def Fuse_BoundKernelOp : Fuse_CodeOp<"bound_kernel", [
     Example:
 
     ```mlir
-    fuse.bound_kernel @fuse on <any> {
+    nn.bound_kernel @fuse on <any> {
       func.func @body(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         return %x : tensor<?x8xf32>
       }
@@ -146,8 +146,8 @@ def Fuse_BoundKernelOp : Fuse_CodeOp<"bound_kernel", [
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
-    Fuse_HardwareAttr:$hardware,
-    OptionalAttr<Fuse_KernelModeAttr>:$mode,
+    NN_HardwareAttr:$hardware,
+    OptionalAttr<NN_KernelModeAttr>:$mode,
     OptionalAttr<AnyAttr>:$code
   );
   let assemblyFormat = [{
@@ -156,7 +156,7 @@ def Fuse_BoundKernelOp : Fuse_CodeOp<"bound_kernel", [
   }];
 }
 
-def Fuse_SlotKernelOp : Op<Fuse_Dialect, "slot_kernel", [
+def NN_SlotKernelOp : Op<NN_Dialect, "slot_kernel", [
     IsolatedFromAbove, NoTerminator, NoRegionArguments,
     ParentOneOf<["ModelOp", "::mlir::ModuleOp"]>, SingleBlock]> {
   let summary = "A kernel for slots of one op and variant";
@@ -166,16 +166,16 @@ def Fuse_SlotKernelOp : Op<Fuse_Dialect, "slot_kernel", [
     to that model. The key is (op, variant, name). Two kernels with the same key
     are an error.
 
-    A kernel has one or several `fuse.implementation` ops for different hardware
+    A kernel has one or several `nn.implementation` ops for different hardware
     and modes. `aliases` are former names; binding one of them emits a warning.
 
     Example:
 
     ```mlir
-    fuse.slot_kernel "mine" op "rms_norm" variant "standard"
+    nn.slot_kernel "mine" op "rms_norm" variant "standard"
         description "One warp per row" {
-      fuse.implementation on <gpu from 80> mode <inference>
-        code #fuse.gpu_code<format = ptx, file = "rms_norm.ptx",
+      nn.implementation on <gpu from 80> mode <inference>
+        code #nn.gpu_code<format = ptx, file = "rms_norm.ptx",
           entry = "rms_norm", grid = affine_map<()[s0] -> (s0, 1, 1)>,
           block = [32, 1, 1], sizes = [[0, 0]],
           args = ["arg0", "arg1", "result0"]> {}
@@ -198,19 +198,19 @@ def Fuse_SlotKernelOp : Op<Fuse_Dialect, "slot_kernel", [
   let hasRegionVerifier = 1;
 }
 
-def Fuse_ImplementationOp : Fuse_CodeOp<"implementation", [
+def NN_ImplementationOp : NN_CodeOp<"implementation", [
     HasParent<"SlotKernelOp">]> {
   let summary = "A kernel's code for some hardware and some modes";
   let description = [{
     `mode` is `inference` or `training`, optionally with `|compile`; the default
     is `any`. The implementation is either a function `@body`, which is lowered
-    with the rest of the program, or `code`: `#fuse.gpu_code` or
-    `#fuse.cpu_code`.
+    with the rest of the program, or `code`: `#nn.gpu_code` or
+    `#nn.cpu_code`.
 
     Example:
 
     ```mlir
-    fuse.implementation on <cpu> {
+    nn.implementation on <cpu> {
       func.func @body(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
         return %x : tensor<?x8xf32>
       }
@@ -218,8 +218,8 @@ def Fuse_ImplementationOp : Fuse_CodeOp<"implementation", [
     ```
   }];
   let arguments = (ins
-    Fuse_HardwareAttr:$hardware,
-    OptionalAttr<Fuse_KernelModeAttr>:$mode,
+    NN_HardwareAttr:$hardware,
+    OptionalAttr<NN_KernelModeAttr>:$mode,
     OptionalAttr<AnyAttr>:$code
   );
   let assemblyFormat = [{
@@ -228,4 +228,4 @@ def Fuse_ImplementationOp : Fuse_CodeOp<"implementation", [
   }];
 }
 
-#endif // FUSE_IR_FUSESLOTOPS_TD
+#endif // NN_IR_NNSLOTOPS_TD
