@@ -839,6 +839,8 @@ def _run_explain(options: argparse.Namespace) -> int:
 def _run_fuse(options: argparse.Namespace) -> int:
     from fuse_mlir.deploy import hub
     from fuse_mlir.fusion import compiled_module, modules
+    from fuse_mlir.fusion.places import fused_sites
+    from fuse_mlir.matching.sites import join
     from fuse_mlir.reports import report
 
     model = _model(options)
@@ -858,8 +860,15 @@ def _run_fuse(options: argparse.Namespace) -> int:
     print(_sites(options, results), end="")
     for path, sites in files.items():
         print(f"{path}: kernel of {len(sites)} sites")
-    for number, sites in enumerate(files.values() if options.hub else ()):
-        name = f"{options.hub}-{number}" if len(files) > 1 else options.hub
+    layers = {
+        join(parent, module.site)
+        for parent, module in fused_sites(model)
+        if hub.has_layer(module)
+    }
+    # Projections of attention are no layer of the Hub.
+    kinds = [sites for sites in files.values() if sites[0] in layers]
+    for number, sites in enumerate(kinds if options.hub else ()):
+        name = f"{options.hub}-{number}" if len(kinds) > 1 else options.hub
         made = hub.export_hub_kernel(
             model, options.output / name, sites[0], name=name
         )

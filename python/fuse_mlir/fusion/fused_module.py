@@ -638,6 +638,7 @@ class FusedModule(FusedPlace):
                 ],
                 self._has_sides,
                 self._hands_out,
+                self.plan.outputs is not None and self.plan.outputs[0] == 0,
             )
         rows = self._eager_rows
         assert self._watch is not None

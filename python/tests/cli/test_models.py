@@ -33,10 +33,11 @@ class Commands(unittest.TestCase):
         self.assertEqual(status, 0, error)
         self.assertIn(
             "could fuse  model.layers.1.post_attention_layernorm"
-            "+mlp#1  gated_mlp\n2 could fuse\n",
+            "+mlp#1  gated_mlp\n",
             out,
         )
-        self.assertIn("[2/2] model.layers.1", error)
+        self.assertIn("+q_proj+k_proj+v_proj#1  norm_linear\n4 could", out)
+        self.assertIn("[4/4] model.layers.1", error)
 
     def test_activations_that_round_once(self):
         settings = (
@@ -100,10 +101,15 @@ class Commands(unittest.TestCase):
             self.assertIn("kernel-0.fuse: kernel of 2 sites", out)
             self.assertEqual(
                 sorted(p.name for p in Path(directory).iterdir()),
-                ["kernel-0.fuse", "sites.json"],
+                ["kernel-0.fuse", "kernel-1.fuse", "sites.json"],
             )
-            kernel = fuse_mlir.load(Path(directory) / "kernel-0.fuse")
-            self.assertIn("mlp.down_proj.weight", kernel.parameters)
+            for number, weight in enumerate(
+                ("self_attn.q_proj.weight", "mlp.down_proj.weight")
+            ):
+                kernel = fuse_mlir.load(
+                    Path(directory) / f"kernel-{number}.fuse"
+                )
+                self.assertIn(weight, kernel.parameters)
 
     def test_fuse_for_a_gpu_and_for_the_hub(self):
         from fuse_mlir import native
@@ -136,9 +142,9 @@ class Commands(unittest.TestCase):
             )
             status, out, error = run("verify", config)
         self.assertEqual(status, 0, error)
-        self.assertIn("4 of 4 checks passed", out)
+        self.assertIn("7 of 7 checks passed", out)
         self.assertIn(
-            "[1/1] model.layers.0.post_attention_layernorm+mlp#0: verified",
+            "[2/2] model.layers.0.post_attention_layernorm+mlp#0: verified",
             error,
         )
 

@@ -205,7 +205,9 @@ class Fused(unittest.TestCase):
             "experts as they are",
             str(fuse_mlir.explain(model)),
         )
-        with mock.patch.object(kernels, "call", wraps=kernels.call) as call:
+        with mock.patch.object(
+            kernels, "call_all", wraps=kernels.call_all
+        ) as call:
             many = logits(model)
             self.assertEqual(call.call_count, 0)
             logits(model, IDS[:, :2])
