@@ -47,6 +47,8 @@ public:
       PyErr_Clear();
       return Ref();
     }
+    if (type != pending.get() && !isUnchanged(value))
+      return Ref();
     Ref result = Ref::borrow(PyList_GetItem(parts.get(), index));
     if (!result || result.get() == Py_None) {
       PyErr_Clear();
@@ -64,6 +66,18 @@ public:
   }
 
 private:
+  /// Whether nothing has written to the result of a norm. Tensors of inference
+  /// mode do not count writes.
+  static bool isUnchanged(PyObject *norm) {
+    Ref version =
+        Ref::steal(PyObject_GetAttr(norm, getConnection().version.get()));
+    if (!version) {
+      PyErr_Clear();
+      return true;
+    }
+    return getInteger(version.get()) == 0;
+  }
+
   Ref site;
   Ref pending;
   Py_ssize_t index;

@@ -81,6 +81,7 @@ class FusedProjections(FusedModule):
         )
         passed._fuse_site = self.site
         passed._fuse_parts = parts
+        passed._fuse_version = _version(passed)
         if not self._returns_norm and type(passed) is torch.Tensor:
             passed.__class__ = Pending
         return passed
@@ -89,6 +90,11 @@ class FusedProjections(FusedModule):
     def _returns_norm(self) -> bool:
         """Whether the kernel returns the result of the norm, too."""
         return self.plan.outputs is not None and self.plan.outputs[0] == 0
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """The number of writes to a tensor; 0 where PyTorch does not count them."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 class FusedPart(FusedPlace):
@@ -157,6 +163,12 @@ class FusedPart(FusedPlace):
                 f"{self._get_name()} is not the result of the norm of site "
                 f"'{self.site}', as it was when the model was fused; unfuse "
                 "this site"
+            )
+        if getattr(given, "_fuse_version", 0) != _version(given):
+            raise FuseError(
+                "FUSE-N206 not-a-chain: in this call the model changed the "
+                f"result of the norm of site '{self.site}' in place, before "
+                f"{self._get_name()} read it; unfuse this site"
             )
         part = parts[self._index]
         if part is None:

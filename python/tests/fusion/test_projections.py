@@ -442,6 +442,21 @@ class Calls(unittest.TestCase):
             )
 
     @torch.no_grad()
+    def test_the_result_of_the_norm_changes_in_place(self):
+        model = transformer("cohere", **TINY)
+        fuse_mlir.fuse_modules(model, only_faster=False, strict=False)
+        layer = model.model.layers[0]
+        x = torch.randn(1, 3, 32).bfloat16()
+        for _ in range(2):
+            normed = layer.input_layernorm(x)
+            layer.self_attn.q_proj(normed)
+            normed.mul_(2)
+            self.fails(
+                "changed the result of the norm",
+                lambda: layer.self_attn.k_proj(normed),
+            )
+
+    @torch.no_grad()
     def test_caches_of_generation(self):
         model, plain = fused(torch.bfloat16), llama(torch.bfloat16)
         for options in (
