@@ -269,7 +269,7 @@ class Stopwatches(unittest.TestCase):
             clock, count = Clock(), [0, 0]
 
             def run(i, seconds):
-                clock.now += seconds * (slowest if count[i] % 8 else 1.0)
+                clock.now += seconds * (1.0 if count[i] % 8 == 1 else slowest)
                 count[i] += 1
 
             watch = timing.Stopwatch(torch.device("cpu"), clock)
