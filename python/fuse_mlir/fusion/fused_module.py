@@ -341,13 +341,15 @@ class FusedModule(FusedPlace):
     def _known(
         self, compiled: Compiled, device: torch.device
     ) -> Verdict | None:
-        """The measurement of such a site in this process or another one."""
+        """The measurement of such a site in this process, or a final one of
+        another process."""
         key = self._key(compiled, device)
         found = timing.known(key)
         if found is None:
             found = stored_timings.load(self._stored_key(compiled, device))
-            if found is not None:
-                timing.remember(key, found)
+            if found is None or not found.final:
+                return None
+            timing.remember(key, found)
         return found
 
     def _stored_key(self, compiled: Compiled, device: torch.device) -> str:
@@ -355,7 +357,7 @@ class FusedModule(FusedPlace):
         return stored_timings.key_of(
             device,
             (
-                compiled.formed,
+                timing.timed_ir(compiled.formed),
                 self.plan.structure(),
                 [
                     f"{type(m).__module__}.{type(m).__qualname__}"
@@ -371,7 +373,7 @@ class FusedModule(FusedPlace):
     def _key(self, compiled: Compiled, device: torch.device) -> object:
         """A key that sites with equal times share."""
         return (
-            compiled.formed,
+            timing.timed_ir(compiled.formed),
             self.plan.structure(),
             str(device),
             tuple(type(m) for member in self.members for m in member.modules()),
@@ -417,10 +419,10 @@ class FusedModule(FusedPlace):
             )
 
         def overhead(count: int) -> float:
-            plain, through = timing.Stopwatch(torch.device("cpu")).compare(
+            found = timing.Stopwatch(torch.device("cpu")).compare(
                 run(not_asked, count), run(asked, count)
             )
-            return max(through - plain, 0.0)
+            return max(found.other - found.members, 0.0)
 
         try:
             with torch.no_grad():
@@ -429,8 +431,16 @@ class FusedModule(FusedPlace):
         except Exception:
             return None
         assert self._counts is not None
-        verdict = timing.measured(self._counts, eager, overhead, device, slow)
-        stored_timings.store(self._stored_key(kernel.compiled, device), verdict)
+        stored = self._stored_key(kernel.compiled, device)
+        verdict = timing.measured(
+            self._counts,
+            eager,
+            overhead,
+            device,
+            slow,
+            stored_timings.load(stored),
+        )
+        stored_timings.store(stored, verdict)
         return timing.remember(self._key(kernel.compiled, device), verdict)
 
     def _trial(
