@@ -125,6 +125,6 @@ def _site(
         ANY_FAMILY,
     )
     base = "+".join(name.rpartition(".")[2] for name in names)
-    site = Site(f"{base}#0", parent, names, pattern, members)
+    site = Site(f"{base}#0", parent, names, pattern, members, fans_out=True)
     check_site(model, site, flow, taken)
     return site

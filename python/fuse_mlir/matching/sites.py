@@ -41,6 +41,8 @@ class Site:
     refusal: Refusal | None = None
     #: Assumptions that were not checked, for the note of the result.
     risk: str = ""
+    #: Whether all members read the result of the first, if that is known.
+    fans_out: bool = False
 
     @property
     def paths(self) -> list[str]:
@@ -327,7 +329,7 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             f"{counts}; leave out those that are called by themselves",
         )
         return
-    fans_out = replaced and _fans_out([c[0] for c in calls])
+    fans_out = replaced and (site.fans_out or _fans_out([c[0] for c in calls]))
     for chain in zip(*calls):
         if fans_out:
             plan = _plan_linears(site, list(chain), flow)
