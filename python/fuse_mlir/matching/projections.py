@@ -95,6 +95,8 @@ def _readers(model: nn.Module, path: str, flow: Flow) -> list[str]:
             and use.module
             and _reads(flow, use.module, output)
             and has_one_matrix(model.get_submodule(use.module))
+            # Routers return several tensors.
+            and isinstance(flow.calls[use.module][0].output, torch.Tensor)
         ):
             found[use.module] = None
     return list(found)
