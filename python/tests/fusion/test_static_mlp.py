@@ -27,6 +27,7 @@ from tests.models import (
     CHAIN,
     LLAMA,
     MLP,
+    NORM_MLP,
     SIZES,
     fp8_transformer,
     needs_library,
@@ -166,7 +167,7 @@ class Checkpoints(unittest.TestCase):
     def test_patterns_take_stored_linears_too(self):
         model = fp8_transformer("llama", **SMALL)
         expected = self.logits(model)
-        result = fuse_mlir.fuse_modules(model, only_faster=False)
+        result = fuse_mlir.fuse_modules(model, NORM_MLP)
         self.assertIn("scales(f8E4M3FN", kernel(model).compiled.formed)
         self.assertEqual(len(result.fused), 2)
         self.assertTrue(torch.equal(self.logits(model), expected))
@@ -178,7 +179,7 @@ class Checkpoints(unittest.TestCase):
 
     def test_scales_that_change_make_a_new_kernel(self):
         model = fp8_transformer("llama", **SMALL)
-        fuse_mlir.fuse_modules(model, only_faster=False)
+        fuse_mlir.fuse_modules(model, NORM_MLP)
         before = self.logits(model)
         first = kernel(model)
         self.logits(model)
