@@ -320,6 +320,7 @@ def _check_plan(cuda: dict[str, Any]) -> None:
         "bytes",
         "type",
         "value",
+        "scalar",
         "packed",
         "map",
     }
