@@ -113,9 +113,9 @@ def Tile_ScalarAttr : Tile_PlanPart<"Scalar", "scalar"> {
     Examples:
 
     - `#tile.scalar<"input" = 5.000000e-01 : f32>`
-    - `#tile.scalar<"gate" = 5.000000e-01 : f32, of [2.000000e+00 : f32,
+    - `#tile.scalar<"gate" = 5.000000e-01 : f32 of [2.000000e+00 : f32,
       2.500000e-01 : f32]>`
-    - `#tile.scalar<"hidden" = 4.000000e+00 : f32, over 2.500000e-01 : f32>`
+    - `#tile.scalar<"hidden" = 4.000000e+00 : f32 over 2.500000e-01 : f32>`
   }];
   let parameters = (ins
     StringRefParameter<>:$name,
@@ -124,7 +124,7 @@ def Tile_ScalarAttr : Tile_PlanPart<"Scalar", "scalar"> {
     OptionalParameter<"::mlir::FloatAttr">:$divisor
   );
   let assemblyFormat = [{
-    `<` $name `=` $value (`,` `of` $factors^)? (`,` `over` $divisor^)? `>`
+    `<` $name `=` $value (`of` $factors^)? (`over` $divisor^)? `>`
   }];
   let genVerifyDecl = 1;
 }
