@@ -374,17 +374,17 @@ TEST(ManifestTest, ReadsScales) {
   json product = {{"of", {0, 1}}}, reciprocal = {{"over", 1}};
   EXPECT_EQ(readScales({0.5, 0.25}, {product, reciprocal}, 1), "");
   const std::string where = "the manifest is malformed: it.functions0.cuda";
-  EXPECT_EQ(readScales({0.5, 0.0}, {product}, 0),
+  EXPECT_EQ(readScales({0.5, 0.0}, json::array({product}), 0),
             where + " has a scale that is not a positive number");
-  EXPECT_EQ(readScales({0.5, "0.5"}, {product}, 0),
+  EXPECT_EQ(readScales({0.5, "0.5"}, json::array({product}), 0),
             where + " has a scale that is not a positive number");
-  EXPECT_EQ(readScales({0.5}, {product}, 0),
+  EXPECT_EQ(readScales({0.5}, json::array({product}), 0),
             where + ".scalars0 names a scale that does not exist");
-  EXPECT_EQ(readScales({0.5}, {reciprocal}, 0),
+  EXPECT_EQ(readScales({0.5}, json::array({reciprocal}), 0),
             where + ".scalars0 names a scale that does not exist");
-  EXPECT_EQ(readScales({0.5}, {{{"of", json::array()}}}, 0),
+  EXPECT_EQ(readScales({0.5}, json::array({{{"of", json::array()}}}), 0),
             where + ".scalars0 is the product of no scales");
-  EXPECT_EQ(readScales({0.5, 0.25}, {product}, 1),
+  EXPECT_EQ(readScales({0.5, 0.25}, json::array({product}), 1),
             where + ".launches1.args5 has 'scalar' = 1, there are 1");
 }
 

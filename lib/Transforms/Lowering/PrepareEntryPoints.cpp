@@ -44,8 +44,8 @@ struct PrepareEntryPointsPass
   }
 
   /// Removes the fuse dialect's attributes, which later passes do not
-  /// understand. Whoever asked for arguments for scales reads their attributes,
-  /// and removes them.
+  /// understand. The pipeline that asked for arguments for scales reads their
+  /// attributes after this pass, and removes them.
   void removeAttributes(FunctionOpInterface function) {
     auto isOurs = [](NamedAttribute attribute) {
       return isa_and_nonnull<FuseDialect>(attribute.getNameDialect()) &&
