@@ -13,7 +13,14 @@ from fuse_mlir import native
 from fuse_mlir.compiler import chains, exports, scale_names
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.quantized.stored import Policy, StoredLinear, StoredParts
-from tests.models import Block, Net, needs_library
+from tests.models import (
+    LLAMA,
+    NORM_MLP,
+    Block,
+    Net,
+    fp8_transformer,
+    needs_library,
+)
 
 
 class WideBlock(Block):
@@ -91,6 +98,19 @@ class SharedScales(unittest.TestCase):
         )
         self.assertEqual(len({k.compiled.formed for k in kernels(shared)}), 3)
         self.assertTrue(fuse_mlir.verify(shared, inputs=DATA))
+
+    def test_checkpoints_with_static_scales(self):
+        model = fp8_transformer("llama", **{**LLAMA, "num_hidden_layers": 3})
+        with mock.patch.object(
+            native.Module,
+            "compile",
+            autospec=True,
+            side_effect=native.Module.compile,
+        ) as compiled:
+            found = fuse_mlir.fuse_modules(model, NORM_MLP)
+        self.assertEqual(len(found.fused), 3)
+        self.assertEqual(compiled.call_count, 1)
+        self.assertEqual(len({k.compiled.scales for k in kernels(model)}), 3)
 
     def test_other_shapes_have_other_code(self):
         model = make_model()
