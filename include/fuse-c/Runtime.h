@@ -224,6 +224,22 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
                                                        const char *parameter,
                                                        const DLTensor *tensor);
 
+/* The static scales of a function's code: each value once, as it was compiled.
+ * There are none if the code has no static scales, or has them as constants.
+ * The array lives as long as the program. */
+FUSE_C_EXPORT fuse_status fuse_program_scales(const fuse_program *program,
+                                              size_t function,
+                                              const float **scales,
+                                              size_t *count);
+
+/* Replaces the static scales of later launches of one instance, in the order of
+ * fuse_program_scales. Layers of a model that differ only in scales can thus
+ * share a program. Results are those of code that was compiled with these
+ * scales. Captured graphs keep the scales that they were captured with. */
+FUSE_C_EXPORT fuse_status fuse_instance_set_scales(fuse_instance *instance,
+                                                   const float *scales,
+                                                   size_t count);
+
 /* Does all the work that a launch must not do: packs and copies weights, loads
  * code. Every argument with a parameter name has to be bound. It is unspecified
  * whether launches see later changes of a bound tensor's values: bind the

@@ -380,22 +380,28 @@ size_t fuse_program_num_functions(const fuse_program *program) {
   return program ? program->value->functions.size() : 0;
 }
 
+static const Function *getFunction(const fuse_program *program,
+                                   size_t function) {
+  const auto &functions = program->value->functions;
+  if (function >= functions.size())
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "the program has " + std::to_string(functions.size()) +
+                      " functions, there is none with index " +
+                      std::to_string(function));
+  return functions[function];
+}
+
 fuse_status fuse_program_signature(const fuse_program *program, size_t function,
                                    fuse_signature *signature) {
   return guard([&] {
     requireAll("program, signature", program, signature);
-    const auto &functions = program->value->functions;
-    if (function >= functions.size())
-      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                    "the program has " + std::to_string(functions.size()) +
-                        " functions, there is none with index " +
-                        std::to_string(function));
-    *signature = {functions[function]->name.c_str(),
+    const Function *found = getFunction(program, function);
+    *signature = {found->name.c_str(),
                   program->arguments[function].size(),
                   program->arguments[function].data(),
                   program->results[function].size(),
                   program->results[function].data(),
-                  functions[function]->maxTokens};
+                  found->maxTokens};
   });
 }
 
@@ -489,6 +495,27 @@ fuse_status fuse_instance_prepare(fuse_instance *instance) {
   return guard([&] {
     requireAll("instance", instance);
     instance->value->prepare();
+  });
+}
+
+fuse_status fuse_program_scales(const fuse_program *program, size_t function,
+                                const float **scales, size_t *count) {
+  return guard([&] {
+    requireAll("program, scales, count", program, scales, count);
+    const ScaleTable &table =
+        program->value->getScales(*getFunction(program, function));
+    *scales = table.scales.data();
+    *count = table.scales.size();
+  });
+}
+
+fuse_status fuse_instance_set_scales(fuse_instance *instance,
+                                     const float *scales, size_t count) {
+  return guard([&] {
+    requireAll("instance", instance);
+    if (count > 0)
+      requireAll("scales", scales);
+    instance->value->setScales(std::vector<float>(scales, scales + count));
   });
 }
 

@@ -38,7 +38,7 @@ void fuse::registerPipelines() {
   PassPipelineRegistration<>(
       "fuse-linalg-pipeline",
       "Lower layers and kernels to linalg on rank-2 tensors",
-      buildLinalgPipeline);
+      [](OpPassManager &pm) { buildLinalgPipeline(pm); });
   registerPassPipeline(
       "fuse-gpu-pipeline", "Lower functions of layers to PTX for any GPU",
       [](OpPassManager &pm, StringRef text,

@@ -39,6 +39,12 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
 
     Every op that verifies is lowered.
 
+    With `scale-arguments`, code does not depend on the values of static scales.
+    Each number that follows from them becomes an argument of its function, of
+    type f32 with the attribute `fuse.scalar`, after all other arguments. If an
+    op with static scales is in a private function, they remain constants, and
+    public functions get the attribute `fuse.constant_scales`.
+
     After this pass no op of the fuse dialect remains.
 
     Example:
@@ -61,7 +67,13 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
     } -> tensor<?x8xbf16>
     ```
   }];
+  let options = [
+    Option<"scaleArguments", "scale-arguments", "bool", "false",
+           "Whether numbers that follow from static scales are arguments">
+  ];
   let statistics = [
+    Statistic<"numScalars", "scale-arguments-added",
+              "Arguments added for numbers that follow from static scales">,
     Statistic<"numDecomposed", "kernels-decomposed",
               "Fused ops replaced by their decomposition">,
     Statistic<"numLowered", "layers-lowered", "Layer ops lowered">

@@ -73,6 +73,11 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
   Option<int64_t> columns{*this, "columns",
                           llvm::cl::desc("Outputs per block of a linear"),
                           llvm::cl::init(4)};
+  Option<bool> scaleArguments{
+      *this, "scale-arguments",
+      llvm::cl::desc("Pass numbers that follow from static scales as "
+                     "arguments, so that code does not depend on them"),
+      llvm::cl::init(false)};
 };
 
 /// From layers and fused ops in functions on tensors to linalg on tensors.
@@ -80,7 +85,7 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
 /// Pre: a module of functions with fuse, arith, linalg, math and tensor ops,
 /// and of models, which first become functions.
 /// Post: no op of the fuse dialect, and no reshapes between layers.
-void buildLinalgPipeline(mlir::OpPassManager &pm);
+void buildLinalgPipeline(mlir::OpPassManager &pm, bool scaleArguments = false);
 
 /// From functions on tensors to the LLVM dialect for a CPU.
 ///
@@ -140,6 +145,11 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("Where to stop: gpu (kernels and launches), nvvm (kernels "
                      "in the NVVM dialect) or ptx"),
       llvm::cl::init("ptx")};
+  Option<bool> scaleArguments{
+      *this, "scale-arguments",
+      llvm::cl::desc("Pass numbers that follow from static scales as "
+                     "arguments, so that code does not depend on them"),
+      llvm::cl::init(false)};
 };
 
 /// The portable path: from functions on tensors to PTX, for any fused op and

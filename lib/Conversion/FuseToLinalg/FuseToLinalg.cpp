@@ -12,10 +12,12 @@
 
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
 #include "LayerBuilder.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/IR/FuseVerify.h"
 #include "fuse/Support/ReplacementCounter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -32,6 +34,109 @@ using namespace fuse;
 
 static float toF32(FloatAttr attr) {
   return static_cast<float>(attr.getValueAsDouble());
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers that follow from static scales
+//===----------------------------------------------------------------------===//
+
+/// The scales of an op whose product or reciprocal its code reads.
+struct ScaleNumber {
+  SmallVector<FloatAttr, 2> scales;
+  bool isReciprocal = false;
+
+  float getValue() const {
+    float value = toF32(scales.front());
+    for (FloatAttr scale : llvm::drop_begin(scales))
+      value *= toF32(scale);
+    return isReciprocal ? 1.0f / value : value;
+  }
+
+  /// The value of `fuse.scalar`.
+  DictionaryAttr getAttr(Builder &b) const {
+    SmallVector<Attribute> factors;
+    for (FloatAttr scale : scales)
+      factors.push_back(b.getF32FloatAttr(toF32(scale)));
+    NamedAttribute value =
+        b.getNamedAttr("value", b.getF32FloatAttr(getValue()));
+    NamedAttribute source = isReciprocal
+                                ? b.getNamedAttr("over", factors.front())
+                                : b.getNamedAttr("of", b.getArrayAttr(factors));
+    return b.getDictionaryAttr({source, value});
+  }
+};
+
+/// The number that the code of an op reads, if it has static scales. Fused ops
+/// have been decomposed.
+static std::optional<ScaleNumber> getScaleNumber(Operation *op) {
+  if (auto quantize = dyn_cast<QuantizeOp>(op)) {
+    if (FloatAttr scale = quantize.getScaleAttr())
+      return ScaleNumber{{scale}, quantize.getOrder() != QuantOrder::Divide};
+  } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
+    if (FloatAttr scale = dequantize.getScaleAttr())
+      return ScaleNumber{{scale}};
+  } else if (auto linear = dyn_cast<LinearOp>(op)) {
+    ScaleNumber number;
+    for (FloatAttr scale :
+         {linear.getInputScaleAttr(), linear.getWeightScaleAttr()})
+      if (scale)
+        number.scales.push_back(scale);
+    if (!number.scales.empty())
+      return number;
+  }
+  return std::nullopt;
+}
+
+/// Adds an argument for the number of each op below `root`, and returns the
+/// arguments by their ops. Adds none if a private function has such an op,
+/// because its callers would have to pass the number.
+static DenseMap<Operation *, Value> addScaleArguments(Operation *root) {
+  SmallVector<std::pair<Operation *, ScaleNumber>> found;
+  bool allPublic = true;
+  root->walk([&](Operation *op) {
+    std::optional<ScaleNumber> number = getScaleNumber(op);
+    if (!number)
+      return;
+    auto function = op->getParentOfType<func::FuncOp>();
+    allPublic &= function && function.isPublic();
+    found.push_back({op, std::move(*number)});
+  });
+  DenseMap<Operation *, Value> arguments;
+  Builder builder(root->getContext());
+  if (!allPublic) {
+    root->walk([&](func::FuncOp function) {
+      if (function.isPublic())
+        function->setAttr(kConstantScalesAttrName, builder.getUnitAttr());
+    });
+    return arguments;
+  }
+  DenseMap<std::pair<Operation *, Attribute>, Value> known;
+  for (auto &[op, number] : found) {
+    auto function = op->getParentOfType<func::FuncOp>();
+    DictionaryAttr scalar = number.getAttr(builder);
+    Value &argument = known[{function, scalar}];
+    if (!argument) {
+      unsigned index = function.getNumArguments();
+      // Inserting after the last argument cannot fail.
+      (void)function.insertArgument(
+          index, builder.getF32Type(),
+          builder.getDictionaryAttr(
+              builder.getNamedAttr(kScalarAttrName, scalar)),
+          op->getLoc());
+      argument = function.getArgument(index);
+    }
+    arguments[op] = argument;
+  }
+  return arguments;
+}
+
+/// The number of an op: an argument of its function, or a constant.
+static Value getNumber(ImplicitLocOpBuilder &b, Operation *op,
+                       const DenseMap<Operation *, Value> *arguments) {
+  if (arguments)
+    if (Value argument = arguments->lookup(op))
+      return argument;
+  return constantF32(b, getScaleNumber(op)->getValue());
 }
 
 //===----------------------------------------------------------------------===//
@@ -104,6 +209,17 @@ struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
     rewriter.replaceOp(op, op.decompose(rewriter).results);
     return success();
   }
+};
+
+/// A pattern for a layer that may have static scales.
+template <typename LayerOp>
+struct LowerScaled : OpRewritePattern<LayerOp> {
+  /// `arguments` has the numbers of ops that are no constants.
+  LowerScaled(MLIRContext *context,
+              const DenseMap<Operation *, Value> *arguments)
+      : OpRewritePattern<LayerOp>(context), arguments(arguments) {}
+
+  const DenseMap<Operation *, Value> *arguments;
 };
 
 struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
@@ -195,8 +311,8 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
   }
 };
 
-struct LowerLinear : OpRewritePattern<LinearOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct LowerLinear : LowerScaled<LinearOp> {
+  using LowerScaled::LowerScaled;
 
   LogicalResult matchAndRewrite(LinearOp op,
                                 PatternRewriter &rewriter) const override {
@@ -208,7 +324,6 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
                    type.getRank() - 1);
     Value y = b.product(b.flatten(op.getX()), op.getWeight());
 
-    FloatAttr inputScale = op.getInputScaleAttr();
     Type element = type.getElementType();
     if (isQuantized(xType.getElementType()) || op.getBias() ||
         !element.isF32()) {
@@ -229,14 +344,13 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
             Value value = widen(b, args[0]);
             if (dynamicAt) {
               Value weightScale =
-                  channelAt ? args[channelAt]
-                            : constantF32(b, toF32(op.getWeightScaleAttr()));
+                  channelAt ? args[channelAt] : getNumber(b, op, arguments);
               value = mul(b, value, mul(b, args[dynamicAt], weightScale));
             } else if (channelAt) {
-              value = mul(b, value, mul(b, args[channelAt], toF32(inputScale)));
-            } else if (inputScale) {
               value = mul(b, value,
-                          toF32(inputScale) * toF32(op.getWeightScaleAttr()));
+                          mul(b, args[channelAt], getNumber(b, op, arguments)));
+            } else if (op.getInputScaleAttr()) {
+              value = mul(b, value, getNumber(b, op, arguments));
             }
             if (biasAt) {
               if (op.getBiasPlace() == BiasPlace::AfterRounding)
@@ -291,8 +405,8 @@ struct LowerBinary : OpRewritePattern<LayerOp> {
   }
 };
 
-struct LowerQuantize : OpRewritePattern<QuantizeOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct LowerQuantize : LowerScaled<QuantizeOp> {
+  using LowerScaled::LowerScaled;
 
   LogicalResult matchAndRewrite(QuantizeOp op,
                                 PatternRewriter &rewriter) const override {
@@ -305,15 +419,16 @@ struct LowerQuantize : OpRewritePattern<QuantizeOp> {
         type.getElementType(), inputs,
         [&](ImplicitLocOpBuilder &b, ValueRange args) {
           Value value = widen(b, args[0]);
-          FloatAttr scale = op.getScaleAttr();
+          bool isStatic = !!op.getScaleAttr();
           if (divide) {
-            Value divisor = scale ? constantF32(b, toF32(scale)) : args[1];
+            Value divisor = isStatic ? getNumber(b, op, arguments) : args[1];
             value = arith::DivFOp::create(b, value, divisor);
           } else {
             Value factor =
-                scale ? constantF32(b, 1.0f / toF32(scale))
-                      : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
-                            .getResult();
+                isStatic
+                    ? getNumber(b, op, arguments)
+                    : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
+                          .getResult();
             value = mul(b, value, factor);
           }
           return saturateTo(b, value, type.getElementType());
@@ -372,8 +487,8 @@ struct LowerDynamicQuantize : OpRewritePattern<DynamicQuantizeOp> {
   }
 };
 
-struct LowerDequantize : OpRewritePattern<DequantizeOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct LowerDequantize : LowerScaled<DequantizeOp> {
+  using LowerScaled::LowerScaled;
 
   LogicalResult matchAndRewrite(DequantizeOp op,
                                 PatternRewriter &rewriter) const override {
@@ -384,9 +499,9 @@ struct LowerDequantize : OpRewritePattern<DequantizeOp> {
     Value x =
         b.elementwise(type.getElementType(), inputs,
                       [&](ImplicitLocOpBuilder &b, ValueRange args) {
-                        FloatAttr scale = op.getScaleAttr();
-                        Value factor =
-                            scale ? constantF32(b, toF32(scale)) : args[1];
+                        Value factor = op.getScaleAttr()
+                                           ? getNumber(b, op, arguments)
+                                           : args[1];
                         return roundTo(b, mul(b, widen(b, args[0]), factor),
                                        type.getElementType());
                       });
@@ -404,7 +519,8 @@ struct ConvertFuseToLinalgPass
       return signalPassFailure();
     RewritePatternSet fused(&getContext()), layers(&getContext());
     populateFusedOpDecompositionPatterns(fused);
-    populateLayerToLinalgPatterns(layers);
+    DenseMap<Operation *, Value> arguments;
+    populateLayerToLinalgPatterns(layers, &arguments);
     populateFunctionToLinalgPatterns(layers);
     FrozenRewritePatternSet frozen(std::move(fused));
     auto isFused = [&](FusedOpInterface op) {
@@ -414,6 +530,11 @@ struct ConvertFuseToLinalgPass
     ReplacementCounter decomposed(numDecomposed);
     while (getOperation()->walk(isFused).wasInterrupted())
       walkAndApplyPatterns(getOperation(), frozen, &decomposed);
+    if (scaleArguments)
+      arguments = addScaleArguments(getOperation());
+    llvm::SmallPtrSet<Value, 8> added(llvm::from_range,
+                                      llvm::make_second_range(arguments));
+    numScalars += added.size();
     // One walk in program order, because a layer reads its sizes from the
     // reshapes of the layer before it.
     ReplacementCounter lowered(numLowered);
@@ -427,9 +548,12 @@ void fuse::populateFusedOpDecompositionPatterns(RewritePatternSet &patterns) {
   patterns.add<DecomposeFusedOp>(patterns.getContext());
 }
 
-void fuse::populateLayerToLinalgPatterns(RewritePatternSet &patterns) {
+void fuse::populateLayerToLinalgPatterns(
+    RewritePatternSet &patterns,
+    const DenseMap<Operation *, Value> *arguments) {
   patterns.add<LowerActivation, LowerBinary<GatedMulOp, arith::MulFOp>,
-               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDequantize,
-               LowerDynamicQuantize, LowerLayerNorm, LowerLinear, LowerQuantize,
-               LowerRMSNorm>(patterns.getContext());
+               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDynamicQuantize,
+               LowerLayerNorm, LowerRMSNorm>(patterns.getContext());
+  patterns.add<LowerDequantize, LowerLinear, LowerQuantize>(
+      patterns.getContext(), arguments);
 }

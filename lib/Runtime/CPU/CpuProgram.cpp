@@ -120,7 +120,8 @@ class CpuInstance : public Instance {
 public:
   CpuInstance(std::shared_ptr<Program> program, const Function &function,
               const CpuEntries &entries)
-      : Instance(std::move(program), function), entries(entries),
+      : Instance(std::move(program), function, function.cpu->scales),
+        entries(entries),
         plan(function.cpu->plan ? &*function.cpu->plan : nullptr) {}
 
   std::unique_ptr<Workspace> createWorkspace(size_t bytes) override {
@@ -204,6 +205,10 @@ public:
     auto it = std::find(functions.begin(), functions.end(), &function);
     return std::make_unique<CpuInstance>(shared_from_this(), function,
                                          entries[it - functions.begin()]);
+  }
+
+  const ScaleTable &getScales(const Function &function) const override {
+    return function.cpu->scales;
   }
 
 private:
@@ -402,6 +407,9 @@ void CpuInstance::launchPortable(const Views &tensors) {
     pointers.push_back(next);
     next += getDescriptorWords(rank);
   }
+  // The code only reads them.
+  for (const float &scalar : scalars)
+    pointers.push_back(const_cast<float *>(&scalar));
   entries.portable(pointers.data());
 
   // This function owns the results from here on, even if one of them is wrong.

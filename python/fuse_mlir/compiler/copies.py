@@ -126,6 +126,7 @@ def _stored_linear(
     chosen = {} if static is None else static.scales.get(path, {})
     entries = entries_of(module)
     shown = None
+    trusted = False
     if is_fp8_linear(module):
         copies.watched += [
             (module, name, name not in ("weight", "bias")) for name in entries
@@ -141,6 +142,8 @@ def _stored_linear(
         copies.watched.append((module, "weight", True))
         policy = Policy()
         shown = module.weight.dtype
+        # The scale is that of this weight.
+        trusted = static.measured
         entries = _quantized(
             module, path, chosen, static.storage, not static.planned
         )
@@ -156,7 +159,9 @@ def _stored_linear(
             else tensor
             for name, tensor in entries.items()
         }
-    return make_linear(path, entries, policy, torch.bfloat16, shown=shown)[0]
+    return make_linear(
+        path, entries, policy, torch.bfloat16, shown=shown, trusted=trusted
+    )[0]
 
 
 def _quantized(
@@ -190,15 +195,17 @@ def _quantized(
             "i8": torch.int8,
             "f8E5M2": torch.float8_e5m2,
         }[storage]
-        number = torch.ones(
-            weight.shape[0] if scale == "per_channel" else 1, device="cpu"
+        number = (
+            torch.ones(weight.shape[0], device="cpu")
+            if scale == "per_channel"
+            else as_scale(float(scale))
         )
         return {
             "weight": torch.zeros(
                 weight.shape, dtype=stored, device=weight.device
             ),
             "weight_scale": number,
-            "input_scale": as_scale(1.0),
+            "input_scale": as_scale(float(chosen["input_scale"])),
             "bias": module.bias,
         }
     if scale == "per_channel":

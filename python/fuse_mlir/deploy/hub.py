@@ -334,6 +334,7 @@ def _check_plan(cuda: dict[str, Any]) -> None:
         "bytes",
         "type",
         "value",
+        "scalar",
         "packed",
         "map",
     }

@@ -269,8 +269,11 @@ def read_linear(
     entries: Mapping[str, torch.Tensor],
     policy: Policy,
     original: torch.Tensor | None = None,
+    trusted: bool = False,
 ) -> StoredParts:
     """Checks the entries of a linear, by their names below its path.
+
+    With `trusted`, the direction of the scale of the weight is not checked.
 
     Raises:
         Refused: with the first predicate that fails.
@@ -305,7 +308,8 @@ def read_linear(
                 "zero-point-in-checkpoint", linear, f"'{name}' is not zero"
             )
     weight_scale = _read_weight_scale(linear, weight, entries, policy)
-    _check_direction(linear, weight, weight_scale, original)
+    if not trusted:
+        _check_direction(linear, weight, weight_scale, original)
     input_scale = None
     if policy.activations == "static":
         input_scale = _read_input_scale(linear, entries, policy)
@@ -640,6 +644,7 @@ def make_linear(
     dtype: torch.dtype,
     original: torch.Tensor | None = None,
     shown: torch.dtype | None = None,
+    trusted: bool = False,
 ) -> tuple[nn.Module, Kept | None]:
     """The module for the entries of one linear.
 
@@ -651,13 +656,15 @@ def make_linear(
         dtype: of values in floating point.
         original: weight before quantization, [out, in], to compare with.
         shown: as for `StoredLinear`.
+        trusted: whether the scales are known to be those of the weight, so
+            that the weight is not read to find out.
 
     Raises:
         Refused: the layout is not supported, and the user did not allow to
             keep the linear in floating point, or its values are not known.
     """
     try:
-        parts = read_linear(path, entries, policy, original)
+        parts = read_linear(path, entries, policy, original, trusted)
     except Refused as refusal:
         if (
             policy.unsupported != "dequantize"

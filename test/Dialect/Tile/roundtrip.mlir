@@ -203,7 +203,7 @@ tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
 // CHECK-SAME: plan <blocks = 4, threads = 128, shared_bytes = 64, cluster = 2, cooperative = true, dependent = true, carveout = 50, max_tokens = 8,
 // CHECK-SAME: workspace = <bytes = 512, zeroed = 128, matrices = [#tile.token_matrix<offset = 256, row_bytes = 4, multiple = 8>]>, shares_workspace = true,
 // CHECK-SAME: arguments = [#tile.operand<0>, #tile.result<0>, #tile.packed<"rows_256" of [1], tiles = 1, steps = 2, bytes = 64>, #tile.place<offset = 0>, #tile.place<offset = 8, rows = 2, columns = 4, element = bf16>,
-// CHECK-SAME: #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16, box_rows = 8, box_columns = 4, swizzle = 128>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>]> -> tensor<4xi32>
+// CHECK-SAME: #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16, box_rows = 8, box_columns = 4, swizzle = 128>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>, #tile.scalar<"gate" = 5.000000e-01 : f32 of [2.000000e+00 : f32, 2.500000e-01 : f32]>, #tile.scalar<"hidden" = 4.000000e+00 : f32 over 2.500000e-01 : f32>]> -> tensor<4xi32>
 func.func @launch(%x: tensor<4xi32>, %w: tensor<8xi32>, %init: tensor<4xi32>)
     -> tensor<4xi32> {
   %y = tile.launch @kernels::@words ins(%x, %w : tensor<4xi32>, tensor<8xi32>)
@@ -219,7 +219,9 @@ func.func @launch(%x: tensor<4xi32>, %w: tensor<8xi32>, %init: tensor<4xi32>)
         #tile.place<offset = 8, rows = 2, columns = 4, element = bf16>,
         #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16,
                         box_rows = 8, box_columns = 4, swizzle = 128>,
-        #tile.tokens, #tile.scalar<"input" = 0.5 : f32>]>
+        #tile.tokens, #tile.scalar<"input" = 0.5 : f32>,
+        #tile.scalar<"gate" = 0.5 : f32 of [2.0 : f32, 0.25 : f32]>,
+        #tile.scalar<"hidden" = 4.0 : f32 over 0.25 : f32>]>
     -> tensor<4xi32>
   return %y : tensor<4xi32>
 }

@@ -67,10 +67,10 @@ void ProductBuilder::addHiddenScalars() {
   if (!problem.isF8() || !problem.hasGemm1())
     return;
   if (problem.isGated())
-    addScalar(alphaGate, "gate",
-              getScale(ScaleKind::Input) * getScale(ScaleKind::Gate));
-  addScalar(alphaUp, "up",
-            getScale(ScaleKind::Input) * getScale(ScaleKind::Up));
+    addProduct(alphaGate, "gate",
+               {getScale(ScaleKind::Input), getScale(ScaleKind::Gate)});
+  addProduct(alphaUp, "up",
+             {getScale(ScaleKind::Input), getScale(ScaleKind::Up)});
   addQuantizer(hiddenScale, ScaleKind::Hidden, problem.scales);
 }
 
@@ -80,7 +80,7 @@ void ProductBuilder::addOutputScalars() {
   float read =
       getScale(problem.hasGemm1() ? ScaleKind::Hidden : ScaleKind::Input);
   for (auto [slot, output] : llvm::zip_equal(alphas, problem.outputs))
-    addScalar(slot, output.scale.toText(), read * getScale(output.scale));
+    addProduct(slot, output.scale.toText(), {read, getScale(output.scale)});
 }
 
 void ProductBuilder::addScalars() {

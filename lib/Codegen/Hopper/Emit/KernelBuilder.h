@@ -64,11 +64,9 @@ protected:
     addArgument(slot, builder.getI32Type(),
                 tile::TokensAttr::get(builder.getContext()));
   }
-  void addScalar(Value &slot, llvm::StringRef name, float value) {
-    addArgument(slot, f32,
-                tile::ScalarAttr::get(builder.getContext(), name,
-                                      builder.getF32FloatAttr(value)));
-  }
+  /// The product of static scales, rounded to f32 after each factor.
+  void addProduct(Value &slot, llvm::StringRef name,
+                  llvm::ArrayRef<float> scales);
   /// Makes the kernel with these arguments; the builder moves into its body.
   tile::KernelOp begin(llvm::StringRef name, int64_t blocks, int64_t threads,
                        int64_t sharedBytes, bool cooperative);
