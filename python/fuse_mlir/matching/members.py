@@ -15,9 +15,10 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import BlockError, FlowError
+from fuse_mlir.matching.candidates import chains_below
 from fuse_mlir.matching.dataflow import Flow, observe
 from fuse_mlir.matching.plans import Source, Step, run_chain
-from fuse_mlir.matching.sites import chains_below, observed_chain
+from fuse_mlir.matching.sites import observed_chain
 from fuse_mlir.support.types import Inputs
 
 
