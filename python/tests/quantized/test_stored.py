@@ -747,6 +747,7 @@ class TransformersTest(unittest.TestCase):
                         "--parent=model.layers.0",
                         "--members=mlp",
                         f"--shape=tokens,{HIDDEN}",
+                        f"--tools={Path(tool('fuse-run')).parent}",
                         "x.npy",
                     ]
                 )
