@@ -149,6 +149,17 @@ FUSE_C_EXPORT fuse_status fuse_set_num_threads(uint32_t num_threads);
 
 FUSE_C_EXPORT fuse_status fuse_num_threads(uint32_t *num_threads);
 
+/* Lets launches on the CPU run on the threads of a library for OpenMP, while
+ * that has as many threads as this library. `parallel` is its GOMP_parallel,
+ * `max_threads` its omp_get_max_threads. A program that computes with OpenMP
+ * between launches should do so: threads of two libraries that wait for work
+ * take processors from each other. Null restores the threads of this library,
+ * which a forked process uses in any case. Call it while no launch runs. */
+typedef void (*fuse_parallel)(void (*body)(void *), void *data,
+                              unsigned num_threads, unsigned flags);
+FUSE_C_EXPORT fuse_status fuse_set_team(fuse_parallel parallel,
+                                        int (*max_threads)(void));
+
 /*===----------------------------------------------------------------------===*
  * Programs
  *===----------------------------------------------------------------------===*/

@@ -273,10 +273,13 @@ static json::Object writeCPUPlan(DictionaryAttr plan, func::FuncOp function,
     entries.push_back({cast<StringAttr>(phase.get("function")).getValue().str(),
                        symbol,
                        /*isKernel=*/true});
-    phases.push_back(json::Object{{"symbol", symbol},
-                                  {"panels", getInt(phase, "panels")},
-                                  {"tokens", getInt(phase, "tokens")},
-                                  {"args", std::move(arguments)}});
+    json::Object entry{{"symbol", symbol},
+                       {"panels", getInt(phase, "panels")},
+                       {"tokens", getInt(phase, "tokens")},
+                       {"args", std::move(arguments)}};
+    if (phase.contains("multiple"))
+      entry["multiple"] = getInt(phase, "multiple");
+    phases.push_back(std::move(entry));
   }
   return json::Object{{"input", getInt(plan, "input")},
                       {"packed", std::move(packed)},

@@ -339,6 +339,15 @@ fuse_status fuse_set_num_threads(uint32_t num_threads) {
   return guard([&] { ThreadPool::get().setNumThreads(num_threads); });
 }
 
+fuse_status fuse_set_team(fuse_parallel parallel, int (*max_threads)(void)) {
+  return guard([&] {
+    if (!parallel != !max_threads)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "one of parallel and max_threads is null");
+    ThreadPool::setTeam({parallel, max_threads});
+  });
+}
+
 fuse_status fuse_num_threads(uint32_t *num_threads) {
   return guard([&] {
     requireAll("num_threads", num_threads);

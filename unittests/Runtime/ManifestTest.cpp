@@ -241,6 +241,11 @@ TEST(ManifestTest, RefusesPlansThatDoNotFit) {
             where + " has a workspace buffer of no size");
   EXPECT_EQ(breakCpuManifest(R"("panels": 1)", R"("panels": 0)"),
             where + ".phases0 has tasks of nothing");
+  EXPECT_EQ(breakCpuManifest(R"("panels": 1)", R"("panels": 1, "multiple": 0)"),
+            where + ".phases0 has tasks of no size");
+  EXPECT_NE(
+      breakCpuManifest(R"("panels": 1)", R"("panels": 1, "multiple": 999)"),
+      "");
   EXPECT_EQ(breakCpuManifest(R"({"tensor": 2})", R"({"tensor": 3})"),
             where + ".phases1.args2 has 'tensor' = 3, there are 3");
   EXPECT_EQ(breakCpuManifest(R"({"packed": 0})", R"({"packed": 1})"),

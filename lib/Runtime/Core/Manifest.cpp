@@ -540,6 +540,11 @@ static CpuPhase readCpuPhase(const Reader &reader, const Function &function,
   phase.tokens = reader.getUnsigned("tokens", uint64_t(1) << 32);
   if (phase.panels == 0 || phase.tokens == 0)
     reader.fail("has tasks of nothing");
+  if (reader.has("multiple")) {
+    phase.multiple = reader.getUnsigned("multiple", phase.tokens);
+    if (phase.multiple == 0 || phase.tokens >= uint64_t(1) << 16)
+      reader.fail("has tasks of no size");
+  }
   phase.arguments = reader.readList("args", [&](const Reader &argument) {
     std::pair<const char *, size_t> kinds[] = {
         {"tensor", function.arguments.size() + function.results.size()},

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fuse_mlir.cli.advice import for_commands
 from fuse_mlir.cli.compare_command import add_compare
 from fuse_mlir.cli.doctor_command import add_doctor
 from fuse_mlir.cli.model_arguments import (
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text = f"a package is missing: {first}"
         if isinstance(error, OSError) and error.filename is not None:
             text = f"{error.filename}: {error.strerror}"
-        print(f"error: {text}", file=sys.stderr)
+        print(f"error: {for_commands(text)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
@@ -819,7 +820,7 @@ def _sites(options: argparse.Namespace, results: FusionResult) -> str:
         return report.sites_html(results, "Fusion", _about(options))
     if options.format == "json":
         return report.sites_json(results, _about(options))
-    return str(results)
+    return for_commands(str(results))
 
 
 def _run_explain(options: argparse.Namespace) -> int:

@@ -201,8 +201,9 @@ def _pretrained_chain(
         )
     if not hasattr(options, "activations"):
         raise ValueError(
-            f"'{options.pretrained}' is quantized already; import "
-            "keeps its scales"
+            f"'{options.pretrained}' is quantized already, and accuracy "
+            "quantizes weights in floating point; expected a directory with "
+            "such weights"
         )
     inverse = tuple(n for n in options.inverse_scales.split(",") if n)
     policy = policy_of(

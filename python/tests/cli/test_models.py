@@ -39,6 +39,25 @@ class Commands(unittest.TestCase):
         self.assertIn("+q_proj+k_proj+v_proj#1  norm_linear\n4 could", out)
         self.assertIn("[4/4] model.layers.1", error)
 
+    def test_advice_names_options(self):
+        sizes = {
+            **LLAMA,
+            "num_hidden_layers": 1,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+        }
+        settings = [f"--set={key}={value}" for key, value in sizes.items()]
+        _, out, error = run("explain", "mixtral", "--quiet", *settings)
+        self.assertIn("--pattern '*Experts=**.experts' asks for it", out, error)
+        status, _, error = run("verify", "mixtral", "--quiet", *settings)
+        self.assertEqual(status, 1)
+        self.assertIn("--pattern '*Experts=**.experts' asks for it", error)
+        pattern = "--pattern=*Experts=**.experts"
+        status, out, error = run(
+            "explain", "mixtral", "--quiet", pattern, *settings
+        )
+        self.assertIn("1 could fuse", out, error)
+
     def test_activations_that_round_once(self):
         settings = (
             "--set=n_embd=32",
@@ -51,7 +70,7 @@ class Commands(unittest.TestCase):
         for rounding, line in (
             (
                 "exact",
-                "norm_linear without 'mlp.act', which rounding='relaxed' allows",
+                "norm_linear without 'mlp.act', which --rounding relaxed allows",
             ),
             ("relaxed", "mlp with 'mlp.act' rounded once"),
         ):

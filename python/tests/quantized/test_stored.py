@@ -733,6 +733,31 @@ class TransformersTest(unittest.TestCase):
             self.assertEqual(status, 0)
             self.assertEqual(err.count("kept in floating point: linear"), 3)
 
+    def test_accuracy_needs_weights_in_floating_point(self) -> None:
+        model, config = self.model()
+        self.fill(model, self.scales())
+        with tempfile.TemporaryDirectory() as name:
+            self.save(model, config, Path(name))
+            err = io.StringIO()
+            with contextlib.redirect_stderr(err):
+                status = cli.main(
+                    [
+                        "accuracy",
+                        f"--pretrained={name}",
+                        "--parent=model.layers.0",
+                        "--members=mlp",
+                        f"--shape=tokens,{HIDDEN}",
+                        f"--tools={Path(tool('fuse-run')).parent}",
+                        "x.npy",
+                    ]
+                )
+            self.assertEqual(status, 1)
+            self.assertIn(
+                f"error: '{name}' is quantized already, and accuracy quantizes "
+                "weights in floating point; expected a directory",
+                err.getvalue(),
+            )
+
     def test_missing_parameters_are_named(self) -> None:
         model, config = self.model()
         self.fill(model, self.scales())

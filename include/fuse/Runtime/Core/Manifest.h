@@ -150,6 +150,11 @@ struct CpuPhase {
   /// A task is one of `panels` panels and up to `tokens` tokens. All panels of
   /// the same tokens follow each other.
   uint64_t panels, tokens;
+  /// If not 0, the function takes any number of tokens per task up to `tokens`
+  /// from the bits of the number of tokens from `kTokenBits` on. Multiples of
+  /// this number are fastest.
+  uint64_t multiple = 0;
+  static constexpr unsigned kTokenBits = 48;
   std::vector<Argument> arguments;
 };
 
