@@ -156,7 +156,14 @@ def _stored_linear(
             else tensor
             for name, tensor in entries.items()
         }
-    return make_linear(path, entries, policy, torch.bfloat16, shown=shown)[0]
+    return make_linear(
+        path,
+        entries,
+        policy,
+        torch.bfloat16,
+        shown=shown,
+        shape=(module.out_features, module.in_features),
+    )[0]
 
 
 def _quantized(
