@@ -166,9 +166,7 @@ def _number(value: float) -> str:
     return mantissa + mark + exponent
 
 
-_FIELD = re.compile(
-    r"(\w+) = (\w+|[-+.\w]+)(?:<([^>]*)>)?",
-)
+_FIELD = re.compile(r"(\w+) = ([-+.\w]+)(?:<([^>]*)>)?")
 
 
 @functools.cache
