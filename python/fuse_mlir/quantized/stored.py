@@ -339,7 +339,7 @@ def read_linear(
     scheme = policy.stated
     if scheme is not None and scheme.refusal is not None:
         raise Refused(scheme.refusal[0], linear, scheme.refusal[1])
-    known = KNOWN
+    known: tuple[str, ...] = KNOWN
     if scheme is not None and scheme.is_dynamic:
         known = (*KNOWN, UPPER_LIMIT)
     for name, tensor in entries.items():
@@ -447,7 +447,7 @@ def _read_granular(
     assert scheme is not None
     name, values = _weight_scale(linear, entries, policy)
     out, features = weight.shape
-    shapes = {
+    shapes: dict[str, tuple[tuple[int, ...], ...]] = {
         "tensor": ((), (1,), (1, 1)),
         "channel": ((out,), (out, 1), (1, out)),
     }
