@@ -194,10 +194,9 @@ FORMATS = {
 }
 
 
-def formed(model: nn.Module) -> str:
-    """The IR of the only kernel of a model."""
-    ((_, proxy),) = fused_sites(model)
-    return proxy._kernel.compiled.formed
+def formed(model: nn.Module) -> list[str]:
+    """The IR of each kernel of a model."""
+    return [proxy._kernel.compiled.formed for _, proxy in fused_sites(model)]
 
 
 def same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -241,8 +240,12 @@ class LoadedTest(Directories):
                 model = fuse_mlir.load_model(path)
                 before = model(ids).logits
                 sites = fuse_mlir.fuse_modules(model, only_faster=False)
-                self.assertEqual([s.families for s in sites], [("gated_mlp",)])
-                self.assertIn(clause, formed(model))
+                self.assertEqual(
+                    [s.families for s in sites],
+                    [("gated_mlp",), ("norm_linear",)],
+                )
+                for text in formed(model):
+                    self.assertIn(clause, text)
                 # PyTorch sums in f64, so that some results may round to the
                 # neighbor.
                 self.assertLess(
@@ -284,6 +287,16 @@ class LoadedTest(Directories):
         # A chain has one contract.
         sites = fuse_mlir.explain(model)
         self.assertIn("FUSE-N", str(sites))
+
+    def test_calibrated_scales_replace_measured_ones(self) -> None:
+        model = fuse_mlir.load_model(
+            self.write(*make("compressed-tensors FP8_DYNAMIC"))
+        )
+        ids = torch.tensor([[3, 14, 15, 9]])
+        sites = fuse_mlir.calibrate(model, [ids])
+        self.assertTrue(sites.fused)
+        self.assertIn("scales(f8E4M3FN, input = ", formed(model)[0])
+        self.assertTrue(fuse_mlir.verify(model))
 
     def test_order_of_static_scales(self) -> None:
         for method, order in (
