@@ -422,6 +422,8 @@ json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
     site["rounding"] = print(op.getRounding());
     if (StaticScalesAttr scales = op.getScalesAttr())
       site["scales"] = print(scales);
+    if (auto quant = op->getAttrOfType<QuantAttr>("quant"))
+      site["quant"] = print(quant);
     sites.push_back(std::move(site));
   });
   return sites;

@@ -51,6 +51,7 @@ static void describeCommon(OpT op, MlpProblem &problem) {
   problem.normBias = op.getNormBias();
   problem.norm = op.getNormAttr();
   problem.scales = op.getScalesAttr();
+  problem.quant = op.getQuantAttr();
   problem.rounding = op.getRounding();
 }
 
@@ -99,6 +100,8 @@ static std::string getProblem(const MlpProblem &problem) {
     llvm::raw_string_ostream(text) << type;
     return text;
   };
+  if (problem.quant)
+    return "scales are measured at run time";
   if (!getElement(problem.x).isBF16())
     return "the input is " + print(getElement(problem.x)) + ", not bf16";
   SmallVector<Value> values = {problem.residual, problem.normWeight,

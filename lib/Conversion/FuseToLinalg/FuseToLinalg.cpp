@@ -199,6 +199,42 @@ static LayerBuilder getScaleBuilder(PatternRewriter &rewriter, OpTy op,
   return b;
 }
 
+/// The dynamic scales of a linear, one row per token.
+static Value flattenScale(LayerBuilder &b, LinearOp op) {
+  return op.getQuantAttr().getActivations() == ScaleScope::PerGroup
+             ? b.flatten(op.getDynamicScale())
+             : b.flattenPerToken(op.getDynamicScale());
+}
+
+/// The stored value to which the largest magnitude is mapped.
+static float getLargestAim(Type stored) {
+  if (stored.isInteger())
+    return 127.0f;
+  return APFloat::getLargest(cast<FloatType>(stored).getFloatSemantics())
+      .convertToFloat();
+}
+
+/// The scale for the largest magnitude `amax` of the values that share it.
+static Value computeScale(ImplicitLocOpBuilder &b, Value amax, QuantAttr quant,
+                          Type stored) {
+  float largest = getLargestAim(stored);
+  bool boundsScale = !quant || quant.getFloorKind() == ScaleFloor::Scale;
+  float floor = quant ? toF32(quant.getFloor()) : 0x1p-64f;
+  if (!boundsScale)
+    amax = arith::MaximumFOp::create(b, amax, constantF32(b, floor));
+  if (quant && quant.getUpper())
+    amax = arith::MinimumFOp::create(b, amax,
+                                     constantF32(b, toF32(quant.getUpper())));
+  Value scale;
+  if (quant && quant.getScaleOp() == QuantOrder::Reciprocal)
+    scale = mul(b, amax, 1.0f / largest);
+  else
+    scale = arith::DivFOp::create(b, amax, constantF32(b, largest));
+  if (boundsScale)
+    scale = arith::MaximumFOp::create(b, scale, constantF32(b, floor));
+  return scale;
+}
+
 namespace {
 
 struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
@@ -322,7 +358,13 @@ struct LowerLinear : LowerScaled<LinearOp> {
     xShape.back() = type.getShape().back();
     LayerBuilder b(rewriter, op.getLoc(), {type.getShape(), xShape},
                    type.getRank() - 1);
-    Value y = b.product(b.flatten(op.getX()), op.getWeight());
+    QuantAttr quant = op.getQuantAttr();
+    bool hasBlocks = quant && quant.hasBlockSums();
+    Value x = b.flatten(op.getX());
+    Value y = hasBlocks
+                  ? b.productOfBlocks(x, op.getWeight(), flattenScale(b, op),
+                                      op.getChannelScale(), quant)
+                  : b.product(x, op.getWeight());
 
     Type element = type.getElementType();
     if (isQuantized(xType.getElementType()) || op.getBias() ||
@@ -333,10 +375,14 @@ struct LowerLinear : LowerScaled<LinearOp> {
         at = inputs.size();
         inputs.push_back({value, access});
       };
-      if (Value scale = op.getDynamicScale())
+      if (Value scale = op.getDynamicScale(); scale && !hasBlocks)
         addInput(b.flattenPerToken(scale), getScaleAccess(scale), dynamicAt);
-      if (Value scale = op.getChannelScale())
-        addInput(scale, Access::PerColumn, channelAt);
+      if (Value scale = op.getChannelScale(); scale && !hasBlocks)
+        addInput(scale,
+                 quant && quant.getWeights() == ScaleGranularity::Tensor
+                     ? Access::Single
+                     : Access::PerColumn,
+                 channelAt);
       if (Value bias = op.getBias())
         addInput(bias, Access::PerColumn, biasAt);
       y = b.elementwise(
@@ -447,43 +493,53 @@ struct LowerDynamicQuantize : OpRewritePattern<DynamicQuantizeOp> {
     Type stored = type.getElementType();
     LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
     Value x = b.flatten(op.getX());
-    // A maximum that propagates NaN does not depend on the order of its terms.
-    Value amax = b.sumOfRows(
-        {{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
-          Value magnitude = math::AbsFOp::create(b, widen(b, args[0]));
-          return arith::MaximumFOp::create(b, args[1], magnitude);
-        });
+    QuantAttr quant = op.getQuantAttr();
     bool perTensor = op.getScope() == ScaleScope::PerTensor;
+    bool perGroup = op.getScope() == ScaleScope::PerGroup;
+    // A maximum that propagates NaN does not depend on the order of its terms.
+    Value amax =
+        perGroup
+            ? b.maxOfGroups(x, quant.getGroupSize())
+            : b.sumOfRows(
+                  {{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+                    Value magnitude =
+                        math::AbsFOp::create(b, widen(b, args[0]));
+                    return arith::MaximumFOp::create(b, args[1], magnitude);
+                  });
     if (perTensor)
       amax = b.reduceVector(
           amax, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
             return arith::MaximumFOp::create(b, args[1], args[0]);
           });
-    Value scale = b.elementwiseOnRows(
-        amax, [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
-          Value largest = constantF32(b, getLargestAim(stored));
-          Value quotient = arith::DivFOp::create(b, args[0], largest);
-          return arith::MaximumFOp::create(b, quotient,
-                                           constantF32(b, 0x1p-64f));
-        });
+    auto getScale = [&](ImplicitLocOpBuilder &b, ValueRange args) {
+      return computeScale(b, args[0], quant, stored);
+    };
+    Value scale = perGroup ? b.elementwise(b.getF32Type(), {{amax}}, getScale)
+                           : b.elementwiseOnRows(amax, getScale);
+    LayerInput divisor = {scale, perTensor ? Access::Single : Access::PerRow};
+    if (perGroup)
+      divisor.map =
+          AffineMap::get(2, 0,
+                         {b.getAffineDimExpr(0),
+                          b.getAffineDimExpr(1).floorDiv(quant.getGroupSize())},
+                         b.getContext());
+    bool divides = quant && quant.getOrder() == QuantOrder::Divide;
     Value q = b.elementwise(
-        stored, {{x}, {scale, perTensor ? Access::Single : Access::PerRow}},
-        [&](ImplicitLocOpBuilder &b, ValueRange args) {
-          Value factor =
-              arith::DivFOp::create(b, constantF32(b, 1.0f), args[1]);
-          return saturateTo(b, mul(b, widen(b, args[0]), factor), stored);
+        stored, {{x}, divisor}, [&](ImplicitLocOpBuilder &b, ValueRange args) {
+          Value value = widen(b, args[0]);
+          if (divides)
+            value = arith::DivFOp::create(b, value, args[1]);
+          else
+            value =
+                mul(b, value,
+                    arith::DivFOp::create(b, constantF32(b, 1.0f), args[1]));
+          return saturateTo(b, value, stored);
         });
+    RankedTensorType scaleType = op.getScale().getType();
     rewriter.replaceOp(op, {b.restore(q, type),
-                            b.restorePerToken(scale, op.getScale().getType())});
+                            perGroup ? b.restore(scale, scaleType)
+                                     : b.restorePerToken(scale, scaleType)});
     return success();
-  }
-
-  /// The stored value to which the largest magnitude is mapped.
-  static float getLargestAim(Type stored) {
-    if (stored.isInteger())
-      return 127.0f;
-    return APFloat::getLargest(cast<FloatType>(stored).getFloatSemantics())
-        .convertToFloat();
   }
 };
 

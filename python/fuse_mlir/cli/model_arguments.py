@@ -106,8 +106,8 @@ def add_stored(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--order",
-        default="reciprocal",
-        help="division order of static scales: reciprocal (default) or divide",
+        help="division order of static scales: divide (default for "
+        "compressed-tensors) or reciprocal (default for other formats)",
     )
     group.add_argument(
         "--bias-place",
@@ -210,12 +210,14 @@ def _pretrained_chain(
         options.pretrained,
         Policy(
             activations=options.activations,
-            order=options.order,
             unsupported=options.unsupported,
             inverse=inverse,
         ),
         options.bias_place,
+        options.order,
     )
+    if options.order is None:
+        _say(f"division order of static scales: {policy.order}")
     chain, kept = load_chain(
         options.pretrained,
         options.parent,

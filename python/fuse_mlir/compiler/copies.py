@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -133,6 +133,8 @@ def _stored_linear(
         ]
         policy = policy_for(module)
         if "input_scale" in chosen:
+            # The user's static scale replaces those that the format measures.
+            policy = replace(policy, activations="static", scheme=None)
             for name in INPUT_SCALES:
                 entries.pop(name, None)
             entries["input_scale"] = as_scale(chosen["input_scale"])
@@ -160,7 +162,13 @@ def _stored_linear(
             for name, tensor in entries.items()
         }
     return make_linear(
-        path, entries, policy, torch.bfloat16, shown=shown, trusted=trusted
+        path,
+        entries,
+        policy,
+        torch.bfloat16,
+        shown=shown,
+        trusted=trusted,
+        shape=(module.out_features, module.in_features),
     )[0]
 
 

@@ -25,8 +25,8 @@ from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
     is_fp8_linear,
+    policy_for,
 )
-from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.quantized.value_range import Range, about, choose_scale
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
@@ -357,7 +357,9 @@ def _real_weight(module: nn.Linear) -> torch.Tensor:
     from fuse_mlir.quantized.stored import dequantized_weight
 
     if is_fp8_linear(module):
-        return dequantized_weight(entries_of(module), Policy(), torch.float32)
+        return dequantized_weight(
+            entries_of(module), policy_for(module), torch.float32
+        )
     return module.weight.detach()
 
 
