@@ -33,7 +33,7 @@ void fuse::registerPipelines() {
       buildCPUKernelsPipeline);
   PassPipelineRegistration<HopperPipelineOptions>(
       "fuse-hopper-pipeline",
-      "Lower fused ops with a scheduled kernel to PTX for sm_90a",
+      "Lower fused ops with a scheduled kernel to PTX",
       buildHopperPipeline);
   PassPipelineRegistration<>(
       "fuse-linalg-pipeline",
