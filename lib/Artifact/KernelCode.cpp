@@ -25,9 +25,8 @@ std::string fuse::serializeKernel(tile::KernelOp kernel) {
   auto from = kernel->getParentOfType<gpu::GPUModuleOp>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(from.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto kernels =
-      gpu::GPUModuleOp::create(builder, from.getLoc(), from.getSymName(),
-                               from.getTargetsAttr());
+  auto kernels = gpu::GPUModuleOp::create(
+      builder, from.getLoc(), from.getSymName(), from.getTargetsAttr());
   // Move the kernel there and back: cloning it would take half as long as
   // writing.
   Block *home = kernel->getBlock();

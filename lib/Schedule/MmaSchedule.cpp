@@ -91,8 +91,8 @@ public:
             int64_t sharedBytes)
       : problem(problem), tokens(tokens), gpu(gpu), sharedBytes(sharedBytes) {
     int64_t multiple = tokens < 64 ? 8 : 16;
-    tokenTile = std::min<int64_t>(llvm::alignTo(tokens, multiple),
-                                  kMaxTokenTile);
+    tokenTile =
+        std::min<int64_t>(llvm::alignTo(tokens, multiple), kMaxTokenTile);
     isWhole = tokens <= tokenTile;
   }
 
@@ -100,8 +100,7 @@ public:
     int64_t quarters1 = 1;
     if (problem.hasGemm1())
       quarters1 = choose(/*isGemm2=*/false, /*other=*/0).quarters;
-    Choice gemm2 =
-        choose(/*isGemm2=*/true, problem.hasGemm1() ? quarters1 : 0);
+    Choice gemm2 = choose(/*isGemm2=*/true, problem.hasGemm1() ? quarters1 : 0);
     // GEMM2 of a single launch has all of its units at the same time.
     bool oneLaunch = isWhole;
     auto schedule = make(quarters1, gemm2.quarters, gemm2.split, oneLaunch);
@@ -161,13 +160,14 @@ private:
   }
 
   /// The cost of a k-step of a tile: weights, a barrier of the block, and
-  /// tokens, which come from L2. Too few bytes in flight do not saturate memory.
-  /// The numbers are estimates that no GPU has confirmed yet.
+  /// tokens, which come from L2. Too few bytes in flight do not saturate
+  /// memory. The numbers are estimates that no GPU has confirmed yet.
   double estimateStep(int64_t quarters, int64_t stages) const {
     constexpr double barrier = 0.15, tokensPerQuarter = 128;
     double saturating = double(kSaturatingBytes) / gpu.multiprocessors;
-    double cost = quarters * std::max(1.0, saturating / ((stages - 1) * quarters *
-                                                         kQuarterBytes));
+    double cost =
+        quarters *
+        std::max(1.0, saturating / ((stages - 1) * quarters * kQuarterBytes));
     return cost + barrier + tokenTile / tokensPerQuarter;
   }
 

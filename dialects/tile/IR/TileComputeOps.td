@@ -104,8 +104,8 @@ def Tile_MmaSyncOp : Tile_Op<"mma_sync", [
     for every eight columns.
 
     Example:
-    `%r = tile.mma_sync %a, %b, %c into %acc
-       : vector<8xbf16>, vector<8xbf16>, vector<4xbf16>, !tile.acc<64x24xf32>`
+    `%r = tile.mma_sync %a, (%b, %c) into %acc
+       : vector<8xbf16>, (vector<8xbf16>, vector<4xbf16>), !tile.acc<64x24xf32>`
   }];
   let arguments = (ins
     AnyVectorOfNonZeroRank:$lhs, Variadic<AnyVectorOfNonZeroRank>:$rhs,
@@ -113,8 +113,8 @@ def Tile_MmaSyncOp : Tile_Op<"mma_sync", [
   );
   let results = (outs Tile_Acc:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs `into` $acc attr-dict
-    `:` type($lhs) `,` type($rhs) `,` qualified(type($acc))
+    $lhs `,` `(` $rhs `)` `into` $acc attr-dict
+    `:` type($lhs) `,` `(` type($rhs) `)` `,` qualified(type($acc))
   }];
   let hasVerifier = 1;
 }

@@ -267,9 +267,8 @@ MmaScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "launches = 1 requires at most token_tile = "
                        << tokenTile << " tokens, not " << tokens;
   // Sums over rows use static shared memory in addition to the pipeline.
-  int64_t most =
-      (kMaxSharedBytes - 2048) /
-      ((std::max(gemm1TileM, gemm2TileM) + tokenTile) * 128);
+  int64_t most = (kMaxSharedBytes - 2048) /
+                 ((std::max(gemm1TileM, gemm2TileM) + tokenTile) * 128);
   if (stages < 2 || stages > most)
     return emitError() << "stages = " << stages << " is not from 2 to " << most;
   return success();

@@ -44,9 +44,8 @@ void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
     // Units up to the last k-step are stored: weights of zero make them zero or
     // at least finite, and GEMM2 multiplies them by zero.
     inside = k.less(first, k.constant(columns));
-    safe =
-        k.select(k.less(first, k.constant(problem.hidden)), first,
-                 k.constant(0));
+    safe = k.select(k.less(first, k.constant(problem.hidden)), first,
+                    k.constant(0));
   }
   MmaFrame::Values biasGate = k.loadBias(k.gateBias, safe, 1),
                    biasUp = k.loadBias(k.upBias, safe, rows);
@@ -54,8 +53,7 @@ void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
   Value tokenBase = k.mul(unit.tokenTile, k.tokens);
   for (int64_t parity : {0, 1})
     places.push_back(k.packedIndex(
-        k.add(tokenBase,
-              consumer.getToken(k.constant(0), k.constant(parity))),
+        k.add(tokenBase, consumer.getToken(k.constant(0), k.constant(parity))),
         first, steps));
   // Tokens that are eight apart are at a constant distance.
   int64_t distance = 8 * kRowBytes / bytes;
@@ -68,10 +66,10 @@ void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
   k.when(inside, [&] {
     for (int64_t group = 0; group < consumer.countGroups(); ++group) {
       ArrayRef<Value> of = ArrayRef(sums).slice(4 * group, 4);
-      Rounded rounded =
-          gated ? k.roundHidden(of.take_front(2), of.drop_front(2),
-                                repeat(biasGate), repeat(biasUp))
-                : k.roundHidden({}, of, {}, repeat(biasUp));
+      Rounded rounded = gated
+                            ? k.roundHidden(of.take_front(2), of.drop_front(2),
+                                            repeat(biasGate), repeat(biasUp))
+                            : k.roundHidden({}, of, {}, repeat(biasUp));
       MmaFrame::Values units = k.activateAll(rounded);
       for (int64_t parity : {0, 1}) {
         MmaFrame::Values ofToken = {units[parity]};
@@ -140,17 +138,15 @@ void OutputReducer::storePartials(MmaUnit unit, ValueRange accs) {
   Value first = getPlace(unit, unit.slice, k.constant(0));
   for (int64_t group = 0; group < consumer.countGroups(); ++group)
     for (int64_t parity : {0, 1}) {
-      Value token =
-          k.add(tokenBase,
-                consumer.getToken(k.constant(group), k.constant(parity)));
+      Value token = k.add(
+          tokenBase, consumer.getToken(k.constant(group), k.constant(parity)));
       k.when(k.less(token, k.count), [&] {
         for (auto [index, acc] : llvm::enumerate(accs)) {
           MmaFrame::Values sums = consumer.valuesOf(acc);
           int64_t vector =
               (index * consumer.countGroups() + group) * 2 + parity;
-          Value pair =
-              k.pack(k.f32, ValueRange{sums[4 * group + parity],
-                                       sums[4 * group + 2 + parity]});
+          Value pair = k.pack(k.f32, ValueRange{sums[4 * group + parity],
+                                                sums[4 * group + 2 + parity]});
           k.store(pair, k.partials, k.add(first, vector * kMmaThreads * 2));
         }
       });
@@ -170,8 +166,7 @@ void OutputReducer::awaitPartials(MmaUnit unit) {
   // launches.
   k.syncBlock();
   k.when(k.equal(k.thread, 0), [&] {
-    Value index =
-        k.add(k.mul(unit.tokenTile, k.tiling.gemm2.tiles), unit.tile);
+    Value index = k.add(k.mul(unit.tokenTile, k.tiling.gemm2.tiles), unit.tile);
     SemaphoreMeetOp::create(k.builder, k.loc, k.semaphore(index),
                             k.tiling.slices);
   });
@@ -185,10 +180,10 @@ void OutputReducer::sumPartials(MmaUnit unit) {
   k.loop(unit.slice, k.constant(countVectors()), k.tiling.slices, {},
          [&](Value vector, ValueRange) -> SmallVector<Value> {
            Value rest = k.div(vector, 2);
-           Value token = consumer.getToken(
-               k.rem(rest, consumer.countGroups()), k.rem(vector, 2));
-           Value inside = k.less(
-               k.add(k.mul(unit.tokenTile, k.tokens), token), k.count);
+           Value token = consumer.getToken(k.rem(rest, consumer.countGroups()),
+                                           k.rem(vector, 2));
+           Value inside =
+               k.less(k.add(k.mul(unit.tokenTile, k.tokens), token), k.count);
            k.when(inside, [&] {
              Value first = getPlace(unit, k.constant(0), vector);
              Values parts;
@@ -212,8 +207,8 @@ void OutputReducer::store(MmaUnit unit, Value index, Value token,
   Value row = k.add(k.mul(k.rem(k.warp, 4), 32), k.mul(k.div(k.lane, 4), 4));
   Value quarter = consumer.getQuarter(unit.tile, index);
   Value global = k.add(k.mul(unit.tokenTile, k.tokens), token);
-  Value exists = k.both(consumer.hasQuarter(unit.tile, index),
-                        k.less(global, k.count));
+  Value exists =
+      k.both(consumer.hasQuarter(unit.tile, index), k.less(global, k.count));
   int64_t first = 0;
   for (size_t number = 0; number < k.problem.outputs.size(); ++number) {
     const DecodeOutput &output = k.problem.outputs[number];

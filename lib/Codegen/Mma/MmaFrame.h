@@ -1,4 +1,4 @@
-//===- MmaFrame.h - What the roles of an mma kernel share ------ -*- C++ -*-===//
+//===- MmaFrame.h - What the roles of an mma kernel share -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

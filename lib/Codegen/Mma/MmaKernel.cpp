@@ -102,10 +102,9 @@ MmaKernelBuilder::Workspace MmaKernelBuilder::getWorkspace() {
   WorkspaceLayout layout;
   Workspace w;
   // A ticket, and semaphores of the norm, of K-slices and of output tiles.
-  int64_t lines =
-      1 + (k.schedule.getLaunches() == 1
-               ? 1 + tiling.slices + tiling.gemm2.tiles
-               : tiling.tokenTiles * tiling.gemm2.tiles);
+  int64_t lines = 1 + (k.schedule.getLaunches() == 1
+                           ? 1 + tiling.slices + tiling.gemm2.tiles
+                           : tiling.tokenTiles * tiling.gemm2.tiles);
   bool waits = k.schedule.getLaunches() == 1 || tiling.slices > 1;
   w.semaphores = layout.reserve(waits ? lines * 128 : 0);
   w.zeroed = layout.getEnd();
@@ -177,18 +176,17 @@ MmaKernelBuilder::Values
 MmaKernelBuilder::mainLoop(ProductConsumer &consumer, Value first, Value steps,
                            function_ref<void(Value)> request) {
   int64_t stages = k.schedule.getStages();
-  return k.loop(
-      k.constant(0), steps, 1, consumer.makeZeros(),
-      [&](Value step, ValueRange accs) -> SmallVector<Value> {
-        Value number = k.add(first, step);
-        AsyncCopyWaitOp::create(k.builder, k.loc, stages - 2);
-        // All copies of this stage are visible, and all threads have left the
-        // stage before it, which is requested again.
-        k.syncBlock();
-        request(k.add(number, stages - 1));
-        commit();
-        return consumer.multiply(accs, stageOf(number));
-      });
+  return k.loop(k.constant(0), steps, 1, consumer.makeZeros(),
+                [&](Value step, ValueRange accs) -> SmallVector<Value> {
+                  Value number = k.add(first, step);
+                  AsyncCopyWaitOp::create(k.builder, k.loc, stages - 2);
+                  // All copies of this stage are visible, and all threads have
+                  // left the stage before it, which is requested again.
+                  k.syncBlock();
+                  request(k.add(number, stages - 1));
+                  commit();
+                  return consumer.multiply(accs, stageOf(number));
+                });
 }
 
 /// The number of k-steps of a K-slice; the last one may be shorter.
@@ -219,10 +217,10 @@ void MmaKernelBuilder::buildWhole() {
   // The stages of a block: k-steps of its tiles of GEMM1, then of its unit.
   Value stages1 = zero;
   if (hasGemm1)
-    stages1 = k.mul(k.div(k.sub(k.constant(tiling.gemm1.tiles + blocks - 1),
-                                k.block),
-                          blocks),
-                    tiling.gemm1.steps);
+    stages1 =
+        k.mul(k.div(k.sub(k.constant(tiling.gemm1.tiles + blocks - 1), k.block),
+                    blocks),
+              tiling.gemm1.steps);
   int64_t units = tiling.getUnits();
   Value hasUnit =
       units == blocks ? Value() : k.less(k.block, k.constant(units));

@@ -43,11 +43,10 @@ void RowProducer::produce() {
   k.syncBlock();
   // The number of arrivals must not depend on the launch.
   int64_t arrivals = std::min(k.tokens, k.schedule.getBlocks());
-  k.when(k.both(k.equal(k.thread, 0), k.less(k.block, k.constant(arrivals))),
-         [&] {
-           SemaphoreArriveOp::create(k.builder, k.loc,
-                                     k.semaphore(k.constant(0)));
-         });
+  k.when(
+      k.both(k.equal(k.thread, 0), k.less(k.block, k.constant(arrivals))), [&] {
+        SemaphoreArriveOp::create(k.builder, k.loc, k.semaphore(k.constant(0)));
+      });
 }
 
 void RowProducer::await() {

@@ -73,13 +73,11 @@ MmaFrame::Values ProductConsumer::multiply(ValueRange accs, Value stage) {
                k.add(rhsAt, k.tokensAt() / bytes + group * groupElements)));
     for (int64_t index = 0; index < quarters; ++index) {
       Value lhs =
-          load(4, splitsTokens
-                      ? k.add(lhsAt, index * quarterElements)
-                      : k.add(lhsAt, k.mul(getIndex(k.constant(index)),
-                                           quarterElements)));
-      results[index] = MmaSyncOp::create(k.builder, k.loc,
-                                         results[index].getType(), lhs, rhs,
-                                         results[index]);
+          load(4, splitsTokens ? k.add(lhsAt, index * quarterElements)
+                               : k.add(lhsAt, k.mul(getIndex(k.constant(index)),
+                                                    quarterElements)));
+      results[index] = MmaSyncOp::create(
+          k.builder, k.loc, results[index].getType(), lhs, rhs, results[index]);
     }
   }
   return results;
@@ -106,8 +104,8 @@ Value ProductConsumer::hasQuarter(Value tile, Value index) {
     exists = k.less(k.add(k.mul(half, quarters), index),
                     k.constant(product.perTile));
   if (product.tiles * product.perTile != product.quarters)
-    exists = k.both(exists, k.less(getQuarter(tile, index),
-                                   k.constant(product.quarters)));
+    exists = k.both(
+        exists, k.less(getQuarter(tile, index), k.constant(product.quarters)));
   return exists;
 }
 

@@ -30,8 +30,8 @@ struct SharedBufferLowering : OpConversionPattern<SharedBufferOp> {
     Emitter emit(rewriter, op.getLoc());
     Value base = LLVM::AddressOfOp::create(rewriter, op.getLoc(),
                                            state.getDynamicShared(rewriter));
-    rewriter.replaceOp(op, emit.step(base, rewriter.getI8Type(),
-                                     emit.i32(op.getOffset())));
+    rewriter.replaceOp(
+        op, emit.step(base, rewriter.getI8Type(), emit.i32(op.getOffset())));
     return success();
   }
 
@@ -98,20 +98,20 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     MLIRContext *context = getContext();
     Emitter emit(rewriter, loc);
     auto type = cast<VectorType>(op.getFragments().getType());
-    Value pointer = emit.step(adaptor.getBuffer().front(),
-                              type.getElementType(),
-                              adaptor.getIndex().front());
+    Value pointer =
+        emit.step(adaptor.getBuffer().front(), type.getElementType(),
+                  adaptor.getIndex().front());
     Type i32 = rewriter.getI32Type();
     int64_t count = type.getNumElements() / 2;
-    Type loaded =
-        count == 1 ? i32
-                   : Type(LLVM::LLVMStructType::getLiteral(
-                         context, SmallVector<Type>(count, i32)));
+    Type loaded = count == 1 ? i32
+                             : Type(LLVM::LLVMStructType::getLiteral(
+                                   context, SmallVector<Type>(count, i32)));
     Value words = NVVM::LdMatrixOp::create(
         rewriter, loc, loaded, pointer, rewriter.getI32IntegerAttr(count),
         NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
         NVVM::LdStMatrixShapeAttr::get(context, 8, 8),
-        NVVM::LdStMatrixEltTypeAttr::get(context, NVVM::LdStMatrixEltType::B16));
+        NVVM::LdStMatrixEltTypeAttr::get(context,
+                                         NVVM::LdStMatrixEltType::B16));
     if (count == 1) {
       rewriter.replaceOp(op, emit.bitcast(type, words));
       return success();
@@ -167,8 +167,8 @@ private:
                                      Type element) {
     OpBuilder &builder = emit.builder;
     int64_t count = cast<VectorType>(fragments.getType()).getNumElements() / 2;
-    Value words = emit.bitcast(
-        VectorType::get(count, builder.getI32Type()), fragments);
+    Value words =
+        emit.bitcast(VectorType::get(count, builder.getI32Type()), fragments);
     SmallVector<Value> pairs = emit.getWords(words);
     if (element.isF16())
       for (Value &pair : pairs)

@@ -1,4 +1,4 @@
-//===- MmaKernel.h - Kernels with warp-level products ---------- -*- C++ -*-===//
+//===- MmaKernel.h - Kernels with warp-level products -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -116,7 +116,8 @@ protected:
   /// The factor that quantizes with the scale of that name: its reciprocal,
   /// rounded to f32, unless the contract divides.
   void addQuantizer(Value &slot, ScaleName name, StaticScalesAttr scales);
-  /// Values over a scale in the storage type; without scales, in the type of tokens.
+  /// Values over a scale in the storage type; without scales, in the type of
+  /// tokens.
   Value quantize(llvm::ArrayRef<Value> values, Value scale,
                  StaticScalesAttr scales, mlir::Type element);
   /// The activation of one value in f32.
