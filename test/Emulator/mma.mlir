@@ -1,16 +1,16 @@
 // Kernels with cp.async, ldmatrix and mma.sync, for GPUs without kernels of
 // their own, with three interleaving seeds.
 
-// RUN: fuse-run %s --verify --chip=sm_80 --entry=gated \
-// RUN:   --dim=1,9,33,65,129 | FileCheck %s -DVALUES=30336
-// RUN: fuse-run %s --verify --chip=sm_80 --entry=gated_f16 \
-// RUN:   --dim=1,33,65 | FileCheck %s -DVALUES=12672
-// RUN: fuse-run %s --verify --chip=sm_86 --entry=mlp --dim=1,33,129 \
-// RUN:   | FileCheck %s -DVALUES=20864
-// RUN: fuse-run %s --verify --chip=sm_90 --entry=norm_linear --dim=1,33 \
-// RUN:   | FileCheck %s -DVALUES=6528
-// RUN: fuse-run %s --verify --chip=sm_80 --entry=stream --dim=1,24,140 \
-// RUN:   | FileCheck %s -DVALUES=13200
+// RUN: fuse-run %s --verify --chip=sm_80 --entry=gated --dim=1,9,65,129 \
+// RUN:   | FileCheck %s -DVALUES=26112
+// RUN: fuse-run %s --verify --chip=sm_80 --entry=gated_f16 --dim=33 \
+// RUN:   | FileCheck %s -DVALUES=4224
+// RUN: fuse-run %s --verify --chip=sm_86 --entry=mlp --dim=1,33 \
+// RUN:   | FileCheck %s -DVALUES=4352
+// RUN: fuse-run %s --verify --chip=sm_90 --entry=norm_linear --dim=33 \
+// RUN:   | FileCheck %s -DVALUES=6336
+// RUN: fuse-run %s --verify --chip=sm_80 --entry=stream --dim=24,140 \
+// RUN:   | FileCheck %s -DVALUES=13120
 
 // CHECK: V2 scheduled on fuse emulator ok [[VALUES]] of [[VALUES]] values checked by contract, the same bits 3 times
 

@@ -7,8 +7,8 @@
 gpu.module @m {
   // CHECK-LABEL: llvm.func @copies
   // CHECK-SAME:    (%[[W:.*]]: !llvm.ptr<1>, %[[I:.*]]: i32)
-  // CHECK:         %[[O:.*]] = arith.extui %[[I]]
-  // CHECK:         %[[BASE:.*]] = llvm.mlir.addressof @{{.*}} : !llvm.ptr<3>
+  // CHECK-DAG:     %[[O:.*]] = arith.extui %[[I]]
+  // CHECK-DAG:     %[[BASE:.*]] = llvm.mlir.addressof @{{.*}} : !llvm.ptr<3>
   // CHECK:         %[[B:.*]] = llvm.getelementptr %[[BASE]][1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
   // CHECK:         %[[FROM:.*]] = llvm.getelementptr %[[W]][%[[O]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
   // CHECK:         %[[TO:.*]] = llvm.getelementptr %[[B]][%[[I]]] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, bf16
