@@ -56,12 +56,30 @@ MmaTiling::MmaTiling(const MlpProblem &problem, MmaScheduleAttr schedule) {
   quartersPerSlice = 2 * stepsPerSlice / runSteps;
 }
 
+/// Maximum number of tokens at which 32 bits count the elements of any matrix.
+static int64_t getMostTokens(const MlpProblem &problem) {
+  int64_t widest = std::max(problem.width, problem.hidden);
+  for (const DecodeOutput &output : problem.outputs)
+    widest = std::max(widest, output.rows);
+  return std::numeric_limits<int32_t>::max() / widest;
+}
+
 std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      MmaScheduleAttr schedule) {
   MmaTiling tiling(problem, schedule);
   if (problem.tokens && schedule.getTokens() < *problem.tokens)
     return ("it is for " + Twine(schedule.getTokens()) + " tokens, not " +
             Twine(*problem.tokens))
+        .str();
+  if (schedule.getTokens() > getMostTokens(problem))
+    return (Twine(schedule.getTokens()) +
+            " tokens make more elements than 32 bits count")
+        .str();
+  int64_t sums =
+      tiling.getUnits() * schedule.getGemm2TileM() * schedule.getTokenTile();
+  if (tiling.slices > 1 && sums > std::numeric_limits<int32_t>::max() / 2)
+    return (Twine(tiling.getUnits()) +
+            " units make more partial sums than 32 bits count")
         .str();
   bool waits = tiling.slices > 1 || schedule.getLaunches() == 1;
   if (waits && tiling.getUnits() > schedule.getBlocks())
@@ -188,14 +206,6 @@ private:
 };
 
 } // namespace
-
-/// Maximum number of tokens at which 32 bits count the elements of any matrix.
-static int64_t getMostTokens(const MlpProblem &problem) {
-  int64_t widest = std::max(problem.width, problem.hidden);
-  for (const DecodeOutput &output : problem.outputs)
-    widest = std::max(widest, output.rows);
-  return std::numeric_limits<int32_t>::max() / widest;
-}
 
 MmaScheduleAttr fuse::selectMma(const MlpProblem &problem, int64_t tokens,
                                 const GpuModel &gpu, int64_t sharedBytes) {

@@ -11,6 +11,8 @@
 // RUN:   | FileCheck %s -DVALUES=6336
 // RUN: fuse-run %s --verify --chip=sm_80 --entry=stream --dim=24,140 \
 // RUN:   | FileCheck %s -DVALUES=13120
+// RUN: fuse-run %S/scheduled.mlir --verify --chip=sm_89 --entry=batched_rows \
+// RUN:   --dim=1,5 | FileCheck %s -DVALUES=576
 
 // CHECK: V2 scheduled on fuse emulator ok [[VALUES]] of [[VALUES]] values checked by contract, the same bits 3 times
 

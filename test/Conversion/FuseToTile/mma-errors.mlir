@@ -35,3 +35,27 @@ func.func @stored(%x: tensor<?x64xbf16>, %q: tensor<32x64xf8E4M3FN>)
        : (tensor<?x64xbf16>, tensor<32x64xf8E4M3FN>) -> tensor<?x32xbf16>
   return %y : tensor<?x32xbf16>
 }
+
+// -----
+
+func.func @elements(%x: tensor<?x64xbf16>, %q: tensor<151936x64xbf16>)
+    -> tensor<?x151936xbf16> {
+  // expected-error@+1 {{does not fit its schedule: 16384 tokens make more elements than 32 bits count}}
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+         {tile.schedule = #tile.mma_schedule<tokens = 16384, token_tile = 128,
+          blocks = 132, split_k = 1, stages = 2, launches = 3>}
+       : (tensor<?x64xbf16>, tensor<151936x64xbf16>) -> tensor<?x151936xbf16>
+  return %y : tensor<?x151936xbf16>
+}
+
+// -----
+
+func.func @sums(%x: tensor<?x4096xbf16>, %q: tensor<4096x4096xbf16>)
+    -> tensor<?x4096xbf16> {
+  // expected-error@+1 {{does not fit its schedule: 65536 units make more partial sums than 32 bits count}}
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+         {tile.schedule = #tile.mma_schedule<tokens = 16384, token_tile = 128,
+          blocks = 65535, split_k = 32, stages = 2, launches = 3>}
+       : (tensor<?x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<?x4096xbf16>
+  return %y : tensor<?x4096xbf16>
+}
