@@ -55,7 +55,7 @@ describeModule(ArtifactDraft &draft, DeviceModule &code, size_t number) {
   json::Object entry;
   if (code.ptx.empty() && code.cubin.empty()) {
     entry["deferred"] = int64_t(number);
-    entry["ptx_version"] = kHopperPTXVersion;
+    entry["ptx_version"] = code.ptxVersion;
     return std::move(entry);
   }
   if (!code.source.empty()) {

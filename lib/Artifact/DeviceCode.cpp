@@ -143,8 +143,9 @@ void DeviceCompiler::attachEqualSizes() {
 /// comes first, and the portable path takes what it leaves.
 llvm::Error DeviceCompiler::plan() {
   attachEqualSizes();
-  if (options.chip == "sm_90a" && options.scheduled) {
+  if (options.scheduled) {
     HopperPipelineOptions pipeline;
+    pipeline.chip = options.chip;
     pipeline.tokens = options.tokens;
     pipeline.dispatch = true;
     pipeline.multiprocessors = options.multiprocessors;
@@ -172,10 +173,13 @@ llvm::Error DeviceCompiler::plan() {
 /// Adds a module for each scheduled kernel. The runtime loads only those for
 /// the numbers of tokens in use, and several at the same time.
 void DeviceCompiler::addKernels(gpu::GPUModuleOp kernels) {
+  FailureOr<Chip> chip =
+      lookupChip(options.chip, [](const Twine &) { return failure(); });
   for (auto kernel :
        llvm::make_early_inc_range(kernels.getOps<tile::KernelOp>())) {
     kernelIndices[kernel.getSymName()] = program.modules.size();
-    program.modules.push_back({"", "", "", serializeKernel(kernel)});
+    program.modules.push_back(
+        {"", "", "", serializeKernel(kernel), chip->ptxVersion});
   }
 }
 
@@ -255,7 +259,7 @@ llvm::Error DeviceCompiler::compilePortable() {
     return createStringError("the portable path made no PTX");
   if (!ptx->empty()) {
     moduleIndices[""] = program.modules.size();
-    program.modules.push_back({std::move(*ptx), "", "", ""});
+    program.modules.push_back({std::move(*ptx), "", "", "", 0});
   }
   return llvm::Error::success();
 }

@@ -110,8 +110,9 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
     return failure();
   // Kernels at this point are scheduled ones.
   if (options.stage != "gpu")
-    buildHopperKernelPipeline(pm, options.stage == "nvvm" ? HopperStage::NVVM
-                                                          : HopperStage::PTX);
+    buildHopperKernelPipeline(
+        pm, options.stage == "nvvm" ? HopperStage::NVVM : HopperStage::PTX,
+        chip->name);
   addLoweringToGPU(pm, *chip, options.scaleArguments);
   if (options.stage == "gpu")
     return success();

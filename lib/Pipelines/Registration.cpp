@@ -32,8 +32,7 @@ void fuse::registerPipelines() {
       "vectors and packed weights",
       buildCPUKernelsPipeline);
   PassPipelineRegistration<HopperPipelineOptions>(
-      "fuse-hopper-pipeline",
-      "Lower fused ops with a scheduled kernel to PTX for sm_90a",
+      "fuse-hopper-pipeline", "Lower fused ops with a scheduled kernel to PTX",
       buildHopperPipeline);
   PassPipelineRegistration<>(
       "fuse-linalg-pipeline",

@@ -397,8 +397,8 @@ def ConvertFuseToTilePass
     its kernel into a gpu.module. A `#tile.schedule` has one persistent launch
     for norm, products, activation, quantization and residual adds. A
     `#tile.prefill_schedule` has a launch for the norm and one for each product,
-    which share a workspace. Ops with equal kernels share one; scales are
-    arguments of the launch.
+    which share a workspace. A `#tile.mma_schedule` has either. Ops with equal
+    kernels share one; scales are arguments of the launch.
 
     An op without a schedule does not change; the portable path lowers it. An op
     that its schedule does not fit is an error.
@@ -439,7 +439,8 @@ def ConvertTileToNVVMPass
     per register, also in loops. `math.erf`, which PTX lacks, becomes a
     polynomial.
 
-    Every op that verifies is lowered, for sm_90a and PTX 8.0.
+    Every op that verifies is lowered. Rings, `tile.mma` and what goes with them
+    need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0.
 
     After this pass the module contains no tile op. The next passes are
     `convert-scf-to-cf` and `convert-to-llvm`.

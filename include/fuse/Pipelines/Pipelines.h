@@ -201,6 +201,9 @@ struct HopperPipelineOptions
   Option<std::string> table{
       *this, "table",
       llvm::cl::desc("File of schedules that fuse-tune measured")};
+  Option<std::string> chip{*this, "chip",
+                           llvm::cl::desc("GPU that the kernels are for"),
+                           llvm::cl::init("sm_90a")};
   Option<HopperStage> stage{
       *this, "stage", llvm::cl::desc("Where to stop"),
       llvm::cl::init(HopperStage::PTX),
@@ -210,7 +213,8 @@ struct HopperPipelineOptions
           clEnumValN(HopperStage::PTX, "ptx", "binaries that hold PTX"))};
 };
 
-/// From fused ops that the scheduled path supports to PTX for sm_90a.
+/// From fused ops that the scheduled path supports to PTX: Hopper kernels for
+/// sm_90a, mma kernels for other chips.
 ///
 /// Pre: functions on tensors with fused ops.
 /// Post: `tile.launch` ops with their plans, and one gpu.binary with the PTX of
@@ -218,22 +222,19 @@ struct HopperPipelineOptions
 void buildHopperPipeline(mlir::OpPassManager &pm,
                          const HopperPipelineOptions &options);
 
-/// PTX version of these kernels, times ten. It is the oldest version with all
-/// instructions that they use, so that older drivers can load them.
-constexpr int64_t kHopperPTXVersion = 80;
-
 /// The first of two parts of the Hopper pipeline, for a compiler that lowers
 /// each kernel on demand. It ends with unoptimized kernels in the tile dialect,
-/// and ignores the stage.
+/// in modules with their target, and ignores the stage.
 void buildHopperPlanPipeline(mlir::OpPassManager &pm,
                              const HopperPipelineOptions &options);
 
-/// The second part: from kernels in the tile dialect to PTX for sm_90a.
+/// The second part: from kernels in the tile dialect to PTX for `chip`.
 ///
 /// Pre: gpu.modules with `tile.kernel` ops.
 /// Post: a gpu.binary with PTX for each, or what the stage has instead.
 void buildHopperKernelPipeline(mlir::OpPassManager &pm,
-                               HopperStage stage = HopperStage::PTX);
+                               HopperStage stage = HopperStage::PTX,
+                               llvm::StringRef chip = "sm_90a");
 
 /// Registers the pipelines by name for command-line tools.
 void registerPipelines();

@@ -67,6 +67,30 @@ tile.kernel @cluster(%w: !tile.buffer<i8>, %words: !tile.buffer<i32>,
   tile.return
 }
 
+// CHECK: tile.kernel @warps
+tile.kernel @warps(%w: !tile.buffer<f16>, %i: i32)
+    blocks(1) threads(128) shared_bytes(2048) {
+  %o = arith.extui %i : i32 to i64
+  // CHECK: %[[B:.*]] = tile.shared_buffer at(1024) : !tile.buffer<f16, shared>
+  %b = tile.shared_buffer at(1024) : !tile.buffer<f16, shared>
+  // CHECK: tile.async_copy %{{.*}}[%{{.*}}] to %[[B]][%{{.*}}] : !tile.buffer<f16>, !tile.buffer<f16, shared>
+  tile.async_copy %w[%o] to %b[%i] : !tile.buffer<f16>, !tile.buffer<f16, shared>
+  // CHECK: tile.async_copy.commit
+  tile.async_copy.commit
+  // CHECK: tile.async_copy.wait 1
+  tile.async_copy.wait 1
+  // CHECK: %[[L:.*]] = tile.load_matrix %[[B]][%{{.*}}] : !tile.buffer<f16, shared> -> vector<8xf16>
+  %l = tile.load_matrix %b[%i] : !tile.buffer<f16, shared> -> vector<8xf16>
+  %r = tile.load_matrix %b[%i] : !tile.buffer<f16, shared> -> vector<4xf16>
+  %z = tile.acc.zero : !tile.acc<64x24xf32>
+  // CHECK: tile.mma_sync %[[L]], (%[[L]], %{{.*}}) into %{{.*}} : vector<8xf16>, (vector<8xf16>, vector<4xf16>), !tile.acc<64x24xf32>
+  %a = tile.mma_sync %l, (%l, %r) into %z
+    : vector<8xf16>, (vector<8xf16>, vector<4xf16>), !tile.acc<64x24xf32>
+  // CHECK: tile.unpack %{{.*}} : vector<4xf16>
+  %v:4 = tile.unpack %r : vector<4xf16>
+  tile.return
+}
+
 // CHECK: tile.kernel @words
 tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
     blocks(4) threads(32) shared_bytes(0) {
@@ -268,3 +292,10 @@ func.func private @prefill() attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4,
     gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}
+
+// CHECK-LABEL: func.func private @mma
+// CHECK-SAME: tile.schedule = #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 132, split_k = 16, gemm1_tile_m = 192, stages = 4, launches = 1>
+func.func private @mma() attributes {
+  tile.schedule = #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 132,
+    split_k = 16, gemm1_tile_m = 192, gemm2_tile_m = 256, stages = 4,
+    launches = 1>}

@@ -81,7 +81,7 @@ void KernelBuilder::addProduct(Value &slot, StringRef name,
 Value KernelBuilder::quantize(ArrayRef<Value> values, Value scale,
                               StaticScalesAttr scales, Type element) {
   if (!scales)
-    return pack(bf16, values);
+    return pack(narrowType, values);
   bool divides = scales.getOrder() == QuantOrder::Divide;
   return pack(element, each(values, [&](Value v) {
                 return divides ? fdiv(v, scale) : fmul(v, scale);

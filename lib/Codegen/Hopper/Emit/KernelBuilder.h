@@ -35,7 +35,9 @@ public:
 
   KernelBuilder(mlir::Operation *op, mlir::OpBuilder &builder)
       : IndexBuilder(builder, op->getLoc()), op(op),
-        bf16(builder.getBF16Type()), f32(builder.getF32Type()) {}
+        narrowType(llvm::cast<mlir::ShapedType>(op->getOperand(0).getType())
+                       .getElementType()),
+        f32(builder.getF32Type()) {}
 
 protected:
   // Arguments. Each has a slot that gets the block argument when the kernel
@@ -112,7 +114,8 @@ protected:
   /// The factor that quantizes with the scale of that name: its reciprocal,
   /// rounded to f32, unless the contract divides.
   void addQuantizer(Value &slot, ScaleName name, StaticScalesAttr scales);
-  /// Values over a scale in the storage type; without scales, in bf16.
+  /// Values over a scale in the storage type; without scales, in the type of
+  /// tokens.
   Value quantize(llvm::ArrayRef<Value> values, Value scale,
                  StaticScalesAttr scales, mlir::Type element);
   /// The activation of one value in f32.
@@ -138,7 +141,8 @@ protected:
   }
 
   mlir::Operation *op;
-  mlir::Type bf16, f32;
+  /// Type of tokens, bf16 or f16.
+  mlir::Type narrowType, f32;
   llvm::SmallVector<mlir::Type> types;
   llvm::SmallVector<mlir::Attribute> plans;
   llvm::SmallVector<Value *> slots;
