@@ -63,12 +63,19 @@ static std::string_view toBytes(const Digest &digest) {
 /// Earliest format version that can represent the sections. Version 5 allows
 /// archives in place of one object; older libraries would pass them to a
 /// linker. Version 6 has constants, which older libraries do not upload.
+/// Version 7 has packed parts of arguments and conditions of launches, which
+/// they would ignore.
 static uint32_t getWrittenVersion(const std::vector<Section> &sections) {
   constexpr std::string_view archiveMagic = "!<arch>\n";
   uint32_t version = 4;
   for (const Section &section : sections) {
-    if (section.kind == FUSE_SECTION_CONSTANTS)
-      version = 6;
+    // Quotes in text are escaped, so these are keys.
+    if (section.kind == FUSE_SECTION_MANIFEST &&
+        (section.data.find("\"views\":") != std::string_view::npos ||
+         section.data.find("\"when\":") != std::string_view::npos))
+      version = 7;
+    else if (section.kind == FUSE_SECTION_CONSTANTS)
+      version = std::max(version, uint32_t(6));
     else if (section.kind == FUSE_SECTION_HOST_OBJECT &&
              section.data.substr(0, archiveMagic.size()) == archiveMagic)
       version = std::max(version, uint32_t(5));
