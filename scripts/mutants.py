@@ -10,10 +10,11 @@
     scripts/mutants.py norm-epsilon plan-limit         # some
     scripts/mutants.py --check                         # only that edits apply
 
-test/mutants.toml has the mutants. The script copies the sources, makes all
-edits in the copy, each with a switch, and builds it once. With all switches off
-the tests must pass. With a switch on, one of the mutant's tests or fuse-fuzz
-must fail. If none does, a test is missing and the script fails.
+test/mutants.toml has the mutants. The script copies the sources, makes the
+edits of the chosen mutants in the copy, each with a switch, and builds it once.
+With all switches off the tests must pass. With a switch on, one of the mutant's
+tests or fuse-fuzz must fail. If none does, a test is missing and the script
+fails.
 """
 
 import argparse
@@ -126,13 +127,14 @@ def write_tree(tree, texts):
         venv.symlink_to(ROOT / ".venv")
 
 
-def build_tree(tree):
+def build_tree(tree, targets):
+    target = ["--target", *targets] if targets else []
     for command in (
         ["cmake", "--preset", "dev"],
-        ["cmake", "--build", "build/dev"],
+        ["cmake", "--build", "build/dev", *target],
     ):
         subprocess.run(command, cwd=tree, check=True)
-    return tree / "build/dev"
+    return (tree / "build/dev").resolve()
 
 
 def run_test(build, test, mutant):
@@ -170,6 +172,7 @@ def run_fuzz(build, count, mutant, *options):
     """The name of the failed check of fuse-fuzz, or None."""
     done = subprocess.run(
         [build / "bin/fuse-fuzz", f"--count={count}", *options],
+        cwd=build.parent.parent,
         env=dict(os.environ, FUSE_MUTANT=mutant),
         capture_output=True,
         text=True,
@@ -196,7 +199,7 @@ def run_mutant(build, mutant, args):
     """Runs one mutant. Returns its row of the report."""
     name = mutant["name"]
     passed, failed = run_test(build, mutant["tests"], name)
-    fuzz = run_fuzz(build, args.fuzz, name)
+    fuzz = run_fuzz(build, args.fuzz, name, *mutant.get("random", []))
     if passed and not fuzz:
         fuzz = run_fuzz(build, args.run, name, "--run")
     test = None if passed else failed[0] if failed else mutant["tests"]
@@ -238,6 +241,13 @@ def parse_options(argv, names):
         metavar="N",
         help="modules that fuse-fuzz runs where nothing else notices",
     )
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="build only this target, such as fuse-opt (default: all)",
+    )
     parser.add_argument("--output", metavar="FILE", help="a report as JSON")
     parser.add_argument(
         "mutants", nargs="*", metavar="MUTANT", help="only these (default: all)"
@@ -255,8 +265,13 @@ def parse_options(argv, names):
 def main(argv):
     everyone = load_mutants()
     args = parse_options(argv, [mutant["name"] for mutant in everyone])
+    mutants = [
+        mutant
+        for mutant in everyone
+        if not args.mutants or mutant["name"] in args.mutants
+    ]
     try:
-        texts = mutate_sources(everyone)
+        texts = mutate_sources(everyone if args.check else mutants)
     except EditError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -265,12 +280,7 @@ def main(argv):
         return 0
     start = time.monotonic()
     write_tree(args.tree, texts)
-    build = build_tree(args.tree)
-    mutants = [
-        mutant
-        for mutant in everyone
-        if not args.mutants or mutant["name"] in args.mutants
-    ]
+    build = build_tree(args.tree, args.target)
     if failing := find_failing(build, mutants):
         print(f"error: {failing}", file=sys.stderr)
         return 1

@@ -244,7 +244,8 @@ Expected<OwningOpRef<ModuleOp>> fuse::lowerForCPU(func::FuncOp function,
 }
 
 Expected<Program> Program::compile(func::FuncOp function, bool reference,
-                                   const PhaseDump &dump) {
+                                   const PhaseDump &dump,
+                                   std::optional<unsigned> optLevel) {
   Expected<Signature> signature = getSignature(function);
   if (!signature)
     return signature.takeError();
@@ -264,7 +265,8 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
       functions.push_back({library, SymbolTable::getSymbolName(op).getValue()});
   });
   // The reference is not optimized, so that its loops stay as written.
-  auto jit = CPUJIT::create(**module, reference ? 1 : 3, functions);
+  auto jit =
+      CPUJIT::create(**module, optLevel.value_or(reference ? 1 : 3), functions);
   if (!jit)
     return jit.takeError();
   program.jit = std::move(*jit);

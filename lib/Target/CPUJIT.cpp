@@ -35,7 +35,8 @@ CPUJIT::CPUJIT(std::unique_ptr<ExecutionEngine> engine)
 
 CPUJIT::~CPUJIT() = default;
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getTargetMachine() {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+getTargetMachine(llvm::CodeGenOptLevel level) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     llvm::InitializeNativeTarget();
@@ -44,7 +45,7 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getTargetMachine() {
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  builder->setCodeGenOptLevel(level);
   // Results must not depend on the multiplications that LLVM contracts.
   builder->getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return builder->createTargetMachine();
@@ -76,18 +77,21 @@ CPUJIT::create(ModuleOp module, unsigned optLevel,
       return address.takeError();
     addresses[function.name] = *address;
   }
-  auto machine = getTargetMachine();
+  llvm::CodeGenOptLevel level = optLevel == 0
+                                    ? llvm::CodeGenOptLevel::None
+                                    : llvm::CodeGenOptLevel::Aggressive;
+  auto machine = getTargetMachine(level);
   if (!machine)
     return machine.takeError();
   // The engine owns a separate machine; this one is for the optimizer.
   auto optimize =
       makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
-  auto codeMachine = getTargetMachine();
+  auto codeMachine = getTargetMachine(level);
   if (!codeMachine)
     return codeMachine.takeError();
   ExecutionEngineOptions options;
   options.transformer = optimize;
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
+  options.jitCodeGenOptLevel = level;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   auto engine =
@@ -115,7 +119,7 @@ llvm::Error fuse::printLLVMIR(ModuleOp module, llvm::raw_ostream &os) {
       translateModuleToLLVMIR(module, context);
   if (!translated)
     return llvm::createStringError("module is not in the LLVM dialect");
-  auto machine = getTargetMachine();
+  auto machine = getTargetMachine(llvm::CodeGenOptLevel::Aggressive);
   if (!machine)
     return machine.takeError();
   ExecutionEngine::setupTargetTripleAndDataLayout(translated.get(),

@@ -24,6 +24,9 @@ struct CheckCounts {
   /// Number of values that the interpreter checked, and of those with one
   /// allowed result.
   uint64_t values = 0, exact = 0;
+  /// Functions that were not compared: the change is not valid, nothing was
+  /// raised, the IR cannot be lowered, or the function cannot be called.
+  uint64_t invalid = 0, unraised = 0, unlowered = 0, uncalled = 0;
 
   void add(const CheckCounts &other) {
     parsed += other.parsed;
@@ -35,6 +38,10 @@ struct CheckCounts {
     relations += other.relations;
     values += other.values;
     exact += other.exact;
+    invalid += other.invalid;
+    unraised += other.unraised;
+    unlowered += other.unlowered;
+    uncalled += other.uncalled;
   }
 };
 

@@ -64,9 +64,9 @@ struct File {
   }
 };
 
-/// Number of seeds without cases, by reason.
+/// Number of seeds without cases, by reason, and of the last ones in a row.
 struct Skips {
-  uint64_t unfused = 0, unfit = 0, sizes = 0;
+  uint64_t unfused = 0, unfit = 0, sizes = 0, inRow = 0;
 };
 
 } // namespace
@@ -484,8 +484,11 @@ bool fuse::emitCases(const EmitOptions &options) {
   StringRef name = getName(options.stratum);
   uint64_t seed = options.firstSeed, made = 0, failed = 0, cases = 0;
   Skips skips;
+  auto isDone = [&] {
+    return made >= options.count || skips.inRow >= options.maxSkipped;
+  };
   try {
-    while (made < options.count) {
+    while (!isDone()) {
       // Use a new context, since contexts never free attributes.
       MLIRContext context(registry, MLIRContext::Threading::DISABLED);
       context.loadAllAvailableDialects();
@@ -497,8 +500,8 @@ bool fuse::emitCases(const EmitOptions &options) {
       });
       File file;
       uint64_t first = seed;
-      for (unsigned count = 0; count < options.perFile && made < options.count;
-           ++seed) {
+      for (unsigned count = 0; count < options.perFile && !isDone(); ++seed) {
+        ++skips.inRow;
         Expected<bool> added =
             addModule(context, seed, options.stratum, file, skips);
         if (!added) {
@@ -511,8 +514,12 @@ bool fuse::emitCases(const EmitOptions &options) {
         }
         count += *added;
         made += *added;
+        if (*added)
+          skips.inRow = 0;
       }
       cases += file.cases.size();
+      if (file.cases.empty())
+        continue;
       writeFile(options.folder + "/" + name.str() + "-" +
                     std::to_string(first) + ".bundle",
                 file);
@@ -529,5 +536,13 @@ bool fuse::emitCases(const EmitOptions &options) {
                << " failed; passed over: " << skips.unfused << " unfused, "
                << skips.unfit << " too large or empty, " << skips.sizes
                << " with other sizes\n";
+  if (made < options.count) {
+    llvm::outs().flush();
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << "the last " << skips.inRow << " seeds have no case, which is the "
+        << "limit of --max-skipped: " << made << " of " << options.count
+        << " modules were written\n";
+    return false;
+  }
   return failed == 0;
 }

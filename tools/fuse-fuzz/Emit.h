@@ -18,6 +18,8 @@ struct EmitOptions {
   uint64_t firstSeed, count;
   Stratum stratum;
   unsigned perFile;
+  /// Number of seeds in a row without cases after which emission ends.
+  uint64_t maxSkipped;
 };
 
 /// The module of a seed in the form in which it is compiled: fused, with only
@@ -31,7 +33,8 @@ makeCase(mlir::MLIRContext &context, uint64_t seed, Stratum stratum,
 /// each it writes the code of the portable path and, if supported, of the
 /// scheduled path. It adds random inputs, the results of the CPU, and bounds
 /// for other results. Seeds without cases are skipped. If a module does not
-/// compile, prints seed and reason and returns false.
+/// compile or too many seeds in a row are skipped, prints the reason and
+/// returns false.
 bool emitCases(const EmitOptions &options);
 
 } // namespace fuse

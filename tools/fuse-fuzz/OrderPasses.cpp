@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OrderPasses.h"
+#include "PlantedFaults.h"
 
 using namespace fuse;
 
@@ -210,22 +211,33 @@ static const OrderPass kPasses[] = {
     {"inline", kGPU, kNotRun},
 };
 
-llvm::ArrayRef<OrderPass> fuse::getOrderPasses() { return kPasses; }
+/// Only in orders with a planted fault.
+static const OrderPass kPlanted = {kReciprocalPass, kTensors};
+
+const OrderPass *fuse::findOrderPass(llvm::StringRef text) {
+  for (const OrderPass &pass : kPasses)
+    if (pass.text == text)
+      return &pass;
+  return text == kPlanted.text ? &kPlanted : nullptr;
+}
 
 std::vector<const OrderPass *> fuse::drawOrder(Random &random, OrderStage stage,
                                                llvm::StringRef program) {
   std::vector<const OrderPass *> order;
   for (unsigned i = random.below(5) + 2; i > 0; --i) {
     // One pass in ten is for IR of any kind, and one in five goes on to
-    // another kind.
-    bool isAny = random.percent(10), leaves = random.percent(20);
+    // another kind, in half of the cases to buffers.
+    bool isAny = random.percent(10), leaves = random.percent(20),
+         isForGPU = random.percent(25);
     std::vector<const OrderPass *> candidates;
     for (const OrderPass &pass : kPasses) {
       if (!pass.unless.empty() && program.contains(pass.unless))
         continue;
       if (stage == kLLVM && pass.text == "remove-dead-values")
         continue;
-      if (isAny || (pass.stage == stage && (pass.next != stage) == leaves))
+      bool leavesForGPU = leaves && pass.next == kGPU;
+      if (isAny || (pass.stage == stage && (pass.next != stage) == leaves &&
+                    leavesForGPU == (leaves && isForGPU)))
         candidates.push_back(&pass);
     }
     if (candidates.empty())
@@ -233,7 +245,7 @@ std::vector<const OrderPass *> fuse::drawOrder(Random &random, OrderStage stage,
     const OrderPass *pass = random.oneOf(llvm::ArrayRef(candidates));
     if (pass->stage == stage || pass->next != pass->stage)
       stage = pass->next;
-    order.push_back(pass);
+    order.push_back(findOrderPass(pass->text));
   }
   return order;
 }

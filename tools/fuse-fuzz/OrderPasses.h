@@ -39,7 +39,9 @@ struct OrderPass {
   llvm::StringLiteral unless = "";
 };
 
-llvm::ArrayRef<OrderPass> getOrderPasses();
+/// The first pass with this text, or null. A text has one effect, whatever IR
+/// the pass is drawn for.
+const OrderPass *findOrderPass(llvm::StringRef text);
 
 /// Draws 2 to 6 passes for a program of a stage. Most of them are for the stage
 /// that the IR has by then, and the others for any stage.

@@ -100,9 +100,8 @@ static llvm::Expected<HostTensor> readDescriptor(const TensorSpec &spec,
   return tensor;
 }
 
-static llvm::Expected<std::vector<HostTensor>>
-call(PackedFunction function, const Signature &signature,
-     ArrayRef<HostTensor> inputs) {
+llvm::Expected<std::vector<HostTensor>>
+StageProgram::run(ArrayRef<HostTensor> inputs) const {
   SmallVector<int64_t> resultWords;
   for (const TensorSpec &spec : signature.results)
     resultWords.resize(resultWords.size() + 3 + 2 * spec.shape.size());
@@ -120,7 +119,7 @@ call(PackedFunction function, const Signature &signature,
     pointers.push_back(descriptor.data());
   for (void *&pointer : pointers)
     arguments.push_back(&pointer);
-  function(arguments.data());
+  entry(arguments.data());
   std::vector<HostTensor> results;
   const int64_t *words = resultWords.data();
   for (const TensorSpec &spec : signature.results) {
@@ -133,9 +132,9 @@ call(PackedFunction function, const Signature &signature,
   return results;
 }
 
-llvm::Expected<std::vector<HostTensor>>
-fuse::runFromAnyStage(ModuleOp module, StringRef name,
-                      const Signature &signature, ArrayRef<HostTensor> inputs) {
+llvm::Expected<StageProgram> StageProgram::compile(ModuleOp module,
+                                                   StringRef name,
+                                                   const Signature &signature) {
   PassManager pm(module.getContext());
   bool hasTensors =
       module
@@ -154,11 +153,15 @@ fuse::runFromAnyStage(ModuleOp module, StringRef name,
     buildFromBuffers(pm);
   if (failed(pm.run(module)))
     return llvm::createStringError("cannot be lowered for the CPU");
-  auto jit = CPUJIT::create(module, /*optLevel=*/1);
+  auto jit = CPUJIT::create(module, /*optLevel=*/0);
   if (!jit)
     return jit.takeError();
   auto entry = (*jit)->lookup(name);
   if (!entry)
     return entry.takeError();
-  return call(*entry, signature, inputs);
+  StageProgram program;
+  program.jit = std::move(*jit);
+  program.entry = *entry;
+  program.signature = signature;
+  return program;
 }

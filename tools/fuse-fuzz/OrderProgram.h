@@ -11,16 +11,28 @@
 
 namespace fuse {
 
-/// Lowers `module` from tensors, buffers or loops to machine code. Sums have
-/// the order of the operands. Calls the public function `name` of it on copies
-/// of `inputs`. The function may be on buffers by now; `signature` is that of
-/// the function on tensors.
-///
-/// Leaks memory: buffers of the function may be arguments, constants or part of
-/// others.
-llvm::Expected<std::vector<HostTensor>>
-runFromAnyStage(mlir::ModuleOp module, llvm::StringRef name,
-                const Signature &signature, llvm::ArrayRef<HostTensor> inputs);
+/// A function compiled from tensors, buffers or loops. Sums have the order of
+/// the operands.
+class StageProgram {
+public:
+  /// Lowers `module` and compiles its public function `name`. The function may
+  /// be on buffers by now; `signature` is that of the function on tensors.
+  static llvm::Expected<StageProgram> compile(mlir::ModuleOp module,
+                                              llvm::StringRef name,
+                                              const Signature &signature);
+
+  /// Calls the function on copies of `inputs`.
+  ///
+  /// Leaks memory: buffers of the function may be arguments, constants or part
+  /// of others.
+  llvm::Expected<std::vector<HostTensor>>
+  run(llvm::ArrayRef<HostTensor> inputs) const;
+
+private:
+  std::unique_ptr<CPUJIT> jit;
+  PackedFunction entry = nullptr;
+  Signature signature;
+};
 
 /// Whether the function still has the signature, on tensors or on buffers. A
 /// function in the LLVM dialect has it if it had it before.

@@ -6,6 +6,7 @@
 
 #include "Orders.h"
 #include "Execution.h"
+#include "PlantedFaults.h"
 #include "SlotGenerator.h"
 #include "fuse/Execution/Inputs.h"
 #include "fuse/Execution/Verify.h"
@@ -152,25 +153,29 @@ static Outcome runUnchanged(MLIRContext *context, StringRef text,
     auto inputs = getInputs(*function, *signature, text);
     if (!inputs)
       return inputs.takeError();
-    auto results = runFromAnyStage(*module, name, *signature, *inputs);
-    if (!results)
-      return results.takeError();
-    return serialize(*results);
+    auto program = StageProgram::compile(*module, name, *signature);
+    if (!program)
+      return program.takeError();
+    poisonMemory(0x5A);
+    auto first = program->run(*inputs);
+    if (!first)
+      return first.takeError();
+    poisonMemory(0x33);
+    auto second = program->run(*inputs);
+    if (!second)
+      return second.takeError();
+    std::string results = serialize(*first);
+    if (results != serialize(*second))
+      return llvm::createStringError("undefined results");
+    return results;
   };
-  poisonMemory(0x5A);
-  llvm::Expected<std::string> first = run();
-  if (!first) {
-    llvm::consumeError(first.takeError());
-    outcome.failed = "run";
+  llvm::Expected<std::string> results = run();
+  if (results) {
+    outcome.errors = *results;
     return outcome;
   }
-  poisonMemory(0x33);
-  llvm::Expected<std::string> second = run();
-  if (!second || *first != *second)
-    outcome.failed = "undefined";
-  if (!second)
-    llvm::consumeError(second.takeError());
-  outcome.errors = *first;
+  llvm::consumeError(results.takeError());
+  outcome.failed = "run";
   return outcome;
 }
 
@@ -179,6 +184,47 @@ static std::string getText(ModuleOp module) {
   llvm::raw_string_ostream os(text);
   module->print(os);
   return text;
+}
+
+/// Public functions with results.
+static SmallVector<func::FuncOp> getFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal() &&
+        function.getNumResults() != 0)
+      functions.push_back(function);
+  return functions;
+}
+
+OrderChecker::Subject OrderChecker::makeSubject(ModuleOp module,
+                                                func::FuncOp function) {
+  Subject subject;
+  OwningOpRef<ModuleOp> isolated;
+  if (function) {
+    subject.function = function.getSymName().str();
+    isolated = isolate(function);
+    module = *isolated;
+    function = llvm::cantFail(findFunction(module, subject.function));
+    llvm::consumeError(liftScalars(function));
+    // Passes may lower the function before the CPU pipeline starts.
+    function->setAttr("llvm.emit_c_interface",
+                      UnitAttr::get(module.getContext()));
+  }
+  subject.text = getText(module);
+  subject.stage = getStage(subject.text);
+  return subject;
+}
+
+/// Runs a program without any pass.
+static std::optional<std::string>
+getResults(MLIRContext *context, StringRef text, StringRef function) {
+  if (function.empty())
+    return std::nullopt;
+  Outcome outcome = runIsolated(
+      [&] { return runUnchanged(context, text, function); }, kSecondsToRun);
+  if (!outcome.failed.empty())
+    return std::nullopt;
+  return std::move(outcome.errors);
 }
 
 OrderChecker::Subject &OrderChecker::getSubject(MLIRContext *context,
@@ -197,42 +243,24 @@ OrderChecker::Subject &OrderChecker::getSubject(MLIRContext *context,
                        random.oneOf({Stratum::Runnable, Stratum::Runnable,
                                      Stratum::Functions, Stratum::Strided}));
   // A function that runs is taken out of its module.
-  Subject subject;
-  bool isWhole = random.percent(10);
-  SmallVector<func::FuncOp> functions;
-  for (auto function : module->getOps<func::FuncOp>())
-    if (function.isPublic() && !function.isExternal() &&
-        function.getNumResults() != 0)
-      functions.push_back(function);
-  if (!functions.empty() && !isWhole) {
-    auto function = random.oneOf(ArrayRef<func::FuncOp>(functions));
-    subject.function = function.getSymName().str();
-    module = isolate(function);
-    function = llvm::cantFail(findFunction(*module, subject.function));
-    llvm::consumeError(liftScalars(function));
-    // Passes may lower the function before the CPU pipeline starts.
-    function->setAttr("llvm.emit_c_interface", UnitAttr::get(context));
-  }
+  SmallVector<func::FuncOp> functions = getFunctions(*module);
+  bool isWhole = random.percent(10) || functions.empty();
+  Subject subject = makeSubject(
+      *module,
+      isWhole ? nullptr : random.oneOf(ArrayRef<func::FuncOp>(functions)));
+  Subject *stored = &generated;
   if (isFromFile) {
-    auto [it, isNew] = fromFiles.try_emplace(
-        std::to_string(section) + ":" + subject.function, subject);
+    auto [it, isNew] =
+        fromFiles.try_emplace(std::to_string(section) + ":" + subject.function);
+    stored = &it->second;
     if (!isNew)
-      return it->second;
+      return *stored;
   }
-  subject.text = getText(*module);
-  subject.stage = getStage(subject.text);
-  if (!subject.function.empty()) {
-    Outcome outcome = runIsolated(
-        [&] { return runUnchanged(context, subject.text, subject.function); },
-        kSecondsToRun);
-    subject.hasRun = outcome.failed.empty();
-    subject.results = outcome.errors;
-  }
-  Subject &stored =
-      isFromFile ? fromFiles[std::to_string(section) + ":" + subject.function]
-                 : generated;
-  stored = std::move(subject);
-  return stored;
+  auto results = getResults(context, subject.text, subject.function);
+  subject.hasRun = results.has_value();
+  subject.results = std::move(results).value_or("");
+  *stored = std::move(subject);
+  return *stored;
 }
 
 OwningOpRef<ModuleOp> OrderChecker::generate(MLIRContext *context,
@@ -330,11 +358,15 @@ public:
 
 private:
   StringRef runPass(ModuleOp module, const OrderPass &pass, bool &isRefused);
-  StringRef execute(ModuleOp module, const Signature &signature,
-                    ArrayRef<HostTensor> inputs, bool isExact);
+  StringRef runPasses(OwningOpRef<ModuleOp> &module,
+                      ArrayRef<const OrderPass *> order);
+  StringRef execute(ModuleOp module, ArrayRef<HostTensor> inputs);
 
   MLIRContext *context;
   StringRef text, name, results;
+  Signature signature;
+  /// Whether the function can still run, and must give the same bits.
+  bool canRun = false, isExact = true;
   unsigned numErrors = 0;
   Outcome outcome;
   ScopedDiagnosticHandler handler;
@@ -355,14 +387,40 @@ StringRef OrderRun::runPass(ModuleOp module, const OrderPass &pass,
   return failed(mlir::verify(module)) ? "verify" : "";
 }
 
-StringRef OrderRun::execute(ModuleOp module, const Signature &signature,
-                            ArrayRef<HostTensor> inputs, bool isExact) {
+StringRef OrderRun::runPasses(OwningOpRef<ModuleOp> &module,
+                              ArrayRef<const OrderPass *> order) {
+  for (const OrderPass *pass : order) {
+    OwningOpRef<ModuleOp> before = module->clone();
+    bool isRefused = false;
+    size_t numBytes = outcome.errors.size();
+    StringRef failed = runPass(*module, *pass, isRefused);
+    if (!failed.empty())
+      return failed;
+    if (isRefused) {
+      // The pass may have changed a part of the module.
+      module = std::move(before);
+      outcome.errors.resize(numBytes);
+      ++outcome.counts.refused;
+      continue;
+    }
+    isExact &= pass->effect == OrderEffect::Exact;
+    canRun &= pass->effect != OrderEffect::NotRun &&
+              hasSignature(*module, name, signature);
+  }
+  return {};
+}
+
+StringRef OrderRun::execute(ModuleOp module, ArrayRef<HostTensor> inputs) {
   bool onBuffers = isOnBuffers(module, name);
   Location loc = module.lookupSymbol(name)->getLoc();
-  auto actual = runFromAnyStage(module, name, signature, inputs);
+  auto program = StageProgram::compile(module, name, signature);
+  auto actual =
+      program ? program->run(inputs)
+              : llvm::Expected<std::vector<HostTensor>>(program.takeError());
   if (!actual) {
     // The CPU pipeline does not support all IR between its phases.
     llvm::consumeError(actual.takeError());
+    ++outcome.counts.unlowered;
     return {};
   }
   std::vector<HostTensor> expected = deserialize(results, signature);
@@ -379,68 +437,86 @@ Outcome OrderRun::run(ArrayRef<const OrderPass *> order) {
   // Some passes print.
   (void)!std::freopen("/dev/null", "w", stdout);
   OwningOpRef<ModuleOp> module = parse(context, text);
-  bool isExact = true;
-  Signature signature;
+  canRun = !name.empty();
   std::vector<HostTensor> inputs;
-  if (!name.empty()) {
+  if (canRun) {
     func::FuncOp function = llvm::cantFail(findFunction(*module, name));
     signature = llvm::cantFail(getSignature(function));
     inputs = llvm::cantFail(getInputs(function, signature, text));
   }
-  bool canRun = !name.empty();
-  for (const OrderPass *pass : order) {
-    bool isRefused = false;
-    StringRef failed = runPass(*module, *pass, isRefused);
-    outcome.failed = failed.str();
-    outcome.counts.refused += isRefused;
-    if (isRefused || !failed.empty())
-      return outcome;
-    isExact &= pass->effect == OrderEffect::Exact;
-    canRun &= pass->effect != OrderEffect::NotRun &&
-              hasSignature(*module, name, signature);
-  }
+  outcome.failed = runPasses(module, order).str();
+  if (!outcome.failed.empty())
+    return outcome;
   if (canRun)
-    outcome.failed = execute(*module, signature, inputs, isExact).str();
+    outcome.failed = execute(*module, inputs).str();
+  else
+    outcome.counts.uncalled += !name.empty();
   return outcome;
 }
 
-Outcome OrderChecker::check(MLIRContext *context, uint64_t seed) {
-  Random random(seed);
-  const Subject &subject = getSubject(context, random);
-  std::vector<const OrderPass *> order =
-      drawOrder(random, subject.stage, subject.text);
-  auto run = [&](ArrayRef<const OrderPass *> some) {
-    return runIsolated(
-        [&] {
-          OrderRun run(context, subject.text,
-                       subject.hasRun ? StringRef(subject.function) : "",
-                       subject.results);
-          return run.run(some);
-        },
-        kSecondsPerOrder);
+OrderOutcome OrderChecker::run(MLIRContext *context, const Subject &subject,
+                               const PassOrder &order) {
+  auto check = [&] {
+    return OrderRun(context, subject.text,
+                    subject.hasRun ? StringRef(subject.function) : "",
+                    subject.results)
+        .run(order);
   };
-  Outcome outcome = run(order);
+  return {runIsolated(check, kSecondsPerOrder), order};
+}
+
+/// Whether a failed check compares results.
+static bool isDifference(StringRef check) {
+  return check == "bits" || check == "values" || check == "shape";
+}
+
+void OrderChecker::count(const Subject &subject, const Outcome &outcome) {
   ++counts.orders;
-  counts.runnable += subject.hasRun;
+  counts.unrun += !subject.hasRun;
   counts.passes += outcome.counts.ops;
   counts.refused += outcome.counts.refused;
-  counts.executed += outcome.counts.executed;
+  counts.changed += outcome.counts.uncalled;
+  counts.unlowered += outcome.counts.unlowered;
+  counts.compared += outcome.counts.executed;
   counts.buffers += outcome.counts.relations;
-  counts.equal += outcome.counts.exact;
+  counts.exact += outcome.counts.exact;
+  counts.differing += isDifference(outcome.failed);
+}
+
+OrderOutcome OrderChecker::check(ModuleOp module, const PassOrder &order) {
+  SmallVector<func::FuncOp> functions = getFunctions(module);
+  Subject subject =
+      makeSubject(module, functions.size() == 1 ? functions.front() : nullptr);
+  auto results =
+      getResults(module.getContext(), subject.text, subject.function);
+  subject.hasRun = results.has_value();
+  subject.results = std::move(results).value_or("");
+  OrderOutcome outcome = run(module.getContext(), subject, order);
+  count(subject, outcome);
+  return outcome;
+}
+
+OrderOutcome OrderChecker::check(MLIRContext *context, uint64_t seed) {
+  Random random(seed);
+  const Subject &subject = getSubject(context, random);
+  PassOrder order = drawOrder(random, subject.stage, subject.text);
+  if (plants)
+    order.insert(order.begin() + random.below(order.size() + 1),
+                 findOrderPass(kReciprocalPass));
+  OrderOutcome outcome = run(context, subject, order);
+  count(subject, outcome);
   if (outcome.failed.empty())
     return outcome;
   // Drop passes without which the order fails in the same way.
   for (size_t i = order.size(); i-- > 0;) {
-    std::vector<const OrderPass *> fewer = order;
+    PassOrder fewer = outcome.order;
     fewer.erase(fewer.begin() + i);
-    Outcome other = run(fewer);
-    if (other.failed != outcome.failed)
-      continue;
-    order = fewer;
-    outcome = other;
+    OrderOutcome other = run(context, subject, fewer);
+    if (other.failed == outcome.failed)
+      outcome = std::move(other);
   }
   outcome.errors += "  passes: fuse-opt";
-  for (const OrderPass *pass : order) {
+  for (const OrderPass *pass : outcome.order) {
     auto [name, options] = pass->text.split('{');
     options.consume_back("}");
     outcome.errors += (" --" + name).str();
@@ -449,4 +525,34 @@ Outcome OrderChecker::check(MLIRContext *context, uint64_t seed) {
   }
   outcome.errors += "\n";
   return outcome;
+}
+
+//===----------------------------------------------------------------------===//
+// Text of orders
+//===----------------------------------------------------------------------===//
+
+std::string fuse::parsePassOrder(StringRef text, PassOrder &order) {
+  while (!text.empty()) {
+    // Options may contain commas.
+    unsigned depth = 0;
+    size_t end = 0;
+    for (; end < text.size() && (depth != 0 || text[end] != ','); ++end)
+      depth += text[end] == '{' ? 1 : text[end] == '}' ? -1 : 0;
+    StringRef name = text.take_front(end);
+    const OrderPass *pass = findOrderPass(name);
+    if (!pass)
+      return ("unknown pass '" + name +
+              "', expected one of tools/fuse-fuzz/OrderPasses.cpp with the "
+              "same options")
+          .str();
+    order.push_back(pass);
+    text = text.drop_front(std::min(end + 1, text.size()));
+  }
+  return order.empty() ? "expected a pass" : "";
+}
+
+std::string fuse::printPassOrder(ArrayRef<const OrderPass *> order) {
+  return llvm::join(
+      llvm::map_range(order, [](const OrderPass *pass) { return pass->text; }),
+      ",");
 }

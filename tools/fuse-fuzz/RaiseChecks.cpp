@@ -6,6 +6,7 @@
 
 #include "RaiseChecks.h"
 #include "Execution.h"
+#include "PlantedFaults.h"
 #include "fuse/Execution/Inputs.h"
 #include "fuse/Execution/Program.h"
 #include "fuse/Execution/Verify.h"
@@ -441,13 +442,6 @@ OwningOpRef<ModuleOp> FormulaMutator::generate(MLIRContext *context,
 // Checks
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct Run {
-  OwningOpRef<ModuleOp> module;
-  std::optional<Program> program;
-};
-} // namespace
-
 static llvm::Expected<Program> compileFormula(ModuleOp module) {
   PassManager lower(module.getContext());
   lower.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
@@ -456,7 +450,8 @@ static llvm::Expected<Program> compileFormula(ModuleOp module) {
   auto function = findFunction(module, "");
   if (!function)
     return function.takeError();
-  return Program::compile(*function, /*reference=*/true);
+  return Program::compile(*function, /*reference=*/true, /*dump=*/{},
+                          /*optLevel=*/0);
 }
 
 /// The relative distance that the rounding of intermediates explains. Near the
@@ -505,7 +500,7 @@ static double getDistance(ArrayRef<HostTensor> first,
 }
 
 StringRef fuse::checkRaising(ModuleOp module, Random &random,
-                             CheckCounts &counts) {
+                             CheckCounts &counts, bool plants) {
   OwningOpRef<ModuleOp> original = module.clone(), raised = module.clone();
   MLIRContext *context = module.getContext();
   PassManager form(context), raise(context);
@@ -521,18 +516,22 @@ StringRef fuse::checkRaising(ModuleOp module, Random &random,
     module.emitError("raising a second time changes the module");
     return "raise-twice";
   }
+  if (plants)
+    plantGelu(*raised);
   uint64_t numLayers = 0;
   raised->walk([&](Operation *op) {
     numLayers += op->getName().getDialectNamespace() == "fuse";
   });
   counts.fused += numLayers;
-  if (numLayers == 0)
+  if (numLayers == 0) {
+    ++counts.unraised;
     return {};
-
+  }
   auto formula = compileFormula(*original);
   if (!formula) {
     // Not every change can be compiled.
     llvm::consumeError(formula.takeError());
+    ++counts.unlowered;
     return {};
   }
   auto layers = compileFormula(*raised);
@@ -540,13 +539,13 @@ StringRef fuse::checkRaising(ModuleOp module, Random &random,
     module.emitError(llvm::toString(layers.takeError()));
     return "compile";
   }
-  ++counts.executed;
   auto function = findFunction(module, "");
   if (!function)
     return "function";
   auto signature = getSignature(*function);
   if (!signature) {
     llvm::consumeError(signature.takeError());
+    ++counts.uncalled;
     return {};
   }
   double tolerance = getTolerance(*original);
@@ -557,17 +556,23 @@ StringRef fuse::checkRaising(ModuleOp module, Random &random,
     auto inputs = createInputs(*function, *signature, options);
     if (!inputs) {
       llvm::consumeError(inputs.takeError());
+      ++counts.uncalled;
       return {};
     }
     for (HostTensor &tensor : *inputs)
       changeValues(tensor, values, random);
     auto expected = formula->run(*inputs), actual = layers->run(*inputs);
     auto shifted = formula->run(perturb(*inputs, random));
-    if (!expected || !actual || !shifted) {
+    if (!expected || !shifted) {
       llvm::consumeError(expected.takeError());
-      llvm::consumeError(actual.takeError());
       llvm::consumeError(shifted.takeError());
+      llvm::consumeError(actual.takeError());
+      ++counts.uncalled;
       return {};
+    }
+    if (!actual) {
+      function->emitError(llvm::toString(actual.takeError()));
+      return "raised-run";
     }
     ++counts.cases;
     for (const HostTensor &tensor : *expected)
@@ -581,5 +586,6 @@ StringRef fuse::checkRaising(ModuleOp module, Random &random,
                           << " of the values, allowed are " << tolerance;
     return "raised-values";
   }
+  ++counts.executed;
   return {};
 }

@@ -39,10 +39,11 @@ private:
 };
 
 /// Forms the kernels of a copy of `module`, and compares the results with those
-/// of the module. Raising a second time must change nothing. Returns the name
-/// of the first check that fails, after an error has been emitted.
+/// of the module. Raising a second time must change nothing. With `plants`, the
+/// copy gets another fault afterwards. Returns the name of the first check that
+/// fails, after an error has been emitted.
 llvm::StringRef checkRaising(mlir::ModuleOp module, Random &random,
-                             CheckCounts &counts);
+                             CheckCounts &counts, bool plants);
 
 } // namespace fuse
 

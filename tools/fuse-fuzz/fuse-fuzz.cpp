@@ -15,8 +15,11 @@
 // small changes, whose raised form must compute the same. With --orders, passes
 // run in random orders on programs of files and on random ones, whose results
 // must not change. The first failure is printed with its seed and the command
-// that repeats it. With --regress, all failures are printed and written as
-// small tests.
+// that repeats it. With --raise, --orders and --regress, seeds run in processes
+// of their own, and all failures are printed. With --regress, they are written
+// as small tests.
+//
+// The exit status is 0 if all checks pass, and 1 after a failure or an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +29,7 @@
 #include "ModelChecks.h"
 #include "ModuleGenerator.h"
 #include "Orders.h"
+#include "PlantedFaults.h"
 #include "RaiseChecks.h"
 #include "Regress.h"
 #include "SlotChecks.h"
@@ -93,11 +97,19 @@ static cl::list<std::string>
            cl::desc("Run passes in random orders on the .mlir files in here "
                     "and on random programs"),
            cl::value_desc("folder,..."));
+static cl::opt<std::string>
+    orderOfPasses("passes", cl::cat(category),
+                  cl::desc("Run these passes of --orders on [file]"),
+                  cl::value_desc("pass,..."));
 static cl::opt<std::string> raiseFolder(
-    "raise", cl::cat(category),
+    "raise", cl::cat(category), cl::ValueOptional,
     cl::desc("Change the functions of the .mlir files in here, raise them, and "
-             "compare the results"),
+             "compare the results; without a folder, raise [file] unchanged"),
     cl::value_desc("folder"));
+static cl::opt<bool>
+    plants("plant", cl::cat(category), cl::Hidden,
+           cl::desc("Add a wrong pass to each order, and a wrong rewrite after "
+                    "raising, which the checks must find"));
 static cl::opt<bool>
     runs("run", cl::cat(category),
          cl::desc("Run the modules, fused and unfused, and compare"));
@@ -136,6 +148,18 @@ static cl::opt<std::string> emit(
 static cl::opt<unsigned> perFile("per-file", cl::cat(category),
                                  cl::desc("Modules in a file of --emit"),
                                  cl::init(100));
+static cl::opt<uint64_t>
+    maxSkipped("max-skipped", cl::cat(category),
+               cl::desc("End --emit after this many seeds in a row without a "
+                        "case (default 1000)"),
+               cl::init(1000));
+
+/// Whether modules are raised.
+static bool raises() { return raiseFolder.getNumOccurrences() != 0; }
+/// Whether passes run in an order.
+static bool runsOrders() {
+  return !orders.empty() || orderOfPasses.getNumOccurrences() != 0;
+}
 
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
@@ -143,7 +167,7 @@ static void loadDialects(MLIRContext &context) {
   // Strata that use more dialects than those of layers.
   bool hasOthers = stratum == Stratum::Schedules ||
                    stratum == Stratum::Functions || stratum == Stratum::Strided;
-  bool compiles = runs || !raiseFolder.empty() || !orders.empty();
+  bool compiles = runs || raises() || runsOrders();
   if (compiles || stratum == Stratum::Slots || hasOthers) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
@@ -153,8 +177,7 @@ static void loadDialects(MLIRContext &context) {
     context.appendDialectRegistry(registry);
   }
   // Kernel bodies may use any dialect.
-  if (stratum == Stratum::Slots || hasOthers || !raiseFolder.empty() ||
-      !orders.empty())
+  if (stratum == Stratum::Slots || hasOthers || raises() || runsOrders())
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, NNDialect, arith::ArithDialect,
                       func::FuncDialect, scf::SCFDialect>();
@@ -175,7 +198,7 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
     emitError(UnknownLoc::get(&context)) << llvm::toString(module.takeError());
     return nullptr;
   }
-  if (!raiseFolder.empty()) {
+  if (raises()) {
     Random random(seed);
     return formulas.generate(&context, random);
   }
@@ -188,8 +211,9 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
   return generateModule(&context, seed, stratum);
 }
 
-/// Command-line options that repeat the check of a seed.
-static std::string getOptions(uint64_t seed) {
+/// Command-line options that repeat the check of a seed, or of its module in a
+/// file.
+static std::string getOptions(uint64_t seed, bool isFile) {
   std::string options = "--seed=" + std::to_string(seed);
   // --run implies this stratum.
   if (stratum != Stratum::Any && !(runs && stratum == Stratum::Runnable))
@@ -198,8 +222,10 @@ static std::string getOptions(uint64_t seed) {
     options += " --run";
   if (!mutate.empty())
     options += " --mutate=" + mutate;
-  if (!raiseFolder.empty())
-    options += " --raise=" + raiseFolder;
+  if (raises())
+    options += isFile ? " --raise" : " --raise=" + raiseFolder;
+  if (plants)
+    options += " --plant";
   return options;
 }
 
@@ -226,8 +252,8 @@ static Outcome checkModule(ModuleOp module, uint64_t seed) {
   Errors errors(*module.getContext());
   Random random(~seed);
   auto check = [&]() -> StringRef {
-    if (!raiseFolder.empty())
-      return checkRaising(module, random, outcome.counts);
+    if (raises())
+      return checkRaising(module, random, outcome.counts, plants);
     if (stratum == Stratum::Slots)
       return runs ? runSlots(module, random, outcome.counts)
                   : checkSlots(module, random, outcome.counts);
@@ -254,8 +280,10 @@ static Outcome checkSeed(MLIRContext &context, const TextMutator &mutator,
     if (module)
       return checkModule(*module, seed);
     // A change can be invalid.
-    if (!raiseFolder.empty())
+    if (raises() && inputFile.empty()) {
+      ++outcome.counts.invalid;
       return outcome;
+    }
     outcome.failed = "parse";
     outcome.errors = errors.text;
     return outcome;
@@ -272,20 +300,23 @@ static Outcome checkSeed(MLIRContext &context, const TextMutator &mutator,
 /// Limit of processor time for a seed in a child process, in seconds.
 static constexpr unsigned kSecondsPerSeed = 120;
 
-/// Checks one seed and prints a failure. Writes a test if requested.
-static bool processSeed(MLIRContext &context, const TextMutator &mutator,
-                        uint64_t seed, CheckCounts &counts) {
-  std::string options = getOptions(seed);
+/// Whether seeds run in child processes, and failures do not end the run.
+static bool isolates() { return !regress.empty() || raises(); }
+
+/// Checks one seed and prints a failure. Writes a test if requested. Returns
+/// the name of the check that failed, or an empty string.
+static std::string processSeed(MLIRContext &context, const TextMutator &mutator,
+                               uint64_t seed, CheckCounts &counts) {
+  std::string options = getOptions(seed, /*isFile=*/!inputFile.empty());
   std::string replay = "fuse-fuzz --count=1 " + options;
   if (!inputFile.empty())
     replay = "fuse-fuzz " + inputFile + " " + options;
   llvm::PrettyStackTraceString trace(replay.c_str());
   auto check = [&] { return checkSeed(context, mutator, seed); };
-  Outcome outcome =
-      regress.empty() ? check() : runIsolated(check, kSecondsPerSeed);
+  Outcome outcome = isolates() ? runIsolated(check, kSecondsPerSeed) : check();
   counts.add(outcome.counts);
   if (outcome.failed.empty())
-    return true;
+    return "";
   llvm::outs() << "seed " << seed << ": check '" << outcome.failed
                << "' failed\n"
                << outcome.errors << "repeat: " << replay << "\n";
@@ -294,21 +325,89 @@ static bool processSeed(MLIRContext &context, const TextMutator &mutator,
   if (!regress.empty() && mutate.empty())
     if (OwningOpRef<ModuleOp> module = makeModule(context, seed))
       writeRegression(
-          *module, outcome, regress, seed, options,
+          *module, outcome, regress, seed, getOptions(seed, /*isFile=*/true),
           [&](ModuleOp candidate) {
             return runIsolated([&] { return checkModule(candidate, seed); },
                                kSecondsPerSeed);
           },
           reduceSeconds);
   llvm::outs().flush();
-  return false;
+  return outcome.failed;
+}
+
+/// Prints a failure of an order. Writes a test if requested.
+static void reportOrder(OrderChecker &checker, MLIRContext &context,
+                        uint64_t seed, const OrderOutcome &outcome) {
+  std::string options = "--seed=" + std::to_string(seed) +
+                        " --orders=" + llvm::join(orders, ",") +
+                        (plants ? " --plant" : "");
+  llvm::outs() << "seed " << seed << ": check '" << outcome.failed
+               << "' failed\n"
+               << outcome.errors << "repeat: fuse-fuzz --count=1 " << options
+               << "\nmodule: fuse-fuzz --print " << options << "\n";
+  if (!regress.empty()) {
+    OrderChecker other;
+    writeRegression(
+        *checker.generate(&context, seed), outcome, regress, seed,
+        "--passes='" + printPassOrder(outcome.order) + "'",
+        [&](ModuleOp candidate) {
+          return other.check(candidate, outcome.order);
+        },
+        reduceSeconds);
+  }
+  llvm::outs().flush();
+}
+
+static void printCounts(const OrderCounts &counts, uint64_t failures) {
+  llvm::outs() << counts.orders << " orders, " << counts.passes << " passes, "
+               << counts.refused << " refused, " << counts.unrun
+               << " programs not run, " << counts.changed
+               << " other signatures, " << counts.unlowered << " not lowered, "
+               << counts.compared << " compared, " << counts.buffers
+               << " on buffers, " << counts.exact << " by bits, "
+               << counts.differing << " differing, ";
+  if (failures == 0)
+    llvm::outs() << "no failure\n";
+  else
+    llvm::outs() << failures << " failures\n";
+}
+
+static void registerPasses() {
+  mlir::registerAllPasses();
+  fuse::registerAllPasses();
+  registerPlantedFaults();
+}
+
+/// Runs the passes of the command line on the file.
+static int runPasses() {
+  registerPasses();
+  PassOrder order;
+  std::string error = parsePassOrder(orderOfPasses, order);
+  if (error.empty() && inputFile.empty())
+    error = "expected a file";
+  if (!error.empty()) {
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << "--passes: " << error << "\n";
+    return 1;
+  }
+  MLIRContext context;
+  loadDialects(context);
+  OwningOpRef<ModuleOp> module = makeModule(context, firstSeed);
+  if (!module)
+    return 1;
+  OrderChecker checker;
+  OrderOutcome outcome = checker.check(*module, order);
+  if (!outcome.failed.empty())
+    llvm::outs() << "check '" << outcome.failed << "' failed\n"
+                 << outcome.errors;
+  printCounts(checker.counts, !outcome.failed.empty());
+  return !outcome.failed.empty();
 }
 
 /// Checks random orders of passes. Prints all failures.
 static int runOrders() {
-  mlir::registerAllPasses();
-  fuse::registerAllPasses();
-  OrderChecker checker;
+  registerPasses();
+  OrderChecker checker(plants);
   {
     MLIRContext context;
     loadDialects(context);
@@ -337,31 +436,15 @@ static int runOrders() {
     MLIRContext context;
     loadDialects(context);
     for (unsigned i = 0; i < 200 && seed != end && !isLate(); ++i, ++seed) {
-      Outcome outcome = checker.check(&context, seed);
+      OrderOutcome outcome = checker.check(&context, seed);
       if (outcome.failed.empty())
         continue;
       ++failures;
-      std::string options = "--seed=" + std::to_string(seed) +
-                            " --orders=" + llvm::join(orders, ",");
-      llvm::outs() << "seed " << seed << ": check '" << outcome.failed
-                   << "' failed\n"
-                   << outcome.errors << "repeat: fuse-fuzz --count=1 "
-                   << options << "\nmodule: fuse-fuzz --print " << options
-                   << "\n";
-      llvm::outs().flush();
+      reportOrder(checker, context, seed, outcome);
     }
   }
-  const OrderCounts &counts = checker.counts;
-  llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": "
-               << counts.passes << " passes, " << counts.refused << " refused, "
-               << counts.executed << " of " << counts.runnable
-               << " functions run afterwards, " << counts.buffers
-               << " of them from buffers, " << counts.equal
-               << " with equal bits, ";
-  if (failures == 0)
-    llvm::outs() << "no failure\n";
-  else
-    llvm::outs() << failures << " failures\n";
+  llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": ";
+  printCounts(checker.counts, failures);
   return failures != 0;
 }
 
@@ -379,9 +462,10 @@ int main(int argc, char **argv) {
                        : "--seconds: expected a time that is not negative\n");
     return 1;
   }
-  if (perFile == 0) {
+  if (perFile == 0 || maxSkipped == 0) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-        << "--per-file=0: expected at least one module\n";
+        << (perFile == 0 ? "--per-file=0: expected at least one module\n"
+                         : "--max-skipped=0: expected at least one seed\n");
     return 1;
   }
   if (!regress.empty()) {
@@ -404,14 +488,19 @@ int main(int argc, char **argv) {
         << (runs ? "run" : "emit") << "\n";
     return 1;
   }
-  if (runs + !mutate.empty() + !raiseFolder.empty() + !orders.empty() > 1) {
+  if (runs + !mutate.empty() + raises() + runsOrders() > 1) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
         << "--run, --mutate, --raise and --orders exclude each other\n";
     return 1;
   }
-  if (!orders.empty())
-    return runOrders();
-  if (!raiseFolder.empty()) {
+  if (runsOrders())
+    return orders.empty() ? runPasses() : runOrders();
+  if (raises() && inputFile.empty()) {
+    if (raiseFolder.empty()) {
+      llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+          << "--raise: expected a folder or a file\n";
+      return 1;
+    }
     MLIRContext context;
     loadDialects(context);
     std::string error = formulas.load(raiseFolder, &context);
@@ -441,7 +530,7 @@ int main(int argc, char **argv) {
                                        ? makeCase(context, firstSeed, stratum)
                                        : makeModule(context, firstSeed);
     if (!module) {
-      if (!raiseFolder.empty())
+      if (raises())
         llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
             << "the module of seed " << firstSeed << " is not valid\n";
       return 1;
@@ -450,14 +539,16 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (!emit.empty())
-    return emitCases({emit, firstSeed, count, stratum, perFile}) ? 0 : 1;
+    return emitCases({emit, firstSeed, count, stratum, perFile, maxSkipped})
+               ? 0
+               : 1;
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   auto elapsed = [&] {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   CheckCounts counts;
-  uint64_t seed = firstSeed, failures = 0;
+  uint64_t seed = firstSeed, failures = 0, differing = 0;
   const uint64_t end = firstSeed + (inputFile.empty() ? uint64_t(count) : 1);
   while (seed != end && (seconds == 0 || elapsed() < seconds)) {
     // Use a new context from time to time, since contexts never free
@@ -467,10 +558,12 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0;
          i < 200 && seed != end && (seconds == 0 || elapsed() < seconds);
          ++i, ++seed)
-      if (!processSeed(context, mutator, seed, counts)) {
-        if (regress.empty())
+      if (std::string failed = processSeed(context, mutator, seed, counts);
+          !failed.empty()) {
+        if (!isolates())
           return 1;
         ++failures;
+        differing += failed == "raised-values";
       }
   }
   auto printEnd = [&] {
@@ -489,10 +582,14 @@ int main(int argc, char **argv) {
     printEnd();
     return failures != 0;
   }
-  if (!raiseFolder.empty()) {
-    llvm::outs() << counts.executed << " functions run on " << counts.cases
-                 << " sets of inputs, " << counts.values << " values compared, "
-                 << counts.fused << " layers and kernels, ";
+  if (raises()) {
+    llvm::outs() << seed - firstSeed << " programs, " << counts.invalid
+                 << " invalid, " << counts.unraised << " not raised, "
+                 << counts.unlowered << " not lowered, " << counts.uncalled
+                 << " not called, " << counts.executed << " compared, "
+                 << counts.cases << " sets of inputs, " << counts.values
+                 << " values, " << counts.fused << " layers and kernels, "
+                 << differing << " differing, ";
     printEnd();
     return failures != 0;
   }

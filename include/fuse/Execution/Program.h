@@ -45,10 +45,12 @@ struct PhaseDump {
 /// A function compiled for this machine.
 class Program {
 public:
-  /// Compiles `function` in a copy of its module.
-  static llvm::Expected<Program> compile(mlir::func::FuncOp function,
-                                         bool reference,
-                                         const PhaseDump &dump = {});
+  /// Compiles `function` in a copy of its module. Without `optLevel`, LLVM
+  /// optimizes at level 3, and the reference at level 1.
+  static llvm::Expected<Program>
+  compile(mlir::func::FuncOp function, bool reference,
+          const PhaseDump &dump = {},
+          std::optional<unsigned> optLevel = std::nullopt);
 
   llvm::Expected<std::vector<HostTensor>>
   run(llvm::ArrayRef<HostTensor> inputs) const {
