@@ -6,7 +6,7 @@
 // Nested branches on sizes on a GPU: each launch has a condition, and the host
 // evaluates it for each call. The runs fail at V0, because nothing is fused.
 
-// INFO:     format 7
+// INFO:     format 8
 // INFO:     launch {{.*}} when [
 // CHECK:    V2 portable on fuse emulator {{ok|unchecked}}
 // CHECK-NEXT: and against reference ok

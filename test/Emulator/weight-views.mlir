@@ -14,7 +14,7 @@
 
 // CHECK: V2 scheduled on fuse emulator ok {{.*}} values checked by contract, the same bits 3 times
 
-// INFO:       format 7
+// INFO:       format 8
 // INFO-LABEL: @merged
 // INFO:       packed gate_up_256 of parts of arguments [1],
 // INFO-NEXT:  packed rows_256 of arguments [2],

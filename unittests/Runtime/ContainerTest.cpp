@@ -166,7 +166,7 @@ TEST(ContainerTest, ReadsEarlierVersions) {
   EXPECT_EQ(read(old, &why), FUSE_OK) << why;
   EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
   EXPECT_EQ(why, "the artifact has version 1 of the format, this library reads "
-                 "versions 2 to 7");
+                 "versions 2 to 8");
 }
 
 // The version tells a reader whether it supports all parts of the file.
@@ -181,13 +181,10 @@ TEST(ContainerTest, WritesTheVersionOfWhatIsInside) {
   EXPECT_EQ(getVersion("!<arch>\n"), 5u);
   EXPECT_EQ(getVersion("!<arch>"), 4u);
   EXPECT_EQ(getVersion(""), 4u);
-  auto getManifestVersion = [](std::string_view manifest) {
-    return getFormatVersion(
-        writeContainer({{FUSE_SECTION_MANIFEST, manifest}}));
-  };
-  EXPECT_EQ(getManifestVersion(R"({"views":[]})"), 7u);
-  EXPECT_EQ(getManifestVersion(R"({"when":[]})"), 7u);
-  EXPECT_EQ(getManifestVersion(R"({"name":"\"when\":"})"), 4u);
+  // A manifest may need a later version than the sections.
+  EXPECT_EQ(getFormatVersion(
+                writeContainer({{FUSE_SECTION_MANIFEST, "{}"}}, /*least=*/7)),
+            7u);
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {
