@@ -13,6 +13,7 @@
 
 #include "fuse/Analysis/ChainMatch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
@@ -459,8 +460,21 @@ void FamilyMatcher::addLinear(ChainMember dequantizeName, ChainMember name,
   add(name, linear);
 }
 
-/// Finds the first member after all operands of the kernel, and checks that no
-/// result is used before it.
+/// The last assert among the members, or null. It may guard what a later member
+/// reads.
+static Operation *getLastAssert(ArrayRef<Operation *> members) {
+  auto isBefore = [](Operation *a, Operation *b) {
+    return a->isBeforeInBlock(b);
+  };
+  Operation *first = *llvm::min_element(members, isBefore);
+  Operation *op = *llvm::max_element(members, isBefore);
+  while (op != first && !isa<cf::AssertOp>(op))
+    op = op->getPrevNode();
+  return op == first ? nullptr : op;
+}
+
+/// Finds the first member after all operands of the kernel and all asserts, and
+/// checks that no result is used before it.
 bool FamilyMatcher::chooseAnchor() {
   SmallVector<Operation *> members;
   for (const ChainMatch::Member &member : match.members)
@@ -478,12 +492,21 @@ bool FamilyMatcher::chooseAnchor() {
       if (!lastOperand || lastOperand->isBeforeInBlock(def))
         lastOperand = def;
     }
-  for (Operation *member : members)
-    if ((!lastOperand || lastOperand->isBeforeInBlock(member)) &&
-        (!match.anchor || member->isBeforeInBlock(match.anchor)))
-      match.anchor = member;
-  if (Operation *user = match.getUserBeforeAnchor())
+  auto place = [&](Operation *after) {
+    match.anchor = nullptr;
+    for (Operation *member : members)
+      if ((!after || after->isBeforeInBlock(member)) &&
+          (!match.anchor || member->isBeforeInBlock(match.anchor)))
+        match.anchor = member;
+    return match.getUserBeforeAnchor();
+  };
+  if (Operation *user = place(lastOperand))
     return refuse(RefusalKind::ResultUsedBeforeOperands, user);
+  Operation *check = getLastAssert(members);
+  if (!check || (lastOperand && check->isBeforeInBlock(lastOperand)))
+    return true;
+  if (Operation *user = place(check))
+    return refuse(RefusalKind::ResultUsedBeforeAssert, user);
   return true;
 }
 

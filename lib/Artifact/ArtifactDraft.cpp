@@ -114,6 +114,11 @@ Expected<std::string> fuse::writeArtifact(ArtifactDraft draft) {
   draft.manifest["functions"] = std::move(list);
   std::string manifest =
       llvm::formatv("{0:2}\n", json::Value(std::move(draft.manifest)));
+  // Libraries of earlier versions would ignore views of weights and conditions
+  // of launches. Quotes in text are escaped, so these are keys.
+  for (StringRef key : {"\"views\":", "\"when\":"})
+    if (StringRef(manifest).contains(key))
+      version = 8;
   std::vector<runtime::Section> all = {{FUSE_SECTION_MANIFEST, manifest}};
   for (const auto &[kind, data] : draft.sections)
     all.push_back({kind, data});

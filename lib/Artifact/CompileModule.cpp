@@ -247,9 +247,12 @@ static json::Object writeCPUPlan(DictionaryAttr plan, func::FuncOp function,
       isBound &=
           bool(function.getArgAttr(operand.getInt(), kParameterAttrName));
     }
+    auto views = weight.getAs<ArrayAttr>("views");
     json::Object object{
         {"recipe", cast<StringAttr>(weight.get("recipe")).getValue()},
         {"operands", std::move(operands)}};
+    if (views)
+      object["views"] = *viewsToJSON(views);
     for (StringRef key : {"columns", "tiles", "steps", "bytes"})
       object[key] = getInt(weight, key);
     packed.push_back(std::move(object));

@@ -135,9 +135,11 @@ Expected<PlanCost> FunctionCounter::countDevice() const {
   WorkspaceParts parts(code, plan, std::move(sizes));
 
   PlanCost cost;
-  cost.launches = plan.launches.size();
   using Kind = runtime::KernelArgument::Kind;
   for (const runtime::Launch &launch : plan.launches) {
+    if (!launch.isMade(values.data()))
+      continue;
+    ++cost.launches;
     std::set<std::tuple<int, size_t, uint64_t>> seen;
     auto add = [&](int kind, size_t index, uint64_t offset, int64_t size) {
       if (seen.insert({kind, index, offset}).second)

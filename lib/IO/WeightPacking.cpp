@@ -37,6 +37,8 @@ static StringRef getKindName(WeightRecipe::Kind kind) {
     return "fold";
   case WeightRecipe::Quantize:
     return "quantize";
+  case WeightRecipe::Transpose:
+    return "transpose";
   }
   llvm_unreachable("all kinds have a name");
 }
@@ -80,6 +82,7 @@ static Expected<std::vector<WeightRecipe>> parseRecipes(StringRef text) {
                      .Case("interleave", WeightRecipe::Interleave)
                      .Case("fold", WeightRecipe::Fold)
                      .Case("quantize", WeightRecipe::Quantize)
+                     .Case("transpose", WeightRecipe::Transpose)
                      .Default(std::nullopt);
     if (!known)
       return fail();
@@ -170,6 +173,12 @@ static Error inferResult(Step &step) {
       }
     }
     return Error::success();
+  case WeightRecipe::Transpose:
+    if (first.shape.size() != 2)
+      return fail("requires a matrix, but '" + recipe.sources[0] + "' has " +
+                  Twine(first.shape.size()) + " dimensions");
+    std::swap(step.shape[0], step.shape[1]);
+    return Error::success();
   case WeightRecipe::Fold:
     if (first.shape.size() != 2 || step.sources[1]->shape.size() != 1 ||
         first.shape[1] != step.sources[1]->shape[0] || !isFloating(first) ||
@@ -197,6 +206,17 @@ static void writeInterleaved(const Step &step, raw_ostream &os) {
       size_t rowBytes = source->data.size() / rows;
       os << source->data.substr(row * rowBytes, step.recipe->block * rowBytes);
     }
+}
+
+/// Writes the transpose of a matrix with `rows` rows.
+static void writeTransposed(StringRef data, int64_t rows, int64_t columns,
+                            raw_ostream &os) {
+  if (data.empty())
+    return;
+  size_t bytes = data.size() / (rows * columns);
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t row = 0; row < rows; ++row)
+      os << data.substr((row * columns + column) * bytes, bytes);
 }
 
 static Expected<HostTensor> load(const Entry &entry) {
@@ -264,6 +284,9 @@ static Error writeResult(const Step &step, raw_ostream &os) {
     return Error::success();
   case WeightRecipe::Interleave:
     writeInterleaved(step, os);
+    return Error::success();
+  case WeightRecipe::Transpose:
+    writeTransposed(step.sources[0]->data, step.shape[1], step.shape[0], os);
     return Error::success();
   case WeightRecipe::Fold:
     return writeFolded(step, os);
@@ -421,6 +444,16 @@ static Error writeSource(const WeightRecipe &recipe, unsigned index,
     return createStringError("'" + wanted.name + "' cannot be had back from '" +
                              recipe.name + "': " + why);
   };
+  uint64_t bytes = wanted.end - wanted.begin;
+  if (recipe.kind == WeightRecipe::Transpose) {
+    if (stored.dtype != wanted.dtype || stored.data.size() != bytes ||
+        stored.shape.size() != 2 || wanted.shape.size() != 2 ||
+        stored.shape[0] != wanted.shape[1] ||
+        stored.shape[1] != wanted.shape[0])
+      return fail("it has another type or shape");
+    writeTransposed(stored.data, stored.shape[0], stored.shape[1], os);
+    return Error::success();
+  }
   int64_t rows = 0, firstRow = 0;
   for (auto [i, source] : enumerate(recipe.sources)) {
     const Wanted *other = byName.lookup(source);
@@ -430,7 +463,6 @@ static Error writeSource(const WeightRecipe &recipe, unsigned index,
       firstRow += other->getRows();
     rows += other->getRows();
   }
-  uint64_t bytes = wanted.end - wanted.begin;
   uint64_t rowBytes = rows ? stored.data.size() / rows : 0;
   if (stored.dtype != wanted.dtype || rows != getRows(stored) || rows == 0 ||
       rowBytes * wanted.getRows() != bytes)
@@ -467,7 +499,8 @@ Error fuse::unpackWeights(const SafetensorsFile &packed, raw_ostream &os) {
   StringMap<std::pair<const WeightRecipe *, unsigned>> origins;
   for (const WeightRecipe &recipe : *recipes)
     if (recipe.kind == WeightRecipe::Concat ||
-        recipe.kind == WeightRecipe::Interleave)
+        recipe.kind == WeightRecipe::Interleave ||
+        recipe.kind == WeightRecipe::Transpose)
       for (auto [index, source] : enumerate(recipe.sources))
         origins.try_emplace(source, &recipe, index);
   writeHeader(*header, os);

@@ -32,6 +32,10 @@ static void addPlanning(OpPassManager &pm,
   // A plan is that of one function.
   pm.addPass(createFlattenModelsPass());
   pm.addPass(createInlinerPass());
+  // A plan is a list, so each iteration gets its launches.
+  FlattenControlFlowPassOptions flow;
+  flow.unrollOnly = true;
+  pm.addPass(createFlattenControlFlowPass(flow));
   SelectSchedulesPassOptions selection;
   selection.tokens = options.tokens;
   selection.dispatch = options.dispatch;

@@ -20,6 +20,7 @@
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "tile/IR/TileOps.h"
 #include "llvm/Support/Base64.h"
 
 using namespace mlir;
@@ -57,6 +58,28 @@ static json::Array toJSON(ArrayRef<int64_t> values) {
   for (int64_t value : values)
     array.push_back(value);
   return array;
+}
+
+std::optional<json::Array> fuse::viewsToJSON(ArrayAttr views) {
+  json::Array list;
+  for (Attribute attr : views) {
+    auto view = dyn_cast<ArrayAttr>(attr);
+    if (!view)
+      return std::nullopt;
+    json::Array boxes;
+    for (Attribute attr : view) {
+      auto box = dyn_cast<tile::BoxAttr>(attr);
+      if (!box)
+        return std::nullopt;
+      boxes.push_back(json::Object{{"source", box.getSource()},
+                                   {"offset", box.getOffset()},
+                                   {"at", ::toJSON(box.getAt())},
+                                   {"sizes", ::toJSON(box.getSizes())},
+                                   {"strides", ::toJSON(box.getStrides())}});
+    }
+    list.push_back(std::move(boxes));
+  }
+  return list;
 }
 
 static std::string toText(Type type) {
@@ -173,6 +196,35 @@ static std::optional<json::Value> argumentToJSON(Attribute attr) {
   return std::nullopt;
 }
 
+/// The condition of a launch, or nothing if it is malformed.
+static std::optional<json::Array> conditionToJSON(Attribute condition) {
+  json::Array clauses;
+  auto list = dyn_cast<ArrayAttr>(condition);
+  if (!list)
+    return std::nullopt;
+  for (Attribute attr : list) {
+    json::Array comparisons;
+    auto clause = dyn_cast<ArrayAttr>(attr);
+    if (!clause)
+      return std::nullopt;
+    for (Attribute attr : clause) {
+      auto comparison = dyn_cast<DictionaryAttr>(attr);
+      if (!comparison)
+        return std::nullopt;
+      auto predicate = comparison.getAs<StringAttr>("predicate");
+      auto sizes = comparison.getAs<AffineMapAttr>("sizes");
+      if (!predicate || !sizes || sizes.getValue().getNumResults() != 2)
+        return std::nullopt;
+      comparisons.push_back(
+          json::Object{{"predicate", predicate.getValue()},
+                       {"lhs", toJSON(sizes.getValue().getResult(0))},
+                       {"rhs", toJSON(sizes.getValue().getResult(1))}});
+    }
+    clauses.push_back(std::move(comparisons));
+  }
+  return clauses;
+}
+
 /// A launch, or nothing if it is malformed. Its module is named unless it is
 /// the one of the portable path.
 static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
@@ -211,6 +263,12 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
   }
   if (cooperative || external.get(kernel.getRootReference().getValue()))
     result["module"] = kernel.getRootReference().getValue();
+  if (Attribute when = launch.get("when")) {
+    std::optional<json::Array> condition = conditionToJSON(when);
+    if (!condition)
+      return std::nullopt;
+    result["when"] = std::move(*condition);
+  }
   return result;
 }
 
@@ -278,7 +336,13 @@ static std::optional<json::Object> limitsToJSON(DictionaryAttr plan) {
     if (!entry || !recipe || !operands)
       return std::nullopt;
     (*entry)["recipe"] = recipe.getValue();
+    auto views = weight.getAs<ArrayAttr>("views");
     (*entry)["operands"] = toJSON(operands.asArrayRef());
+    std::optional<json::Array> boxes;
+    if (views && !(boxes = viewsToJSON(views)))
+      return std::nullopt;
+    if (views)
+      (*entry)["views"] = std::move(*boxes);
     packed.push_back(std::move(*entry));
   }
   std::optional<json::Array> limited = sizesToJSON(tokens);

@@ -40,12 +40,16 @@ static json::Object argumentToJSON(Attribute argument) {
         return json::Object{{"kind", "result"}, {"index", attr.getIndex()}};
       })
       .Case([](tile::PackedAttr attr) {
-        return json::Object{{"kind", "packed"},
+        json::Object packed{{"kind", "packed"},
                             {"recipe", attr.getRecipe()},
                             {"operands", json::Array(attr.getOperands())},
                             {"tiles", attr.getTiles()},
                             {"steps", attr.getSteps()},
                             {"bytes", attr.getBytes()}};
+        // The verifier of the attribute has checked the views.
+        if (attr.getViews())
+          packed["views"] = *viewsToJSON(attr.getViews());
+        return packed;
       })
       .Case([](tile::PlaceAttr attr) {
         json::Object place{{"kind", "workspace"}, {"offset", attr.getOffset()}};

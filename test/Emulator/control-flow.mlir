@@ -71,3 +71,30 @@ func.func @guarded(%x: tensor<?x64xf32>, %r: tensor<?x64xf32>,
     : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
   return %s : tensor<?x64xf32>
 }
+
+// A branch on sizes: launches have conditions. `branches.mlir` has runs of both
+// branches.
+
+// CHECK-LABEL: @branch
+// CHECK:         V2 portable on fuse emulator {{ok|unchecked}}
+// CHECK-NEXT:    and against reference ok
+func.func @branch(%x: tensor<?x64xf32>, %w1: tensor<128x64xf32>,
+                  %w2: tensor<64x128xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %n = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %few = arith.cmpi slt, %n, %c8 : index
+  %r = scf.if %few -> tensor<?x64xf32> {
+    %u = fuse.linear %x, %w1
+      : (tensor<?x64xf32>, tensor<128x64xf32>) -> tensor<?x128xf32>
+    %a = fuse.activation relu %u : tensor<?x128xf32> -> tensor<?x128xf32>
+    %d = fuse.linear %a, %w2
+      : (tensor<?x128xf32>, tensor<64x128xf32>) -> tensor<?x64xf32>
+    scf.yield %d : tensor<?x64xf32>
+  } else {
+    scf.yield %x : tensor<?x64xf32>
+  }
+  %y = fuse.residual_add %r, %x
+    : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -4,9 +4,8 @@
 // What no launch plan or kernel can hold is refused by op and line, before LLVM
 // sees it.
 
-func.func @branch(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+func.func @branch(%n: index, %x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %c0 = arith.constant 0 : index
-  %n = tensor.dim %x, %c0 : tensor<?x8xf32>
   %some = arith.cmpi ne, %n, %c0 : index
   // expected-error@+1 {{'scf.if' op cannot be in a launch plan}}
   %r = scf.if %some -> tensor<?x8xf32> {

@@ -55,11 +55,12 @@ func.func @casts_of_gate_and_up(%x: tensor<?x8xf32>, %w1: tensor<16x8xf32>,
   return %y : tensor<4x8xf32>
 }
 
-// Exporters of PyTorch check the sizes of the operands of a sum.
+// Exporters of PyTorch check the sizes of the operands of a sum. The kernel reads
+// the residual, so it stays after the assert.
 
 // CHECK-LABEL: func.func @assert
-// CHECK:         %[[Y:.*]] = fuse.mlp %{{.*}} then_add(
 // CHECK:         cf.assert
+// CHECK-NEXT:    %[[Y:.*]] = fuse.mlp %{{.*}} then_add(
 // CHECK:         return %[[Y]]
 func.func @assert(%x: tensor<?x8xf32>, %r: tensor<?x8xf32>,
                   %w1: tensor<16x8xf32>, %w2: tensor<8x16xf32>)

@@ -109,7 +109,9 @@ static void printExpression(const json &expression) {
 static void printPacked(const json &list) {
   for (const json &packed : list)
     std::cout << "  packed      " << packed.value("recipe", "-")
-              << " of arguments " << packed["operands"].dump() << ", "
+              << (packed.contains("views") ? " of parts of arguments "
+                                           : " of arguments ")
+              << packed["operands"].dump() << ", "
               << packed.value("bytes", uint64_t(0)) << " bytes\n";
 }
 
@@ -151,6 +153,8 @@ static void printPlan(const json &plan, size_t numModules) {
     for (const char *flag : {"cooperative", "dependent"})
       if (launch.value(flag, false))
         std::cout << " " << flag;
+    if (launch.contains("when"))
+      std::cout << " when " << launch["when"].dump();
     if (numModules > 1)
       std::cout << " module " << launch.value("module", 0);
     if (launch.contains("registers"))

@@ -25,9 +25,6 @@ static constexpr auto kNotRun = OrderEffect::NotRun;
 // - `linalg-specialize-generic-ops` and `linalg-morph-ops{generic-to-named}`
 //   drop the transposition of a product.
 // - `remove-dead-values` leaves null operands in the LLVM dialect.
-//
-// `symbol-dce` erases a private forward that only `nn.call_module` uses. The
-// call names the module, so this is a limit of the fuse dialect.
 static const OrderPass kPasses[] = {
     // Passes of this project on tensors.
     {"fuse-form-kernels", kTensors},
@@ -65,7 +62,7 @@ static const OrderPass kPasses[] = {
     {"canonicalize{region-simplify=aggressive}", kTensors},
     {"cse", kTensors},
     {"inline", kTensors},
-    {"symbol-dce", kTensors, kExact, kTensors, "private @forward"},
+    {"symbol-dce", kTensors},
     {"sccp", kTensors},
     {"loop-invariant-code-motion", kTensors},
     {"loop-invariant-subset-hoisting", kTensors},
@@ -207,7 +204,7 @@ static const OrderPass kPasses[] = {
     {"fuse-pack-weights", kGPU, kNotRun},
     {"gpu-kernel-outlining", kGPU, kNotRun},
     {"gpu-eliminate-barriers", kGPU, kNotRun},
-    {"symbol-dce", kGPU, kNotRun, kGPU, "private @forward"},
+    {"symbol-dce", kGPU, kNotRun},
     {"canonicalize", kGPU, kNotRun},
     {"cse", kGPU, kNotRun},
     {"sccp", kGPU, kNotRun},

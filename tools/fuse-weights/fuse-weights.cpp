@@ -36,6 +36,9 @@ static WeightRecipe convert(const StoredWeight &weight) {
   case RecipeKind::Fold:
     recipe.kind = WeightRecipe::Fold;
     break;
+  case RecipeKind::Transpose:
+    recipe.kind = WeightRecipe::Transpose;
+    break;
   case RecipeKind::Quantize:
     recipe.kind = WeightRecipe::Quantize;
     recipe.scale = attr.getScale().getValueAsDouble();

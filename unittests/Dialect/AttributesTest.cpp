@@ -90,6 +90,9 @@ TEST_F(AttributesTest, RecipeParametersMatchKind) {
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, i8, half),
             "recipe 'w' cannot concat to a type or scale");
   EXPECT_EQ(check(RecipeKind::Interleave, 2, 4, 0, {}, {}), "");
+  EXPECT_EQ(check(RecipeKind::Transpose, 1, 0, 0, {}, {}), "");
+  EXPECT_EQ(check(RecipeKind::Transpose, 2, 0, 0, {}, {}),
+            "recipe 'w' needs 1 parameters, got 2");
   EXPECT_EQ(check(RecipeKind::Interleave, 2, 0, 0, {}, {}),
             "recipe 'w' cannot interleave blocks of 0 rows");
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, half), "");

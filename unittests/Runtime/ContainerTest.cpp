@@ -166,7 +166,7 @@ TEST(ContainerTest, ReadsEarlierVersions) {
   EXPECT_EQ(read(old, &why), FUSE_OK) << why;
   EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
   EXPECT_EQ(why, "the artifact has version 1 of the format, this library reads "
-                 "versions 2 to 7");
+                 "versions 2 to 8");
 }
 
 // The version tells a reader whether it supports all parts of the file.

@@ -443,6 +443,63 @@ TEST(ManifestTest, ComparesSizes) {
             "predicate 'gt', expected one of eq, ne, lt, le");
 }
 
+/// Whether the first launch is made for 8 tokens.
+static bool isMade(const json &when) {
+  json manifest = json::parse(kManifest);
+  manifest["functions"][0]["cuda"]["launches"][0]["when"] = when;
+  Artifact artifact(makeArtifact(manifest.dump()));
+  int64_t symbol = 8;
+  return artifact.manifest.functions[0].device->plans[0].launches[0].isMade(
+      &symbol);
+}
+
+TEST(ManifestTest, ReadsConditionsOfLaunches) {
+  auto compare = [](const char *predicate, int64_t number) -> json {
+    return {{"predicate", predicate}, {"lhs", "s0"}, {"rhs", number}};
+  };
+  json holds = compare("eq", 8), fails = compare("lt", 8);
+  EXPECT_TRUE(isMade(json::array({json::array({holds})})));
+  EXPECT_FALSE(isMade(json::array({json::array({holds, fails})})));
+  EXPECT_TRUE(
+      isMade(json::array({json::array({fails}), json::array({holds})})));
+  EXPECT_TRUE(isMade(json::array({json::array()})));
+  EXPECT_FALSE(isMade(json::array()));
+  const char *when = "/functions/0/cuda/launches/0/when";
+  std::string launch = ".cuda.launches0";
+  EXPECT_EQ(change(when, 1), launch + " has no list 'when'");
+  EXPECT_EQ(change(when, json::array({1})),
+            launch + " has a clause in 'when' that is not a list");
+  EXPECT_EQ(change(when, json::array({json::array({compare("gt", 1)})})),
+            launch + ".when has the unknown predicate 'gt', expected one of "
+                     "eq, ne, lt, le");
+}
+
+TEST(ManifestTest, ReadsViewsOfPackedWeights) {
+  json box = {{"source", 0},
+              {"offset", 64},
+              {"at", {0, 0}},
+              {"sizes", {255, 64}},
+              {"strides", {64, 1}}};
+  const char *views = "/functions/0/cuda/packed/0/views";
+  std::string packed = ".cuda.packed0";
+  EXPECT_EQ(change(views, json::array({json::array({box})})), "");
+  EXPECT_EQ(change(views, 1), packed + " has no list 'views'");
+  EXPECT_EQ(change(views, json::array({json::array()})),
+            packed + " has a view that is not a list of boxes");
+  json other = box;
+  other["source"] = 1;
+  EXPECT_EQ(change(views, json::array({json::array({other})})),
+            packed + ".views has 'source' = 1, there are 1");
+  other = box;
+  other["sizes"] = {255};
+  EXPECT_EQ(change(views, json::array({json::array({other})})),
+            packed + ".views has lists of different lengths");
+  other["sizes"] = {-1, 64};
+  EXPECT_EQ(change(views, json::array({json::array({other})})),
+            packed + ".views has a number in 'sizes' that is not from 0 to "
+                     "2^48");
+}
+
 TEST(CpuCodeTest, RefusesOtherMachines) {
   CpuTarget here = getThisCpu();
   EXPECT_NO_THROW(checkCpu(here));

@@ -116,3 +116,45 @@ TEST(PackKernelTest, LeavesTheRestToTheCpu) {
   other.packed.recipe = "identity";
   EXPECT_TRUE(other.packOnGpu().empty());
 }
+
+/// Packs a box of a matrix of `element` on the CPU and on the GPU.
+static void checkGather(const char *element, const ViewBox &box,
+                        std::vector<int64_t> shape) {
+  size_t bytes = getDataType(element)->bits / 8;
+  Function function;
+  function.arguments = {{element, *getDataType(element), {40, 24}, ""}};
+  TensorSpec matrix{element, *getDataType(element), shape, ""};
+  std::vector<char> source(40 * 24 * bytes);
+  for (size_t i = 0; i < source.size(); ++i)
+    source[i] = static_cast<char>(i * 7 + i / 251);
+  size_t size = bytes;
+  for (int64_t dim : shape)
+    size *= dim;
+  PackedWeight packed{"identity", {0}, 1, 1, size, 0, {{box}}};
+  checkPacking(packed, function);
+  std::vector<char> expected(size);
+  packWeights(packed, function, {source.data()}, expected.data());
+
+  DeviceMemory from(getDevice(), source.size(), "a matrix");
+  from.upload(source.data(), source.size());
+  DeviceMemory to(getDevice(), size, "a view");
+  ASSERT_TRUE(
+      getDevice()->getPackKernel().gather(box, matrix, from.get(), to.get()));
+  getDevice()->waitForDefaultStream();
+  EXPECT_EQ(download(to), expected) << element;
+}
+
+// Transposes, every other column, and vectors, of all sizes of elements.
+TEST(PackKernelTest, GathersBoxes) {
+  for (const char *element : {"i8", "bf16", "f32"}) {
+    checkGather(element, {0, 0, {0, 0}, {24, 40}, {1, 24}}, {24, 40});
+    checkGather(element, {0, 25, {0, 0}, {39, 11}, {24, 2}}, {39, 11});
+    checkGather(element, {0, 3, {0}, {40}, {24}}, {40});
+  }
+}
+
+TEST(PackKernelTest, LeavesWideElementsToTheCpu) {
+  TensorSpec matrix{"f64", *getDataType("f64"), {2}, ""};
+  EXPECT_FALSE(
+      getDevice()->getPackKernel().gather({0, 0, {0}, {2}, {1}}, matrix, 0, 0));
+}

@@ -263,3 +263,81 @@ TEST(PackingTest, RefusesOtherPlans) {
             what + "'rows_256' packs matrices of one type with known sizes, "
                    "got ?x128xi8");
 }
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+/// A function of one matrix [6, 4] with the bytes 0 to 23, and one [2, 3].
+static Function makeSources() {
+  Function function;
+  function.arguments = {{"i8", *getDataType("i8"), {6, 4}, ""},
+                        {"i8", *getDataType("i8"), {2, 3}, ""}};
+  return function;
+}
+
+static std::vector<char> packViews(std::vector<std::vector<ViewBox>> views,
+                                   uint64_t bytes) {
+  std::vector<char> first(24), second = {100, 101, 102, 103, 104, 105};
+  for (size_t i = 0; i < first.size(); ++i)
+    first[i] = static_cast<char>(i);
+  PackedWeight packed{"identity", {0, 1}, 1, 1, bytes, 0, std::move(views)};
+  Function function = makeSources();
+  checkPacking(packed, function);
+  std::vector<char> output(bytes, 'x');
+  packWeights(packed, function, {first.data(), second.data()}, output.data());
+  return output;
+}
+
+TEST(PackingTest, PacksRows) {
+  EXPECT_EQ(packViews({{{0, 8, {0, 0}, {2, 4}, {4, 1}}}}, 8),
+            (std::vector<char>{8, 9, 10, 11, 12, 13, 14, 15}));
+}
+
+TEST(PackingTest, PacksEveryOtherRowOfColumns) {
+  EXPECT_EQ(packViews({{{0, 5, {0, 0}, {3, 2}, {8, 1}}}}, 6),
+            (std::vector<char>{5, 6, 13, 14, 21, 22}));
+}
+
+TEST(PackingTest, PacksTransposes) {
+  EXPECT_EQ(packViews({{{1, 0, {0, 0}, {3, 2}, {1, 3}}}}, 6),
+            (std::vector<char>{100, 103, 101, 104, 102, 105}));
+}
+
+TEST(PackingTest, PacksVectors) {
+  EXPECT_EQ(packViews({{{0, 1, {0}, {6}, {4}}}}, 6),
+            (std::vector<char>{1, 5, 9, 13, 17, 21}));
+}
+
+/// Columns of the first matrix beside the second one.
+TEST(PackingTest, PacksConcatenations) {
+  EXPECT_EQ(packViews({{{1, 0, {0, 1}, {2, 3}, {3, 1}},
+                        {0, 0, {0, 0}, {2, 1}, {4, 1}}}},
+                      8),
+            (std::vector<char>{0, 100, 101, 102, 4, 103, 104, 105}));
+}
+
+static std::string getViewFailure(std::vector<ViewBox> view, uint64_t bytes) {
+  PackedWeight packed{"identity", {0, 1}, 1, 1, bytes, 0, {std::move(view)}};
+  return getFailure([&] { checkPacking(packed, makeSources()); });
+}
+
+TEST(PackingTest, RefusesViewsThatDoNotFit) {
+  EXPECT_EQ(getViewFailure({{0, 21, {0, 0}, {1, 4}, {4, 1}}}, 4),
+            "recipe 'identity' has a view of elements that 6x4xi8 does not "
+            "have");
+  EXPECT_EQ(getViewFailure({{0, 0, {1, 0}, {1, 4}, {4, 1}}}, 8),
+            "recipe 'identity' has a view with boxes that do not fill 2x4xi8");
+  EXPECT_EQ(
+      getViewFailure(
+          {{0, 0, {0, 0}, {2, 4}, {4, 1}}, {1, 0, {1, 0}, {2, 3}, {3, 1}}}, 12),
+      "recipe 'identity' has a view with boxes that overlap");
+  EXPECT_EQ(getViewFailure({{0, 0, {0, 0, 0}, {1, 2, 4}, {8, 4, 1}}}, 8),
+            "recipe 'identity' packs matrices and vectors, got 1x2x4xi8");
+  EXPECT_EQ(getViewFailure({{0, 0, {0}, {uint64_t(1) << 47}, {0}},
+                            {0, 0, {uint64_t(1) << 47}, {1}, {0}}},
+                           4),
+            "recipe 'identity' makes 140737488355329 bytes, the plan has 4");
+  EXPECT_EQ(getViewFailure({{0, 0, {0, 0}, {1 << 25, 1 << 25}, {0, 0}}}, 4),
+            "recipe 'identity' has a view of more than 2^48 elements");
+}

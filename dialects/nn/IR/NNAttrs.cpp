@@ -42,7 +42,7 @@ static std::string toText(Attribute source) {
 }
 
 bool RecipeAttr::isInvertible() const {
-  return getKind() == RecipeKind::Concat || getKind() == RecipeKind::Interleave;
+  return getKind() != RecipeKind::Fold && getKind() != RecipeKind::Quantize;
 }
 
 RecipeAttr RecipeAttr::withNames(StringAttr name,
@@ -64,7 +64,8 @@ Attribute RecipeAttr::parse(AsmParser &parser, Type) {
   if (!kind) {
     parser.emitError(kindLoc)
         << "unknown recipe '" << keyword
-        << "'; expected one of concat, interleave, fold, quantize";
+        << "'; expected one of concat, interleave, transpose, fold, "
+           "quantize";
     return {};
   }
   SmallVector<Attribute> sources;
@@ -222,6 +223,10 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
       return error() << "reads blocks of " << getBlock() << " rows, " << first
                      << " has " << first.getDimSize(0);
     return RankedTensorType::get(shape, first.getElementType());
+  case RecipeKind::Transpose:
+    if (first.getRank() != 2)
+      return error() << "transposes " << first << "; expected a matrix";
+    return RankedTensorType::get({shape[1], shape[0]}, first.getElementType());
   case RecipeKind::Fold:
     if (first.getRank() != 2 || sources[1].getRank() != 1 ||
         first.getDimSize(1) != sources[1].getDimSize(0))

@@ -104,6 +104,10 @@ def NN_NetModuleOp : NN_ModuleOp<"module", [
     runs. A private `@forward` without a body only declares the interface. A
     module without a forward is a container. Names can be numbers: `@"0"`.
 
+    Calls name the module, so parsing adds a reference to a private forward, the
+    attribute `nn.forward`. Passes that erase private symbols without uses
+    therefore keep it. The attribute is not printed.
+
     Arguments of the forward can have the attributes `fuse.name`, the name in
     the source program, and `fuse.default`, the value for calls that omit the
     argument.

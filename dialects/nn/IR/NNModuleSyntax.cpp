@@ -11,10 +11,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
+#include "nn/IR/NNModules.h"
 #include "nn/IR/NNOps.h"
 
 using namespace mlir;
 using namespace fuse;
+
+/// Attribute of a module that refers to its private forward. It is not printed.
+static constexpr llvm::StringLiteral kForwardUseAttrName = "nn.forward";
 
 /// `{name = value, ...}` or nothing.
 template <typename OpTy>
@@ -55,6 +59,17 @@ static void printOptionalClause(OpAsmPrinter &printer, StringRef keyword,
 // Containers and parameters
 //===----------------------------------------------------------------------===//
 
+/// A reference to the private forward of a module. Calls name the module, so
+/// nothing else refers to it, and passes erase private symbols without uses.
+static SymbolRefAttr getForwardUse(StringAttr module, Region &body) {
+  for (Operation &op : body.getOps())
+    if (auto symbol = dyn_cast<SymbolOpInterface>(op);
+        symbol && symbol.isPrivate() && symbol.getName() == kForwardName)
+      return SymbolRefAttr::get(module,
+                                FlatSymbolRefAttr::get(symbol.getNameAttr()));
+  return {};
+}
+
 ParseResult NetModuleOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
   Region *body = result.addRegion();
@@ -70,6 +85,8 @@ ParseResult NetModuleOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   if (body->empty())
     body->emplaceBlock();
+  if (SymbolRefAttr use = getForwardUse(properties.sym_name, *body))
+    result.attributes.set(kForwardUseAttrName, use);
   return success();
 }
 
@@ -81,7 +98,8 @@ void NetModuleOp::print(OpAsmPrinter &printer) {
   printOptionalClause(printer, "hooks", getHooksAttr());
   printOptionalClause(printer, "tensor_parallel", getTensorParallelAttr());
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getDiscardableAttrDictionary().getValue());
+      (*this)->getDiscardableAttrDictionary().getValue(),
+      {kForwardUseAttrName});
   printer << ' ';
   printer.printRegion(getBody());
 }

@@ -65,6 +65,45 @@ WorkspaceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult BoxAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t source, int64_t offset,
+                              ArrayRef<int64_t> at, ArrayRef<int64_t> sizes,
+                              ArrayRef<int64_t> strides) {
+  if (at.size() != sizes.size() || at.size() != strides.size())
+    return emitError() << "a box has " << at.size() << " positions, "
+                       << sizes.size() << " sizes and " << strides.size()
+                       << " strides";
+  SmallVector<std::pair<StringRef, int64_t>> numbers = {{"source", source},
+                                                        {"offset", offset}};
+  for (auto [name, values] :
+       {std::pair("at", at), {"sizes", sizes}, {"strides", strides}})
+    for (int64_t value : values)
+      numbers.push_back({name, value});
+  return checkNumbers(emitError, numbers);
+}
+
+LogicalResult PackedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef, ArrayRef<int64_t> operands, int64_t,
+                                 int64_t, int64_t, ArrayAttr views) {
+  if (!views)
+    return success();
+  for (Attribute view : views) {
+    auto boxes = dyn_cast<ArrayAttr>(view);
+    if (!boxes || boxes.empty())
+      return emitError() << "views has " << view
+                         << ": expected a list of #tile.box for each matrix";
+    for (Attribute attr : boxes) {
+      auto box = dyn_cast<BoxAttr>(attr);
+      if (!box)
+        return emitError() << "views has " << attr << ": expected #tile.box";
+      if (box.getSource() >= static_cast<int64_t>(operands.size()))
+        return emitError() << "views has a box of operand " << box.getSource()
+                           << ", but there are " << operands.size();
+    }
+  }
+  return success();
+}
+
 /// The numbers of an argument, or nothing if it is of no known kind.
 static std::optional<SmallVector<std::pair<StringRef, int64_t>>>
 getNumbers(Attribute argument) {

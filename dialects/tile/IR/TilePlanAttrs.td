@@ -37,11 +37,40 @@ def Tile_ResultAttr : Tile_PlanPart<"Result", "result"> {
   let assemblyFormat = "`<` $index `>`";
 }
 
+def Tile_BoxAttr : Tile_PlanPart<"Box", "box"> {
+  let summary = "a box of a packed matrix, and its elements in an operand";
+  let description = [{
+    The box begins at element `at` of the matrix and has `sizes` elements.
+    Element `i` of the box is element `offset + sum(i * strides)` of operand
+    `source` of the `#tile.packed`, counted in memory order.
+
+    Example: the transpose of an operand of 8 x 16 elements,
+    `#tile.box<source = 0, offset = 0, at = [0, 0], sizes = [16, 8],
+    strides = [1, 16]>`
+  }];
+  let parameters = (ins
+    "int64_t":$source,
+    "int64_t":$offset,
+    OptionalArrayRefParameter<"int64_t">:$at,
+    OptionalArrayRefParameter<"int64_t">:$sizes,
+    OptionalArrayRefParameter<"int64_t">:$strides
+  );
+  let assemblyFormat = [{
+    `<` `source` `=` $source `,` `offset` `=` $offset `,` `at` `=` `[` $at `]`
+    `,` `sizes` `=` `[` $sizes `]` `,` `strides` `=` `[` $strides `]` `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Tile_PackedAttr : Tile_PlanPart<"Packed", "packed"> {
   let summary = "an argument that is a packed copy of weights";
   let description = [{
     A host packs the inputs `operands` of the launch with a recipe before the
     first launch, into `tiles` x `steps` blocks of `bytes` in all.
+
+    `views` is for matrices that are slices, transposes or concatenations of
+    inputs. It has a list of `#tile.box` for each matrix, which fill the matrix
+    without overlap. Without it, each operand is a matrix.
 
     Example: `#tile.packed<"rows_256" of [1], tiles = 1, steps = 1,
     bytes = 32768>`
@@ -51,11 +80,14 @@ def Tile_PackedAttr : Tile_PlanPart<"Packed", "packed"> {
     ArrayRefParameter<"int64_t">:$operands,
     "int64_t":$tiles,
     "int64_t":$steps,
-    "int64_t":$bytes
+    "int64_t":$bytes,
+    OptionalParameter<"::mlir::ArrayAttr">:$views
   );
   let assemblyFormat = [{
-    `<` $recipe `of` ` ` `[` $operands `]` `,` struct($tiles, $steps, $bytes) `>`
+    `<` $recipe `of` ` ` `[` $operands `]` `,`
+    struct($tiles, $steps, $bytes, $views) `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 def Tile_PlaceAttr : Tile_PlanPart<"Place", "place"> {

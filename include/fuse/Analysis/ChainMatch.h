@@ -30,7 +30,7 @@ struct ChainMatch {
   /// In the canonical order of the family's decomposition.
   llvm::SmallVector<Member> members;
   /// The member that the kernel replaces in the block: the first one after all
-  /// operands of the kernel.
+  /// operands of the kernel and all asserts among the members.
   mlir::Operation *anchor = nullptr;
 
   ResidualAddOp residual;

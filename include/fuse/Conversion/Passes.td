@@ -307,9 +307,9 @@ def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
     `fuse.norm_linear` in which every op works on the same tokens. Supported ops
     are these fused ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`,
     `fuse.activation`, `fuse.residual_add`, and any `linalg.generic` that
-    computes elements in f32. Weights are arguments of the function, as
-    `[out, in]` or through a `linalg.transpose`. The pass emits the phases of
-    one kernel in the module `@cpu_kernels`. A fused op has up to three phases:
+    computes elements in f32. Weights and vectors are arguments of the function,
+    or made of slices, transposes and concatenations of arguments, which a host
+    packs. The pass emits the phases of one kernel in the module `@cpu_kernels`. A fused op has up to three phases:
 
     1. *rows*: residual add and norm of each token, rounded according to the
        contract. The result is the input of the products. There is no such phase
@@ -385,7 +385,7 @@ def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
     "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
     "mlir::LLVM::LLVMDialect", "mlir::math::MathDialect",
     "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
-    "mlir::vector::VectorDialect"
+    "mlir::vector::VectorDialect", "tile::TileDialect"
   ];
 }
 
@@ -398,7 +398,9 @@ def ConvertFuseToTilePass
     for norm, products, activation, quantization and residual adds. A
     `#tile.prefill_schedule` has a launch for the norm and one for each product,
     which share a workspace. A `#tile.mma_schedule` has either. Ops with equal
-    kernels share one; scales are arguments of the launch.
+    kernels share one; scales are arguments of the launch. A launch has the
+    arguments of which weights are slices, transposes or concatenations, and its
+    plan has the views.
 
     An op without a schedule does not change; the portable path lowers it. An op
     that its schedule does not fit is an error.

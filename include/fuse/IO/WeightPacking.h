@@ -21,7 +21,7 @@ namespace fuse {
 
 /// Contents of `#nn.recipe`, for programs without MLIR.
 struct WeightRecipe {
-  enum Kind { Concat, Interleave, Fold, Quantize };
+  enum Kind { Concat, Interleave, Fold, Quantize, Transpose };
 
   std::string name;
   Kind kind = Concat;

@@ -44,6 +44,10 @@ mlir::FailureOr<llvm::json::Array>
 getChecks(mlir::func::FuncOp function,
           llvm::function_ref<mlir::AffineExpr(int64_t, int64_t)> getSymbol);
 
+/// The views of a packed weight in the format of manifests, or nothing if they
+/// are not lists of `#tile.box`.
+std::optional<llvm::json::Array> viewsToJSON(mlir::ArrayAttr views);
+
 /// An expression over symbols in the format of launch plans: a number, a symbol
 /// such as "s0", or [operator, left, right].
 llvm::json::Value toJSON(mlir::AffineExpr expr);

@@ -27,7 +27,10 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
       buffer argument of the function, or its value if it is a scalar;
       `"ws<i>"`, the address of a workspace buffer; a map, which is a 64-bit
       integer; `"const<i>"`, the address of a constant; or a number. `shared` is
-      the number of bytes of dynamic shared memory, if any.
+      the number of bytes of dynamic shared memory, if any. `when`, if there is
+      one, is the condition of a launch in an `scf.if`: a list of clauses, each
+      a list of comparisons of two sizes. The launch is made if all comparisons
+      of a clause hold.
 
     A plan with scheduled kernels has their launches in the same list, and in
     addition:
@@ -54,7 +57,8 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
     one stream.
 
     The pass fails if a size is not an expression of argument sizes, if a launch
-    is under control flow, or if a packed weight is not an argument.
+    is under control flow other than `scf.if` on sizes, or if a packed weight is
+    not an argument.
 
     After this pass the plan has everything that a host needs; the body of the
     function is no longer needed.
@@ -89,11 +93,19 @@ def FlattenControlFlowPass
     `scf.index_switch` ops whose conditions become constant. Loops in the body
     of a linalg op belong to a kernel and stay.
 
-    The pass fails on other control flow and names its op: on loops with another
-    number of iterations, on conditions that are not constants, on functions of
-    several blocks, and on more than 1,024 iterations in a function.
+    An `scf.if` whose condition compares sizes of tensors stays: its launches
+    get that condition. Both branches then write their results to one tensor.
 
-    After this pass every function is a list of ops without control flow.
+    The pass fails on other control flow and names its op: on loops with another
+    number of iterations, on other conditions that are not constants, on
+    branches with results of different sizes, on functions of several blocks,
+    and on more than 1,024 iterations in a function.
+
+    With `unroll-only`, other control flow stays, for a later run without the
+    option. Schedules are then selected for the ops of each iteration.
+
+    After this pass every function is a list of ops without control flow but
+    `scf.if` on sizes.
 
     Example:
 
@@ -111,12 +123,21 @@ def FlattenControlFlowPass
     %r = arith.addf %0, %0 : tensor<4xf32>
     ```
   }];
+  let options = [
+    Option<"unrollOnly", "unroll-only", "bool", /*default=*/"false",
+           "Leave other control flow as it is">
+  ];
   let statistics = [
-    Statistic<"numUnrolled", "loops-unrolled", "Loops unrolled">
+    Statistic<"numUnrolled", "loops-unrolled", "Loops unrolled">,
+    Statistic<"numJoined", "results-joined",
+              "Results of branches that are written to one tensor">
   ];
   let dependentDialects = [
+    "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
   ];
 }
 

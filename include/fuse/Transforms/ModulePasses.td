@@ -244,14 +244,16 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
 def PackWeightsPass : Pass<"fuse-pack-weights"> {
   let summary = "Store the weights of generated kernels in another layout";
   let description = [{
-    A layout is a name and a permutation of the rows of parameters. A parameter
-    is given by the position of its member in the chain and its name in this
+    A layout is a name and a permutation of the elements of parameters. A
+    parameter is given by the position of its member in the chain and its name in this
     member:
 
     - `gate_up=concat(1:gate.weight,1:up.weight)`: the rows of one parameter
       after those of the other;
     - `gate_up=interleave(1:gate.weight,1:up.weight,block=8)`: alternating
-      blocks of eight rows of each parameter.
+      blocks of eight rows of each parameter;
+    - `up=transpose(1:c_fc.weight)`: the transpose of a weight that is stored as
+      `[in, out]`.
 
     The recipe is recorded in `weights` of every fused call of a generated
     kernel whose members have these parameters. If the call has a body, the

@@ -440,10 +440,9 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     place. A computed right operand, such as the values of attention, is
     refused.
 
-    With `split-merged`, a linear whose result is sliced into the gate and up of
-    a gated MLP becomes one linear for each slice, which reads its rows of the
-    weight. This is not the default: scheduled kernels of sm_90a pack weights
-    before the first call, and so need weights that are arguments.
+    With `split-merged` (default), a linear whose result is sliced into the gate
+    and up of a gated MLP becomes one linear for each slice, which reads its
+    rows of the weight. A host packs these rows before the first call.
 
     A layer op computes in f32 and rounds once. A formula that rounds an
     intermediate to a narrower type is another function and stays. The order of
@@ -486,7 +485,7 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"splitMerged", "split-merged", "bool", /*default=*/"false",
+    Option<"splitMerged", "split-merged", "bool", /*default=*/"true",
            "Split a linear that computes the gate and up of a gated MLP">,
     Option<"maxRounds", "max-rounds", "unsigned", /*default=*/"64",
            "Number of rounds after which raising stops">
@@ -688,9 +687,10 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     them.
 
     A plan is a list of launches, and its host packs weights before the first
-    one. An op under control flow or with a computed weight therefore has no
-    schedule after this pass, even if the text has one. A warning states the
-    reason.
+    one. Weights are arguments of the function, or made of slices, transposes
+    and concatenations of arguments. An op under control flow or with another
+    weight has no schedule after this pass, even if the text has one. A warning
+    states the reason.
 
     After this pass an op has a schedule or a remark.
 

@@ -6,11 +6,13 @@
 
 #include "fuse/Codegen/CPU/KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
+#include "fuse/Schedule/WeightViews.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -125,8 +127,43 @@ void CPUKernelBuilder::addOperand(Value &slot, Value operand) {
   if (auto argument = dyn_cast<BlockArgument>(operand))
     addArgument(slot, getElement(operand),
                 entry("operand", argument.getArgNumber()));
-  else
+  else if (places.contains(operand))
     addResult(slot, operand);
+  else
+    addVector(slot, operand);
+}
+
+/// Adds a vector that is a part of arguments.
+void CPUKernelBuilder::addVector(Value &slot, Value vector) {
+  auto type = cast<RankedTensorType>(vector.getType());
+  NamedAttrList recipe = describeSources(vector);
+  recipe.push_back(entry("recipe", "identity"));
+  recipe.push_back(entry("columns", int64_t(0)));
+  recipe.push_back(entry("tiles", 1));
+  recipe.push_back(entry("steps", 1));
+  recipe.push_back(entry("bytes", type.getNumElements() *
+                                      type.getElementTypeBitWidth() / 8));
+  addArgument(slot, type.getElementType(),
+              entry("packed", packedWeights.size()));
+  packedWeights.push_back(recipe.getDictionary(b.getContext()));
+}
+
+/// The arguments of which matrices or vectors are parts, and the parts.
+NamedAttrList CPUKernelBuilder::describeSources(ArrayRef<Value> matrices) {
+  llvm::SetVector<int64_t> operands;
+  SmallVector<Attribute> views;
+  for (Value matrix : matrices)
+    views.push_back(
+        getBoxes(b.getContext(), getWeightView(matrix), [&](Value source) {
+          int64_t number = cast<BlockArgument>(source).getArgNumber();
+          operands.insert(number);
+          return llvm::find(operands, number) - operands.begin();
+        }));
+  NamedAttrList entries;
+  entries.push_back(
+      b.getNamedAttr("operands", b.getI64ArrayAttr(operands.getArrayRef())));
+  entries.push_back(b.getNamedAttr("views", b.getArrayAttr(views)));
+  return entries;
 }
 
 void CPUKernelBuilder::addResult(Value &slot, Value result) {
@@ -151,22 +188,35 @@ int64_t CPUKernelBuilder::makeWorkspace(int64_t bytes) {
 }
 
 void CPUKernelBuilder::addPacked(Value &slot, ArrayRef<Value> weights) {
-  SmallVector<int64_t> operands;
-  for (Value weight : weights)
-    operands.push_back(getStoredWeight(weight).getArgNumber());
-  bool isTransposed = !isa<BlockArgument>(weights.front());
+  auto isArgument = [](Value weight) { return isa<BlockArgument>(weight); };
+  bool isPlain = llvm::all_of(weights, isArgument);
+  // These are packed from where they are.
+  bool isTransposed = llvm::none_of(weights, isArgument) &&
+                      llvm::all_of(weights, [](Value weight) {
+                        return static_cast<bool>(getStoredWeight(weight));
+                      });
+  NamedAttrList recipe;
+  if (isPlain || isTransposed) {
+    SmallVector<int64_t> operands;
+    for (Value weight : weights)
+      operands.push_back(getStoredWeight(weight).getArgNumber());
+    recipe.push_back(b.getNamedAttr("operands", b.getI64ArrayAttr(operands)));
+  } else {
+    recipe = describeSources(weights);
+  }
   auto type = cast<RankedTensorType>(weights.front().getType());
   int64_t columns = vectors.getPanelColumns();
   int64_t rows = columns / static_cast<int64_t>(weights.size());
   int64_t panels = llvm::divideCeil(type.getDimSize(0), rows);
+  recipe.push_back(
+      entry("recipe", isTransposed ? "panels_transposed" : "panels"));
+  recipe.push_back(entry("columns", columns));
+  recipe.push_back(entry("tiles", panels));
+  recipe.push_back(entry("steps", getSteps(type.getDimSize(1))));
+  recipe.push_back(entry("bytes", panels * columns * type.getDimSize(1) *
+                                      weightType.getIntOrFloatBitWidth() / 8));
   addArgument(slot, weightType, entry("packed", packedWeights.size()));
-  packedWeights.push_back(b.getDictionaryAttr(
-      {entry("recipe", isTransposed ? "panels_transposed" : "panels"),
-       b.getNamedAttr("operands", b.getI64ArrayAttr(operands)),
-       entry("columns", columns), entry("tiles", panels),
-       entry("steps", getSteps(type.getDimSize(1))),
-       entry("bytes", panels * columns * type.getDimSize(1) *
-                          weightType.getIntOrFloatBitWidth() / 8)}));
+  packedWeights.push_back(recipe.getDictionary(b.getContext()));
 }
 
 void CPUKernelBuilder::begin(StringRef suffix, int64_t panels,
@@ -365,14 +415,10 @@ std::string fuse::getCPUProblem(const CPUStep &step) {
     if (!isFloat(type.getElementType()))
       return "an operand is " + print(type.getElementType()) +
              ", not f32 or bf16";
-    bool isWeight = llvm::is_contained(weights, value);
-    if (!llvm::is_contained(rows, value) &&
-        !(isWeight ? getStoredWeight(value) : dyn_cast<BlockArgument>(value)))
-      return "a parameter is not an argument of the function";
+    if (!llvm::is_contained(rows, value) && !isMadeOfArguments(value))
+      return "a parameter is neither an argument of the function nor a part of "
+             "arguments";
   }
-  if (problem.gate &&
-      isa<BlockArgument>(problem.gate) != isa<BlockArgument>(problem.up))
-    return "one of gate and up is transposed";
   for (Value value : problem.op->getResults())
     if (!isFloat(getElement(value)))
       return "a result is " + print(getElement(value)) + ", not f32 or bf16";

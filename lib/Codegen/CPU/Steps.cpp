@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Codegen/CPU/Steps.h"
+#include "fuse/Schedule/WeightViews.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -44,17 +45,24 @@ BlockArgument fuse::getStoredWeight(Value weight) {
   return dyn_cast<BlockArgument>(weight);
 }
 
+bool fuse::isMadeOfArguments(Value weight) {
+  return llvm::all_of(getWeightView(weight).boxes, [](const ViewBox &box) {
+    return isa<BlockArgument>(box.source);
+  });
+}
+
 /// Whether an op computes no values for tokens: sizes, buffers, reshapes, and
-/// transposed weights, which packing handles.
+/// parts of weights, which packing handles.
 static bool isAuxiliary(Operation *op) {
   if (op->hasTrait<OpTrait::ConstantLike>() ||
       isa<tensor::EmptyOp, tensor::DimOp>(op))
     return true;
-  if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
-    return getFlatSource(op->getResult(0)) != op->getResult(0);
-  auto transpose = dyn_cast<linalg::TransposeOp>(op);
-  return transpose && transpose.getPermutation() == ArrayRef<int64_t>{1, 0} &&
-         isa<BlockArgument>(transpose.getInput());
+  if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op) &&
+      getFlatSource(op->getResult(0)) != op->getResult(0))
+    return true;
+  return op->getNumResults() == 1 &&
+         isa<RankedTensorType>(op->getResult(0).getType()) &&
+         isMadeOfArguments(op->getResult(0));
 }
 
 /// Whether an op can be computed on vectors of f32 and of types that widen to

@@ -16,6 +16,7 @@
 #include "fuse/Codegen/Hopper/PrefillKernel.h"
 #include "fuse/Codegen/Hopper/RowKernel.h"
 #include "fuse/Codegen/Mma/MmaKernel.h"
+#include "fuse/Schedule/WeightViews.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -43,6 +44,125 @@ static bool isSameKernel(tile::KernelOp lhs, tile::KernelOp rhs) {
          OperationEquivalence::isRegionEquivalentTo(
              &lhs.getBody(), &rhs.getBody(),
              OperationEquivalence::IgnoreLocations);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights that are views
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The inputs of the launches of an op. Launches have the arguments of which
+/// weights are views, and a host packs the views.
+class LaunchInputs {
+public:
+  explicit LaunchInputs(Operation *op) : op(op), values(op->getOperands()) {}
+  explicit LaunchInputs(const MlpProblem &problem);
+
+  ValueRange getValues() const { return values; }
+  /// The plan of a kernel on the operands of the op, for these inputs.
+  PlanAttr adapt(PlanAttr plan) const;
+
+private:
+  void add(Value operand, bool isRows);
+  PackedAttr pack(StringRef recipe, ArrayRef<int64_t> numbers, int64_t tiles,
+                  int64_t steps, int64_t bytes) const;
+
+  Operation *op;
+  SmallVector<Value> values;
+  /// The operands that are views, by number.
+  llvm::DenseMap<int64_t, WeightView> views;
+  /// The operands of which kernels read copies, not packed tiles.
+  llvm::DenseSet<int64_t> vectorNumbers;
+};
+
+} // namespace
+
+LaunchInputs::LaunchInputs(const MlpProblem &problem)
+    : LaunchInputs(problem.op) {
+  SmallVector<Value> weights = {problem.gate, problem.up};
+  SmallVector<Value> vectors = {problem.normWeight, problem.normBias,
+                                problem.gateBias, problem.upBias};
+  for (const DecodeOutput &output : problem.outputs) {
+    weights.push_back(output.weight);
+    vectors.push_back(output.bias);
+  }
+  auto addAll = [&](ArrayRef<Value> operands) {
+    for (Value operand : operands)
+      if (operand)
+        add(operand, llvm::is_contained(
+                         {problem.x, problem.residual, problem.outputResidual},
+                         operand));
+  };
+  addAll(weights);
+  // A host that packs parts of weights before the call can pack those of
+  // vectors, too.
+  if (views.empty())
+    return;
+  addAll(vectors);
+  for (Value vector : vectors)
+    if (vector)
+      vectorNumbers.insert(llvm::find(op->getOperands(), vector) -
+                           op->operand_begin());
+}
+
+void LaunchInputs::add(Value operand, bool isRows) {
+  WeightView view = getWeightView(operand);
+  if (view.boxes.front().source == operand || !isViewOfArguments(view))
+    return;
+  if (!isRows)
+    llvm::replace(values, operand, view.boxes.front().source);
+  for (const ViewBox &box : view.boxes)
+    if (!llvm::is_contained(values, box.source))
+      values.push_back(box.source);
+  int64_t number = llvm::find(op->getOperands(), operand) - op->operand_begin();
+  if (isRows || !view.isWhole())
+    views[number] = std::move(view);
+}
+
+PackedAttr LaunchInputs::pack(StringRef recipe, ArrayRef<int64_t> numbers,
+                              int64_t tiles, int64_t steps,
+                              int64_t bytes) const {
+  llvm::SetVector<int64_t> operands;
+  SmallVector<Attribute> matrices;
+  for (int64_t number : numbers) {
+    auto it = views.find(number);
+    matrices.push_back(fuse::getBoxes(
+        op->getContext(),
+        it == views.end() ? WeightView{{getWholeBox(values[number])}}
+                          : it->second,
+        [&](Value source) {
+          operands.insert(llvm::find(values, source) - values.begin());
+          return llvm::find(operands,
+                            llvm::find(values, source) - values.begin()) -
+                 operands.begin();
+        }));
+  }
+  return PackedAttr::get(op->getContext(), recipe, operands.getArrayRef(),
+                         tiles, steps, bytes,
+                         ArrayAttr::get(op->getContext(), matrices));
+}
+
+PlanAttr LaunchInputs::adapt(PlanAttr plan) const {
+  if (views.empty())
+    return plan;
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](PackedAttr packed) -> std::optional<Attribute> {
+    if (llvm::none_of(packed.getOperands(),
+                      [&](int64_t number) { return views.contains(number); }))
+      return std::nullopt;
+    return pack(packed.getRecipe(), packed.getOperands(), packed.getTiles(),
+                packed.getSteps(), packed.getBytes());
+  });
+  replacer.addReplacement([&](OperandAttr attr) -> std::optional<Attribute> {
+    int64_t number = attr.getIndex();
+    if (!vectorNumbers.contains(number) || !views.contains(number))
+      return std::nullopt;
+    auto type = cast<RankedTensorType>(op->getOperand(number).getType());
+    return pack("identity", number, /*tiles=*/1, /*steps=*/1,
+                type.getNumElements() * type.getElementTypeBitWidth() / 8);
+  });
+  return cast<PlanAttr>(replacer.replace(plan));
 }
 
 namespace {
@@ -91,8 +211,9 @@ struct ConvertFuseToTilePass
   }
 
   /// Builds one launch per kernel, each on the outputs of the previous one.
-  LaunchOp buildLaunches(Operation *op, ArrayRef<PlannedKernel> kernels,
-                         ValueRange inits, OpBuilder &builder) {
+  LaunchOp buildLaunches(Operation *op, const LaunchInputs &inputs,
+                         ArrayRef<PlannedKernel> kernels, ValueRange inits,
+                         OpBuilder &builder) {
     gpu::GPUModuleOp module = getModule();
     LaunchOp launch;
     for (const PlannedKernel &planned : kernels) {
@@ -101,7 +222,8 @@ struct ConvertFuseToTilePass
           SymbolRefAttr::get(module.getSymNameAttr(),
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
       launch = LaunchOp::create(builder, op->getLoc(), op->getResultTypes(),
-                                symbol, op->getOperands(), inits, planned.plan);
+                                symbol, inputs.getValues(), inits,
+                                inputs.adapt(planned.plan));
       inits = launch.getResults();
     }
     return launch;
@@ -129,12 +251,14 @@ struct ConvertFuseToTilePass
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
     OpBuilder builder(op);
+    LaunchInputs inputs(*problem);
     auto ranges = dyn_cast<DispatchAttr>(attr);
     if (!ranges) {
       auto kernels = buildProducts(*problem, attr);
       if (failed(kernels))
         return failure();
-      return buildLaunches(op, *kernels, makeInits(op, builder), builder)
+      return buildLaunches(op, inputs, *kernels, makeInits(op, builder),
+                           builder)
           .getOperation();
     }
     if (problem->tokens)
@@ -155,7 +279,7 @@ struct ConvertFuseToTilePass
           &region, region.end(), op->getResultTypes(),
           SmallVector<Location>(op->getNumResults(), op->getLoc()));
       LaunchOp launch =
-          buildLaunches(op, *kernels, body->getArguments(), builder);
+          buildLaunches(op, inputs, *kernels, body->getArguments(), builder);
       tile::YieldOp::create(builder, op->getLoc(), launch.getResults());
     }
     return dispatch.getOperation();
@@ -199,7 +323,8 @@ struct ConvertFuseToTilePass
     OpBuilder builder(op);
     PlannedKernel kernel = buildRowKernel(*problem, schedule, getModule(),
                                           getKernelName(op, "rows"));
-    return buildLaunches(op, kernel, makeInits(op, builder), builder)
+    return buildLaunches(op, LaunchInputs(op), kernel, makeInits(op, builder),
+                         builder)
         .getOperation();
   }
 

@@ -233,9 +233,15 @@ public:
     gpuModule = gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
     SymbolTable(module).insert(gpuModule);
     symbols.emplace(gpuModule);
-    for (func::FuncOp function : functions)
-      if (failed(convert(function)))
+    for (func::FuncOp function : functions) {
+      if (!function.getBody().hasOneBlock()) {
+        function.emitOpError("expected one block in a function that launches "
+                             "kernels");
         return signalPassFailure();
+      }
+      if (failed(convert(function.front())))
+        return signalPassFailure();
+    }
     symbols.reset();
     if (gpuModule.getBody()->empty())
       gpuModule.erase();
@@ -245,7 +251,7 @@ public:
   }
 
 private:
-  LogicalResult convert(func::FuncOp function);
+  LogicalResult convert(Block &body);
   LogicalResult convert(linalg::GenericOp op, HostSizes &sizes);
   gpu::GPUFuncOp deduplicate(gpu::GPUFuncOp kernel);
 
@@ -259,7 +265,7 @@ private:
 
 /// Whether an op may stay on the host. Launches need only sizes and buffers.
 static bool isHostOp(Operation *op) {
-  return isa<func::ReturnOp, memref::AllocOp, memref::DeallocOp,
+  return isa<func::ReturnOp, scf::YieldOp, memref::AllocOp, memref::DeallocOp,
              memref::GetGlobalOp, memref::DimOp, memref::CastOp,
              memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp,
              memref::ReinterpretCastOp, memref::ExtractStridedMetadataOp,
@@ -270,12 +276,9 @@ static bool isHostOp(Operation *op) {
                        [](Type type) { return !isa<ShapedType>(type); }));
 }
 
-LogicalResult ConvertLinalgToGPUPass::convert(func::FuncOp function) {
-  if (!function.getBody().hasOneBlock())
-    return function.emitOpError("expected one block in a function that "
-                                "launches kernels");
+/// Converts the ops of a function, or of a branch in it.
+LogicalResult ConvertLinalgToGPUPass::convert(Block &body) {
   IRRewriter rewriter(&getContext());
-  Block &body = function.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(body)) {
     rewriter.setInsertionPoint(&op);
     if (auto copy = dyn_cast<memref::CopyOp>(op);
@@ -308,6 +311,12 @@ LogicalResult ConvertLinalgToGPUPass::convert(func::FuncOp function) {
   for (Operation &op : body) {
     if (isHostOp(&op))
       continue;
+    if (isa<scf::IfOp>(op)) {
+      for (Region &branch : op.getRegions())
+        if (!branch.empty() && failed(convert(branch.front())))
+          return failure();
+      continue;
+    }
     return op.emitOpError("has no kernel on the portable path, which supports "
                           "linalg ops on buffers");
   }

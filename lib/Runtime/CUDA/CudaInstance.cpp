@@ -90,6 +90,9 @@ private:
     std::vector<const char *> sources;
   };
 
+  bool findMatrices(const PackedWeight &packed,
+                    std::vector<DevicePtr> &addresses,
+                    std::vector<DeviceMemory> &gathered);
   void pack(const PackedWeight &packed, const Views &arguments,
             std::shared_ptr<DeviceMemory> &memory);
   void packAll(const Views &arguments, SharedWeights *shared);
@@ -161,6 +164,36 @@ std::vector<char> CudaInstance::download(const TensorView &view,
   return bytes;
 }
 
+/// Replaces the addresses of arguments by those of matrices. Views that are not
+/// contiguous are gathered into new memory. Returns false if the CPU has to
+/// pack.
+bool CudaInstance::findMatrices(const PackedWeight &packed,
+                                std::vector<DevicePtr> &addresses,
+                                std::vector<DeviceMemory> &gathered) {
+  // Only tiles are packed on the device.
+  if (packed.views.empty() || getPackedTiles(packed, function).empty())
+    return packed.views.empty();
+  std::vector<TensorSpec> specs = getMatrices(packed, function);
+  std::vector<DevicePtr> matrices;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const std::vector<ViewBox> &view = packed.views[i];
+    if (const ViewBox *box = getContiguous(view, specs[i])) {
+      matrices.push_back(addresses[box->source] +
+                         box->offset * specs[i].dtype.bits / 8);
+      continue;
+    }
+    gathered.emplace_back(device, getNumBytes(specs[i], specs[i].shape.data()),
+                          "a part of the weights");
+    matrices.push_back(gathered.back().get());
+    for (const ViewBox &box : view)
+      if (!device->getPackKernel().gather(box, specs[i], addresses[box.source],
+                                          matrices.back()))
+        return false;
+  }
+  addresses = std::move(matrices);
+  return true;
+}
+
 /// Packs into `memory`, or into new memory if it is null.
 void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
                         std::shared_ptr<DeviceMemory> &memory) {
@@ -168,12 +201,18 @@ void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
     memory =
         std::make_shared<DeviceMemory>(device, packed.bytes, "packed weights");
   std::vector<DevicePtr> onDevice;
+  std::vector<DeviceMemory> gathered;
   for (size_t operand : packed.operands)
     if (arguments[operand].device.device_type == kDLCUDA)
       onDevice.push_back(reinterpret_cast<DevicePtr>(arguments[operand].data));
   if (onDevice.size() == packed.operands.size() &&
-      device->getPackKernel().pack(packed, function, onDevice, memory->get()))
+      findMatrices(packed, onDevice, gathered) &&
+      device->getPackKernel().pack(packed, function, onDevice, memory->get())) {
+    // What was gathered is freed when it has been packed.
+    if (!gathered.empty())
+      device->waitForDefaultStream();
     return;
+  }
   std::vector<std::vector<char>> downloads;
   std::vector<const char *> operands;
   for (size_t operand : packed.operands) {
@@ -419,6 +458,9 @@ uint64_t CudaInstance::layOut(const LaunchPlan &plan, const int64_t *symbols,
     if (buffers)
       buffers->push_back(base + end);
     int64_t bytes = size.evaluate(symbols);
+    // A buffer of a branch that is not taken may have no size.
+    if (bytes < 0 && plan.hasConditions())
+      bytes = 0;
     if (bytes < 0 || bytes > int64_t(1) << 48)
       throw Failure(FUSE_ERROR_TENSOR, "a workspace buffer of " +
                                            function.name + " has " +
@@ -643,6 +685,8 @@ void CudaInstance::launchCode(const Views &tensors,
   const auto &loaded = kernels[&plan - code.plans.data()];
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch &launch = plan.launches[i];
+    if (!launch.isMade(scratch.symbols.data()))
+      continue;
     scratch.values.clear();
     scratch.pointers.clear();
     // Reserve, since `scratch.pointers` points into the values.

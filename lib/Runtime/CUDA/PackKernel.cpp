@@ -15,10 +15,11 @@ using namespace fuse::runtime::cuda;
 static constexpr unsigned kThreads = 256;
 static constexpr uint64_t kChunkBytes = 16;
 
-/// Written by hand, because this library contains no compiler. Thread i copies
-/// chunk c of step s of row p of tile t, where i = ((t * steps + s) * 256 + p)
-/// * 8 + c. Packing.h describes the layout, and the names are those of
-/// Packing.cpp.
+/// Written by hand, because this library contains no compiler. Thread i of
+/// fuse_pack_tiles copies chunk c of step s of row p of tile t, where
+/// i = ((t * steps + s) * 256 + p) * 8 + c. Packing.h describes the layout, and
+/// the names are those of Packing.cpp. Thread i of fuse_gather_box copies
+/// element i of a box.
 static const char *const kText = R"ptx(.version 7.0
 .target sm_70
 .address_size 64
@@ -136,6 +137,72 @@ STORE:
   st.global.v4.b32 [%to], {%w0, %w1, %w2, %w3};
   ret;
 }
+
+.visible .entry fuse_gather_box(
+  .param .u64 output,
+  .param .u64 source,
+  .param .u64 elements,
+  .param .u64 columns,
+  .param .u64 pitch,
+  .param .u64 row_stride,
+  .param .u64 column_stride,
+  .param .u32 bytes
+)
+{
+  .reg .pred %past, %is;
+  .reg .b16 %h;
+  .reg .b32 %i, %t, %bytes, %w;
+  .reg .b64 %at, %row, %column, %n, %from, %to, %wide;
+
+  mov.u32 %i, %ctaid.x;
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %i, 256;
+  cvt.u64.u32 %wide, %t;
+  add.u64 %at, %at, %wide;
+  ld.param.u64 %n, [elements];
+  setp.ge.u64 %past, %at, %n;
+  @%past bra END;
+  ld.param.u64 %n, [columns];
+  div.u64 %row, %at, %n;
+  mul.lo.u64 %column, %row, %n;
+  sub.u64 %column, %at, %column;
+
+  ld.param.u32 %bytes, [bytes];
+  cvt.u64.u32 %wide, %bytes;
+  ld.param.u64 %n, [row_stride];
+  mul.lo.u64 %from, %row, %n;
+  ld.param.u64 %n, [column_stride];
+  mul.lo.u64 %at, %column, %n;
+  add.u64 %from, %from, %at;
+  mul.lo.u64 %from, %from, %wide;
+  ld.param.u64 %n, [source];
+  cvta.to.global.u64 %n, %n;
+  add.u64 %from, %from, %n;
+  ld.param.u64 %n, [pitch];
+  mul.lo.u64 %to, %row, %n;
+  add.u64 %to, %to, %column;
+  mul.lo.u64 %to, %to, %wide;
+  ld.param.u64 %n, [output];
+  cvta.to.global.u64 %n, %n;
+  add.u64 %to, %to, %n;
+
+  setp.eq.u32 %is, %bytes, 1;
+  @%is bra ONE;
+  setp.eq.u32 %is, %bytes, 2;
+  @%is bra TWO;
+  ld.global.b32 %w, [%from];
+  st.global.b32 [%to], %w;
+  bra END;
+TWO:
+  ld.global.b16 %h, [%from];
+  st.global.b16 [%to], %h;
+  bra END;
+ONE:
+  ld.global.b8 %h, [%from];
+  st.global.b8 [%to], %h;
+END:
+  ret;
+}
 )ptx";
 
 PackKernel::~PackKernel() {
@@ -161,13 +228,32 @@ bool PackKernel::load() {
     return false;
   }
   if (driver.cuModuleGetFunction(&kernel, module, "fuse_pack_tiles") !=
-      kSuccess)
+          kSuccess ||
+      driver.cuModuleGetFunction(&gatherKernel, module, "fuse_gather_box") !=
+          kSuccess)
     kernel = nullptr;
   return kernel != nullptr;
 }
 
+void PackKernel::launch(KernelFunction kernel, uint64_t blocks,
+                        void **parameters, const char *name) {
+  LaunchConfig config = {static_cast<unsigned>(blocks),
+                         1,
+                         1,
+                         kThreads,
+                         1,
+                         1,
+                         /*sharedBytes=*/0,
+                         /*stream=*/nullptr,
+                         /*attributes=*/nullptr,
+                         /*numAttributes=*/0};
+  device.call(
+      device.getDriver().cuLaunchKernelEx(&config, kernel, parameters, nullptr),
+      "cuLaunchKernelEx", name);
+}
+
 bool PackKernel::pack(const PackedWeight &packed, const Function &function,
-                      const std::vector<DevicePtr> &operands,
+                      const std::vector<DevicePtr> &matrices,
                       DevicePtr output) {
   std::vector<PackedTiles> parts = getPackedTiles(packed, function);
   if (parts.empty())
@@ -175,8 +261,8 @@ bool PackKernel::pack(const PackedWeight &packed, const Function &function,
   for (const PackedTiles &part : parts)
     if (part.rowBytes % kChunkBytes != 0)
       return false;
-  for (DevicePtr operand : operands)
-    if (operand % kChunkBytes != 0)
+  for (DevicePtr matrix : matrices)
+    if (matrix % kChunkBytes != 0)
       return false;
   CurrentContext current(device);
   if (!load())
@@ -188,27 +274,40 @@ bool PackKernel::pack(const PackedWeight &packed, const Function &function,
              tiles = static_cast<uint32_t>(packed.tiles),
              first = static_cast<uint32_t>(part.firstTile),
              isPair = part.isPair;
-    DevicePtr matrix0 = operands[part.operand],
-              matrix1 = operands[part.operand + (part.isPair ? 1 : 0)];
+    DevicePtr matrix0 = matrices[part.operand],
+              matrix1 = matrices[part.operand + (part.isPair ? 1 : 0)];
     void *parameters[] = {&output, &matrix0, &matrix1, &rows,  &rowBytes,
                           &steps,  &tiles,   &first,   &isPair};
     // 256 rows of 8 chunks are 8 blocks.
     uint64_t blocks = part.numTiles * packed.steps * 8;
     if (blocks > INT32_MAX)
       return false;
-    LaunchConfig config = {static_cast<unsigned>(blocks),
-                           1,
-                           1,
-                           kThreads,
-                           1,
-                           1,
-                           /*sharedBytes=*/0,
-                           /*stream=*/nullptr,
-                           /*attributes=*/nullptr,
-                           /*numAttributes=*/0};
-    device.call(device.getDriver().cuLaunchKernelEx(&config, kernel, parameters,
-                                                    nullptr),
-                "cuLaunchKernelEx", "fuse_pack_tiles");
+    launch(kernel, blocks, parameters, "fuse_pack_tiles");
   }
+  return true;
+}
+
+bool PackKernel::gather(const ViewBox &box, const TensorSpec &spec,
+                        DevicePtr source, DevicePtr matrix) {
+  uint32_t bytes = spec.dtype.bits / 8;
+  if (bytes != 1 && bytes != 2 && bytes != 4)
+    return false;
+  // A vector is one row.
+  bool hasRows = box.sizes.size() == 2;
+  uint64_t columns = box.sizes.back(), columnStride = box.strides.back(),
+           rowStride = hasRows ? box.strides[0] : 0,
+           elements = hasRows ? box.sizes[0] * columns : columns,
+           pitch = static_cast<uint64_t>(spec.shape.back());
+  uint64_t blocks = (elements + kThreads - 1) / kThreads;
+  if (blocks == 0)
+    return true;
+  CurrentContext current(device);
+  if (blocks > INT32_MAX || !load())
+    return false;
+  source += box.offset * bytes;
+  matrix += ((hasRows ? box.at[0] * pitch : 0) + box.at.back()) * bytes;
+  void *parameters[] = {&matrix, &source,    &elements,     &columns,
+                        &pitch,  &rowStride, &columnStride, &bytes};
+  launch(gatherKernel, blocks, parameters, "fuse_gather_box");
   return true;
 }

@@ -37,7 +37,8 @@ SharedWeights::find(DLDevice place, const PackedWeight &packed,
         entry.packed.tiles == packed.tiles &&
         entry.packed.steps == packed.steps &&
         entry.packed.bytes == packed.bytes &&
-        entry.packed.columns == packed.columns && entry.sources == sources)
+        entry.packed.columns == packed.columns &&
+        entry.packed.views == packed.views && entry.sources == sources)
       if (std::shared_ptr<void> memory = entry.memory.lock())
         return memory;
   return nullptr;

@@ -374,6 +374,50 @@ static std::array<unsigned, 3> readExtent(const Reader &reader,
   return extent;
 }
 
+static Comparison readComparison(const Reader &reader, size_t numSymbols) {
+  using Predicate = Comparison::Predicate;
+  static constexpr std::pair<std::string_view, Predicate> predicates[] = {
+      {"eq", Predicate::Equal},
+      {"ne", Predicate::NotEqual},
+      {"lt", Predicate::Less},
+      {"le", Predicate::LessOrEqual}};
+  const std::string &text = reader.getString("predicate");
+  for (auto [name, predicate] : predicates)
+    if (text == name)
+      return {predicate, Expression::parse(reader.get("lhs"), numSymbols),
+              Expression::parse(reader.get("rhs"), numSymbols)};
+  reader.fail("has the unknown predicate '" + text +
+              "', expected one of eq, ne, lt, le");
+}
+
+bool Comparison::holds(const int64_t *symbols) const {
+  int64_t left = lhs.evaluate(symbols), right = rhs.evaluate(symbols);
+  switch (predicate) {
+  case Predicate::Equal:
+    return left == right;
+  case Predicate::NotEqual:
+    return left != right;
+  case Predicate::Less:
+    return left < right;
+  case Predicate::LessOrEqual:
+    return left <= right;
+  }
+  return false;
+}
+
+bool Launch::isMade(const int64_t *symbols) const {
+  if (!when)
+    return true;
+  for (const std::vector<Comparison> &clause : *when) {
+    bool holds = true;
+    for (const Comparison &comparison : clause)
+      holds = holds && comparison.holds(symbols);
+    if (holds)
+      return true;
+  }
+  return false;
+}
+
 static Launch readLaunch(const Reader &reader, const Function &function,
                          const LaunchPlan &plan, DeviceCode &code) {
   Launch launch;
@@ -399,7 +443,51 @@ static Launch readLaunch(const Reader &reader, const Function &function,
   launch.arguments = reader.readList("args", [&](const Reader &argument) {
     return readKernelArgument(argument, function, plan, code);
   });
+  if (reader.has("when")) {
+    launch.when.emplace();
+    for (const json &entries : reader.getArray("when")) {
+      if (!entries.is_array())
+        reader.fail("has a clause in 'when' that is not a list");
+      std::vector<Comparison> &clause = launch.when->emplace_back();
+      for (const json &entry : entries)
+        clause.push_back(
+            readComparison(reader.at(entry, "when"), code.symbols.size()));
+    }
+  }
   return launch;
+}
+
+/// Reads the boxes of one matrix, all of the same rank.
+static std::vector<ViewBox> readView(const Reader &reader, const json &entries,
+                                     size_t numSources) {
+  if (!entries.is_array() || entries.empty())
+    reader.fail("has a view that is not a list of boxes");
+  std::vector<ViewBox> boxes;
+  for (const json &entry : entries) {
+    Reader box = reader.at(entry, "views");
+    auto getList = [&](const char *key) {
+      std::vector<uint64_t> list;
+      for (const json &value : box.getArray(key)) {
+        if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(1)
+                                                                       << 48)
+          box.fail("has a number in '" + std::string(key) +
+                   "' that is not from 0 to 2^48");
+        list.push_back(value.get<uint64_t>());
+      }
+      return list;
+    };
+    boxes.push_back({box.getUnsigned("source"), box.getUnsigned("offset"),
+                     getList("at"), getList("sizes"), getList("strides")});
+    size_t rank = boxes.front().at.size();
+    const ViewBox &last = boxes.back();
+    if (last.source >= numSources)
+      box.fail("has 'source' = " + std::to_string(last.source) +
+               ", there are " + std::to_string(numSources));
+    if (rank > kMaxRank || last.at.size() != rank ||
+        last.sizes.size() != rank || last.strides.size() != rank)
+      box.fail("has lists of different lengths");
+  }
+  return boxes;
 }
 
 static PackedWeight readPacked(const Reader &reader, const Function &function) {
@@ -415,6 +503,9 @@ static PackedWeight readPacked(const Reader &reader, const Function &function) {
       reader.fail("packs an argument that does not exist");
     packed.operands.push_back(operand.get<size_t>());
   }
+  if (reader.has("views"))
+    for (const json &view : reader.getArray("views"))
+      packed.views.push_back(readView(reader, view, packed.operands.size()));
   return packed;
 }
 
@@ -606,38 +697,6 @@ static CpuCode readCpuCode(const Reader &reader, const Function &function) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-static Check readCheck(const Reader &reader, size_t numSymbols) {
-  using Predicate = Check::Predicate;
-  static constexpr std::pair<std::string_view, Predicate> predicates[] = {
-      {"eq", Predicate::Equal},
-      {"ne", Predicate::NotEqual},
-      {"lt", Predicate::Less},
-      {"le", Predicate::LessOrEqual}};
-  const std::string &text = reader.getString("predicate");
-  for (auto [name, predicate] : predicates)
-    if (text == name)
-      return {predicate, Expression::parse(reader.get("lhs"), numSymbols),
-              Expression::parse(reader.get("rhs"), numSymbols),
-              reader.getString("message")};
-  reader.fail("has the unknown predicate '" + text +
-              "', expected one of eq, ne, lt, le");
-}
-
-bool Check::holds(const int64_t *symbols) const {
-  int64_t left = lhs.evaluate(symbols), right = rhs.evaluate(symbols);
-  switch (predicate) {
-  case Predicate::Equal:
-    return left == right;
-  case Predicate::NotEqual:
-    return left != right;
-  case Predicate::Less:
-    return left < right;
-  case Predicate::LessOrEqual:
-    return left <= right;
-  }
-  return false;
-}
-
 static Function readFunction(const Reader &reader) {
   Function function;
   function.name = reader.getString("name");
@@ -657,7 +716,8 @@ static Function readFunction(const Reader &reader) {
   });
   if (reader.has("checks"))
     function.checks = reader.readList("checks", [&](const Reader &check) {
-      return readCheck(check, function.symbols.size());
+      return Check{readComparison(check, function.symbols.size()),
+                   check.getString("message")};
     });
   const json &results = reader.getArray("results");
   for (size_t i = 0; i < results.size(); ++i)

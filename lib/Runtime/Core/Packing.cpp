@@ -51,14 +51,141 @@ static bool isTransposed(const PackedWeight &packed) {
   return packed.recipe == "panels_transposed";
 }
 
-static void checkPanels(const PackedWeight &packed, const Function &function) {
-  size_t count = packed.operands.size();
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+std::vector<TensorSpec> fuse::runtime::getMatrices(const PackedWeight &packed,
+                                                   const Function &function) {
+  std::vector<TensorSpec> matrices;
+  if (packed.views.empty())
+    for (size_t operand : packed.operands)
+      matrices.push_back(function.arguments[operand]);
+  for (const std::vector<ViewBox> &view : packed.views) {
+    TensorSpec spec = function.arguments[packed.operands[view.front().source]];
+    spec.parameter.clear();
+    spec.shape.assign(view.front().at.size(), 0);
+    // The boxes fill the matrix.
+    for (const ViewBox &box : view)
+      for (size_t dim = 0; dim < spec.shape.size(); ++dim)
+        spec.shape[dim] =
+            std::max(spec.shape[dim],
+                     static_cast<int64_t>(box.at[dim] + box.sizes[dim]));
+    matrices.push_back(std::move(spec));
+  }
+  return matrices;
+}
+
+const ViewBox *fuse::runtime::getContiguous(const std::vector<ViewBox> &view,
+                                            const TensorSpec &matrix) {
+  if (view.size() != 1)
+    return nullptr;
+  uint64_t stride = 1;
+  for (size_t dim = matrix.shape.size(); dim-- > 0;) {
+    if (view[0].sizes[dim] != 1 && view[0].strides[dim] != stride)
+      return nullptr;
+    stride *= view[0].sizes[dim];
+  }
+  return view.data();
+}
+
+static bool overlap(const ViewBox &a, const ViewBox &b) {
+  for (size_t dim = 0; dim < a.at.size(); ++dim)
+    if (a.at[dim] >= b.at[dim] + b.sizes[dim] ||
+        b.at[dim] >= a.at[dim] + a.sizes[dim])
+      return false;
+  return true;
+}
+
+/// Checks that boxes fill their matrix and are within their arguments.
+static void checkViews(const PackedWeight &packed, const Function &function) {
+  // Both keep products far from overflow.
+  constexpr uint64_t most = uint64_t(1) << 48;
+  auto multiply = [&](uint64_t a, uint64_t b) {
+    if (b != 0 && a > most / b)
+      fail(packed, "has a view of more than 2^48 elements");
+    return a * b;
+  };
+  std::vector<TensorSpec> matrices = getMatrices(packed, function);
+  for (size_t i = 0; i < packed.views.size(); ++i) {
+    if (matrices[i].shape.size() > 2)
+      fail(packed, "packs matrices and vectors, got " + toString(matrices[i]));
+    uint64_t total = 1, filled = 0;
+    for (int64_t size : matrices[i].shape)
+      total = multiply(total, static_cast<uint64_t>(size));
+    for (const ViewBox &box : packed.views[i]) {
+      const TensorSpec &source =
+          function.arguments[packed.operands[box.source]];
+      uint64_t available = 1, count = 1, last = box.offset;
+      for (int64_t size : source.shape)
+        available = multiply(available, size < 0 ? 0 : uint64_t(size));
+      for (size_t dim = 0; dim < box.sizes.size(); ++dim) {
+        count = multiply(count, box.sizes[dim]);
+        if (box.sizes[dim] > 0)
+          last += multiply(box.sizes[dim] - 1, box.strides[dim]);
+      }
+      if (source.element != matrices[i].element || source.dtype.bits % 8 != 0 ||
+          (count > 0 && last >= available))
+        fail(packed, "has a view of elements that " + toString(source) +
+                         " does not have");
+      filled += count;
+      for (const ViewBox &other : packed.views[i])
+        if (&other != &box && overlap(other, box))
+          fail(packed, "has a view with boxes that overlap");
+    }
+    if (filled != total)
+      fail(packed,
+           "has a view with boxes that do not fill " + toString(matrices[i]));
+  }
+}
+
+/// Copies the elements of a box of rank 1 or 2 to a matrix.
+static void gather(const ViewBox &box, const TensorSpec &matrix,
+                   const char *source, char *output) {
+  size_t bytes = matrix.dtype.bits / 8;
+  size_t rank = box.sizes.size();
+  auto get = [&](const std::vector<uint64_t> &values, size_t fromLast,
+                 uint64_t otherwise) {
+    return fromLast < rank ? values[rank - 1 - fromLast] : otherwise;
+  };
+  uint64_t pitch = rank > 0 ? static_cast<uint64_t>(matrix.shape.back()) : 1;
+  uint64_t columns = get(box.sizes, 0, 1), step = get(box.strides, 0, 0);
+  auto copyRows = [&](uint64_t first, uint64_t last) {
+    for (uint64_t row = first; row < last; ++row) {
+      const char *from =
+          source + (box.offset + row * get(box.strides, 1, 0)) * bytes;
+      char *to =
+          output +
+          ((get(box.at, 1, 0) + row) * pitch + get(box.at, 0, 0)) * bytes;
+      if (step == 1) {
+        std::memcpy(to, from, columns * bytes);
+        continue;
+      }
+      for (uint64_t column = 0; column < columns; ++column)
+        std::memcpy(to + column * bytes, from + column * step * bytes, bytes);
+    }
+  };
+  using Copy = decltype(copyRows);
+  ThreadPool::get().run(
+      get(box.sizes, 1, 1),
+      [](void *context, size_t first, size_t last) {
+        (*static_cast<Copy *>(context))(first, last);
+      },
+      &copyRows);
+}
+
+//===----------------------------------------------------------------------===//
+// Panels
+//===----------------------------------------------------------------------===//
+
+static void checkPanels(const PackedWeight &packed,
+                        const std::vector<TensorSpec> &matrices) {
+  size_t count = matrices.size();
   if (count == 0 || packed.columns == 0 || packed.columns % count != 0)
     fail(packed, "packs " + std::to_string(count) + " matrices in " +
                      std::to_string(packed.columns) + " columns");
-  const TensorSpec &first = function.arguments[packed.operands[0]];
-  for (size_t operand : packed.operands) {
-    const TensorSpec &spec = function.arguments[operand];
+  const TensorSpec &first = matrices[0];
+  for (const TensorSpec &spec : matrices) {
     if (spec.shape.size() != 2 || spec.shape[0] < 0 || spec.shape[1] < 0 ||
         spec.shape != first.shape || spec.element != first.element ||
         (spec.dtype.bits != 16 && spec.dtype.bits != 32))
@@ -128,24 +255,43 @@ static void packPanels(const PackedWeight &packed, const TensorSpec &spec,
       &packTiles);
 }
 
+//===----------------------------------------------------------------------===//
+// All recipes
+//===----------------------------------------------------------------------===//
+
+static void checkIdentity(const PackedWeight &packed, const TensorSpec &spec) {
+  uint64_t bytes = spec.dtype.bits / 8;
+  for (int64_t size : spec.shape) {
+    if (size < 0)
+      fail(packed, "packs a matrix with known sizes, got " + toString(spec));
+    bytes *= static_cast<uint64_t>(size);
+  }
+  if (packed.bytes != bytes)
+    fail(packed, "makes " + std::to_string(bytes) + " bytes, the plan has " +
+                     std::to_string(packed.bytes));
+}
+
 void fuse::runtime::checkPacking(const PackedWeight &packed,
                                  const Function &function) {
+  checkViews(packed, function);
+  std::vector<TensorSpec> matrices = getMatrices(packed, function);
   if (isPanels(packed))
-    return checkPanels(packed, function);
+    return checkPanels(packed, matrices);
   bool isPair = packed.recipe == "gate_up_256",
        isRows = packed.recipe == "rows_256";
   if (!isPair && !isRows && packed.recipe != "identity")
     fail(packed, "is unknown; there are gate_up_256, rows_256, panels, "
                  "panels_transposed, identity");
   size_t count = isPair ? 2 : 1;
-  if (isRows ? packed.operands.empty() : packed.operands.size() != count)
+  if (isRows ? matrices.empty() : matrices.size() != count)
     fail(packed, std::string("packs ") + (isRows ? "at least " : "") +
                      std::to_string(count) + " matrices, got " +
-                     std::to_string(packed.operands.size()));
-  const TensorSpec &first = function.arguments[packed.operands[0]];
+                     std::to_string(matrices.size()));
+  const TensorSpec &first = matrices[0];
+  if (!isPair && !isRows)
+    return checkIdentity(packed, first);
   uint64_t tiles = 0;
-  for (size_t operand : packed.operands) {
-    const TensorSpec &spec = function.arguments[operand];
+  for (const TensorSpec &spec : matrices) {
     if (spec.shape.size() != 2 || spec.shape[0] < 0 || spec.shape[1] < 0 ||
         spec.shape[1] != first.shape[1] || spec.element != first.element ||
         (!isRows && spec.shape != first.shape))
@@ -155,14 +301,11 @@ void fuse::runtime::checkPacking(const PackedWeight &packed,
   }
   // The two matrices of a pair share their tiles.
   tiles /= count;
-  uint64_t rowBytes = getRowBytes(first), bytes = getRows(first) * rowBytes;
-  if (isPair || isRows) {
-    if (packed.tiles != tiles ||
-        packed.steps != (rowBytes + kStepBytes - 1) / kStepBytes)
-      fail(packed, "makes other tiles and steps of " + toString(first) +
-                       " than the plan has");
-    bytes = packed.tiles * packed.steps * kTileRows * kStepBytes;
-  }
+  if (packed.tiles != tiles ||
+      packed.steps != (getRowBytes(first) + kStepBytes - 1) / kStepBytes)
+    fail(packed, "makes other tiles and steps of " + toString(first) +
+                     " than the plan has");
+  uint64_t bytes = packed.tiles * packed.steps * kTileRows * kStepBytes;
   if (packed.bytes != bytes)
     fail(packed, "makes " + std::to_string(bytes) + " bytes, the plan has " +
                      std::to_string(packed.bytes));
@@ -178,8 +321,9 @@ fuse::runtime::getPackedTiles(const PackedWeight &packed,
   // Matrices of rows_256 follow each other, and each begins with a new tile.
   // The two matrices of a pair share their tiles.
   uint64_t first = 0;
-  for (size_t i = 0; i < packed.operands.size(); i += isPair ? 2 : 1) {
-    const TensorSpec &spec = function.arguments[packed.operands[i]];
+  std::vector<TensorSpec> matrices = getMatrices(packed, function);
+  for (size_t i = 0; i < matrices.size(); i += isPair ? 2 : 1) {
+    const TensorSpec &spec = matrices[i];
     uint64_t count = countTiles(packed, spec);
     parts.push_back(
         {i, isPair, getRows(spec), getRowBytes(spec), first, count});
@@ -223,17 +367,33 @@ void fuse::runtime::packWeights(const PackedWeight &packed,
                                 const Function &function,
                                 const std::vector<const char *> &operands,
                                 char *output) {
+  std::vector<TensorSpec> specs = getMatrices(packed, function);
+  std::vector<const char *> matrices = operands;
+  std::vector<std::vector<char>> gathered(packed.views.size());
+  if (!packed.views.empty())
+    matrices.resize(packed.views.size());
+  for (size_t i = 0; i < packed.views.size(); ++i) {
+    const std::vector<ViewBox> &view = packed.views[i];
+    size_t bytes = specs[i].dtype.bits / 8;
+    if (const ViewBox *box = getContiguous(view, specs[i])) {
+      matrices[i] = operands[box->source] + box->offset * bytes;
+      continue;
+    }
+    gathered[i].resize(getNumBytes(specs[i], specs[i].shape.data()));
+    for (const ViewBox &box : view)
+      gather(box, specs[i], operands[box.source], gathered[i].data());
+    matrices[i] = gathered[i].data();
+  }
   if (packed.recipe == "identity") {
-    std::memcpy(output, operands[0], packed.bytes);
+    std::memcpy(output, matrices[0], packed.bytes);
     return;
   }
   if (isPanels(packed))
-    return packPanels(packed, function.arguments[packed.operands[0]], operands,
-                      output);
+    return packPanels(packed, specs[0], matrices, output);
   for (const PackedTiles &part : getPackedTiles(packed, function)) {
     auto packTiles = [&](uint64_t first, uint64_t last) {
       for (uint64_t tile = first; tile < last; ++tile)
-        packTile(packed, part, &operands[part.operand], tile, output);
+        packTile(packed, part, &matrices[part.operand], tile, output);
     };
     using Pack = decltype(packTiles);
     ThreadPool::get().run(

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaunchConditions.h"
 #include "PlanBuilder.h"
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/Passes.h"
@@ -157,6 +158,29 @@ FailureOr<Attribute> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
   return Attribute(entries.getDictionary(builder.getContext()));
 }
 
+FailureOr<Attribute> PlanBuilder::guard(Attribute launch,
+                                        const HostStep &step) {
+  if (step.branches.empty())
+    return launch;
+  FailureOr<LaunchCondition> condition =
+      evaluateCondition(step.branches, sizes);
+  if (failed(condition))
+    return failure();
+  SmallVector<Attribute> clauses;
+  for (const auto &clause : *condition) {
+    SmallVector<Attribute> comparisons;
+    for (const SizeComparison &comparison : clause)
+      comparisons.push_back(builder.getDictionaryAttr(
+          {entry("predicate", builder.getStringAttr(comparison.predicate)),
+           entry("sizes", AffineMapAttr::get(
+                              getMap({comparison.lhs, comparison.rhs})))}));
+    clauses.push_back(builder.getArrayAttr(comparisons));
+  }
+  NamedAttrList entries(cast<DictionaryAttr>(launch));
+  entries.set("when", builder.getArrayAttr(clauses));
+  return Attribute(entries.getDictionary(builder.getContext()));
+}
+
 //===----------------------------------------------------------------------===//
 // The plan
 //===----------------------------------------------------------------------===//
@@ -166,13 +190,16 @@ DictionaryAttr PlanBuilder::build() {
       steps, [](const HostStep &step) { return step.tile.has_value(); });
   if (hasTile)
     buffers.push_back(builder.getAffineConstantExpr(0));
-  for (auto alloc : function.getOps<memref::AllocOp>()) {
+  WalkResult walk = function.walk([&](memref::AllocOp alloc) {
     workspace[alloc] = buffers.size();
     FailureOr<AffineExpr> bytes = getBytes(alloc);
     if (failed(bytes))
-      return {};
+      return WalkResult::interrupt();
     buffers.push_back(*bytes);
-  }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return {};
   if (failed(layOut()))
     return {};
   NamedAttrList plan;

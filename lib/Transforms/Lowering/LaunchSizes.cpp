@@ -22,6 +22,15 @@
 using namespace mlir;
 using namespace fuse;
 
+bool fuse::isNonNegative(AffineExpr expr) {
+  bool isNonNegative = true;
+  expr.walk([&](AffineExpr part) {
+    auto constant = dyn_cast<AffineConstantExpr>(part);
+    isNonNegative &= !constant || constant.getValue() >= 0;
+  });
+  return isNonNegative;
+}
+
 LaunchSizes::LaunchSizes(func::FuncOp function)
     : function(function), builder(function.getContext()) {
   auto classes = function->getAttrOfType<ArrayAttr>(kEqualSizesAttrName);
@@ -194,6 +203,10 @@ FailureOr<AffineExpr> LaunchSizes::evaluate(Value value) {
   if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op);
       metadata && value != metadata.getBaseBuffer())
     return evaluateMetadata(metadata, value);
+
+  // A size fits into any type that a program computes it in.
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp>(op))
+    return evaluate(op->getOperand(0));
 
   SmallVector<AffineExpr> operands;
   if (isa<affine::AffineApplyOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,

@@ -55,6 +55,10 @@ private:
   llvm::DenseMap<Symbol, Symbol> equal;
 };
 
+/// Whether an expression of sizes is certainly not negative. Signed and
+/// unsigned arithmetic agree on such values.
+bool isNonNegative(mlir::AffineExpr expr);
+
 } // namespace fuse
 
 #endif // FUSE_TRANSFORMS_LOWERING_LAUNCHSIZES_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Layouts only permute rows. A generated kernel computes exactly what its
+// Layouts only permute elements. A generated kernel computes exactly what its
 // members compute, so packing must not round a weight again.
 //
 //===----------------------------------------------------------------------===//
@@ -24,14 +24,15 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// Parses `name=concat(1:a,1:b)` or `name=interleave(1:a,1:b,block=8)`. In both
-/// forms, the last item may be `keep`.
+/// Parses `name=concat(1:a,1:b)`, `name=interleave(1:a,1:b,block=8)` or
+/// `name=transpose(1:a)`. In all forms, the last item may be `keep`.
 static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
   auto fail = [&](const Twine &why) {
     return root->emitError() << "layout '" << text << "': " << why;
   };
   constexpr llvm::StringLiteral forms =
-      "expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)";
+      "expected name=concat(1:a,1:b), name=interleave(1:a,1:b,block=8) or "
+      "name=transpose(1:a)";
   auto [name, recipe] = text.trim().split('=');
   name = name.trim();
   recipe = recipe.trim();
@@ -39,7 +40,8 @@ static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
   if (name.empty() || !list.consume_back(")"))
     return fail(forms);
   std::optional<RecipeKind> kind = symbolizeRecipeKind(kindName.trim());
-  if (kind != RecipeKind::Concat && kind != RecipeKind::Interleave)
+  if (kind != RecipeKind::Concat && kind != RecipeKind::Interleave &&
+      kind != RecipeKind::Transpose)
     return fail("unknown permutation '" + kindName.trim() + "'; " + forms);
   MLIRContext *context = root->getContext();
   SmallVector<StringRef> items;
@@ -85,6 +87,16 @@ static Value takeRows(OpBuilder &builder, Value stored, int64_t first,
   strides[0] = builder.getIndexAttr(step);
   return tensor::ExtractSliceOp::create(builder, stored.getLoc(), type, stored,
                                         offsets, sizes, strides);
+}
+
+/// The matrix of which `stored` is the transpose.
+static Value transposeBack(OpBuilder &builder, Value stored,
+                           RankedTensorType type) {
+  Value empty = tensor::EmptyOp::create(builder, stored.getLoc(),
+                                        type.getShape(), type.getElementType());
+  return linalg::TransposeOp::create(builder, stored.getLoc(), stored, empty,
+                                     ArrayRef<int64_t>{1, 0})
+      ->getResult(0);
 }
 
 /// Reorders an interleaved weight so that the rows of each source are adjacent.
@@ -155,7 +167,9 @@ static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
     // one.
     unsigned position = positions[i] + 1;
     Value value =
-        takeRows(builder, stored, step == 1 ? row : i, step, types[i]);
+        recipe.getKind() == RecipeKind::Transpose
+            ? transposeBack(builder, stored, types[i])
+            : takeRows(builder, stored, step == 1 ? row : i, step, types[i]);
     function.getArgument(position).replaceAllUsesWith(value);
     dead.set(position);
     row += types[i].getDimSize(0);

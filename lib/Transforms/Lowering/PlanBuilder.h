@@ -35,6 +35,9 @@ private:
   llvm::FailureOr<mlir::AffineExpr> getBytes(mlir::memref::AllocOp alloc);
   llvm::FailureOr<mlir::Attribute> getArgument(mlir::Value value);
   llvm::FailureOr<mlir::Attribute> getLaunch(mlir::gpu::LaunchFuncOp launch);
+  /// Adds the condition of a step to its launch.
+  llvm::FailureOr<mlir::Attribute> guard(mlir::Attribute launch,
+                                         const HostStep &step);
   mlir::AffineMap getMap(llvm::ArrayRef<mlir::AffineExpr> results) {
     return mlir::AffineMap::get(0, sizes.getSymbols().size(), results,
                                 builder.getContext());

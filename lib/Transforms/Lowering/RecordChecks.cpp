@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LaunchSizes.h"
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/Passes.h"
 
@@ -89,17 +90,6 @@ public:
 };
 
 } // namespace
-
-/// Whether an expression of sizes is certainly not negative. Signed and
-/// unsigned arithmetic agree on such values.
-static bool isNonNegative(AffineExpr expr) {
-  bool isNonNegative = true;
-  expr.walk([&](AffineExpr part) {
-    auto constant = dyn_cast<AffineConstantExpr>(part);
-    isNonNegative &= !constant || constant.getValue() >= 0;
-  });
-  return isNonNegative;
-}
 
 static bool isUnsigned(arith::CmpIPredicate predicate) {
   using Predicate = arith::CmpIPredicate;

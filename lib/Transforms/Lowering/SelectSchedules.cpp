@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Analysis/Refusal.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Schedule/Chip.h"
 #include "fuse/Schedule/MmaSchedule.h"
@@ -18,10 +19,10 @@
 #include "fuse/Schedule/RowProblem.h"
 #include "fuse/Schedule/ScheduleTable.h"
 #include "fuse/Schedule/TokenRanges.h"
+#include "fuse/Schedule/WeightViews.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
-#include "nn/IR/NNOps.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_SELECTSCHEDULESPASS
@@ -45,15 +46,23 @@ getPlacementProblem(Operation *op, const std::optional<MlpProblem> &problem) {
   SmallVector<Value> weights = {problem->gate, problem->up};
   for (const DecodeOutput &output : problem->outputs)
     weights.push_back(output.weight);
-  for (Value weight : weights)
-    if (weight && !isa<BlockArgument>(weight) &&
-        !weight.getDefiningOp<GetParameterOp>())
-      return ("operand " +
-              Twine(llvm::find(op->getOperands(), weight) -
-                    op->operand_begin()) +
-              " is a computed weight, and weights are packed before the first "
-              "launch")
-          .str();
+  for (Value weight : weights) {
+    if (!weight)
+      continue;
+    WeightView view = getWeightView(weight);
+    if (isViewOfArguments(view))
+      continue;
+    const auto *computed = llvm::find_if(view.boxes, [](const ViewBox &box) {
+      return box.source.getDefiningOp();
+    });
+    const RefusalText &text = getText(RefusalKind::ComputedWeight);
+    return (text.id + " " + text.name + ": operand " +
+            Twine(llvm::find(op->getOperands(), weight) - op->operand_begin()) +
+            " is a computed weight, and weights are packed before the first "
+            "launch; it reads the result of '" +
+            computed->source.getDefiningOp()->getName().getStringRef() + "'")
+        .str();
+  }
   return "";
 }
 

@@ -6,6 +6,8 @@
 
 #include "TileLaunches.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace fuse;
 
@@ -78,42 +80,96 @@ static LogicalResult addDispatch(tile::DispatchOp dispatch, TileOp &op) {
   return success();
 }
 
-FailureOr<std::vector<HostStep>> fuse::getHostSteps(func::FuncOp function) {
+namespace {
+
+/// Collects the steps of a function.
+class StepCollector {
+public:
+  LogicalResult collect(Block &block);
   std::vector<HostStep> steps;
+
+private:
+  LogicalResult collect(scf::IfOp branch);
+  LogicalResult add(tile::LaunchOp launch);
+
+  SmallVector<HostBranch> branches;
+};
+
+} // namespace
+
+LogicalResult StepCollector::collect(scf::IfOp branch) {
+  for (bool value : {true, false}) {
+    Region &region = value ? branch.getThenRegion() : branch.getElseRegion();
+    if (region.empty())
+      continue;
+    branches.push_back({branch.getCondition(), value});
+    LogicalResult collected = collect(region.front());
+    branches.pop_back();
+    if (failed(collected))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult StepCollector::add(tile::LaunchOp launch) {
+  bool continues = launch.sharesWorkspace() && !steps.empty() &&
+                   steps.back().tile && !steps.back().tile->isDispatch;
+  if (!continues) {
+    steps.push_back({{}, TileOp{launch.getLoc(), {}, {}, {}, false}, branches});
+    steps.back().tile->ranges.push_back({0, {}, std::nullopt});
+  }
+  TileOp &tile = *steps.back().tile;
+  if (failed(addLaunch(launch, tile)))
+    return failure();
+  tile.rows = launch.getInputs()[0];
+  tile.ranges.back().upTo = launch.getPlan()->getMaxTokens();
+  return success();
+}
+
+LogicalResult StepCollector::collect(Block &block) {
+  for (Operation &op : block) {
+    if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op)) {
+      steps.push_back({launch, std::nullopt, branches});
+    } else if (auto dispatch = dyn_cast<tile::DispatchOp>(op)) {
+      steps.push_back({{},
+                       TileOp{op.getLoc(), dispatch.getTokens(), {}, {}, true},
+                       branches});
+      if (failed(addDispatch(dispatch, *steps.back().tile)))
+        return failure();
+    } else if (auto launch = dyn_cast<tile::LaunchOp>(op)) {
+      if (failed(add(launch)))
+        return failure();
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (failed(collect(branch)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+/// Whether only branches are around an op.
+static bool isUnderBranches(Operation *op, func::FuncOp function) {
+  while (isa<scf::IfOp>(op->getParentOp()))
+    op = op->getParentOp();
+  return op->getParentOp() == function;
+}
+
+FailureOr<std::vector<HostStep>> fuse::getHostSteps(func::FuncOp function) {
   // A plan is a flat list.
   WalkResult flow = function.walk([&](Operation *op) {
     if (!isa<gpu::LaunchFuncOp, tile::LaunchOp, tile::DispatchOp>(op))
       return WalkResult::advance();
     if (isa<tile::LaunchOp>(op) && isa<tile::DispatchOp>(op->getParentOp()))
       op = op->getParentOp();
-    if (op->getParentOp() == function && function.getBody().hasOneBlock())
+    if (isUnderBranches(op, function) && function.getBody().hasOneBlock())
       return WalkResult::advance();
     op->emitOpError("is under control flow, which a plan does not have");
     return WalkResult::interrupt();
   });
   if (flow.wasInterrupted())
     return failure();
-  for (Operation &op : function.front()) {
-    if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op)) {
-      steps.push_back({launch, std::nullopt});
-    } else if (auto dispatch = dyn_cast<tile::DispatchOp>(op)) {
-      steps.push_back(
-          {{}, TileOp{op.getLoc(), dispatch.getTokens(), {}, {}, true}});
-      if (failed(addDispatch(dispatch, *steps.back().tile)))
-        return failure();
-    } else if (auto launch = dyn_cast<tile::LaunchOp>(op)) {
-      bool continues = launch.sharesWorkspace() && !steps.empty() &&
-                       steps.back().tile && !steps.back().tile->isDispatch;
-      if (!continues) {
-        steps.push_back({{}, TileOp{op.getLoc(), {}, {}, {}, false}});
-        steps.back().tile->ranges.push_back({0, {}, std::nullopt});
-      }
-      TileOp &tile = *steps.back().tile;
-      if (failed(addLaunch(launch, tile)))
-        return failure();
-      tile.rows = launch.getInputs()[0];
-      tile.ranges.back().upTo = launch.getPlan()->getMaxTokens();
-    }
-  }
-  return steps;
+  StepCollector collector;
+  if (failed(collector.collect(function.front())))
+    return failure();
+  return std::move(collector.steps);
 }

@@ -56,10 +56,18 @@ struct TileOp {
   bool isDispatch;
 };
 
+/// A branch around a step: the step runs if `condition` equals `value`.
+struct HostBranch {
+  mlir::Value condition;
+  bool value;
+};
+
 /// A step of a function: a launch of the portable path, or a scheduled op.
 struct HostStep {
   mlir::gpu::LaunchFuncOp launch;
   std::optional<TileOp> tile;
+  /// The outermost branch comes first.
+  llvm::SmallVector<HostBranch> branches = {};
 };
 
 /// The steps of a function on buffers in their order. Emits an error if a

@@ -27,6 +27,8 @@ LogicalResult PlanBuilder::layOut() {
   for (HostStep &step : steps) {
     if (!step.tile) {
       FailureOr<Attribute> launch = getLaunch(step.launch);
+      if (succeeded(launch))
+        launch = guard(*launch, step);
       if (failed(launch))
         return failure();
       portable[step.launch] = *launch;
@@ -50,7 +52,7 @@ LogicalResult PlanBuilder::layOut() {
         zeroed += llvm::alignTo(last.getZeroedBytes(), 256);
     }
   }
-  isWhole = steps.size() == 1 && steps[0].tile;
+  isWhole = steps.size() == 1 && steps[0].tile && steps[0].branches.empty();
   // An op without ranges has the workspace as it is.
   if (isWhole && !steps[0].tile->isDispatch)
     zeroed =
@@ -138,11 +140,14 @@ FailureOr<Attribute> PlanBuilder::getPacked(tile::PackedAttr weight,
                 "launch and must be arguments of the function";
     operands.push_back(argument.getArgNumber());
   }
-  Attribute entries = builder.getDictionaryAttr(
-      {entry("bytes", weight.getBytes()),
-       entry("operands", builder.getDenseI64ArrayAttr(operands)),
-       entry("recipe", builder.getStringAttr(weight.getRecipe())),
-       entry("steps", weight.getSteps()), entry("tiles", weight.getTiles())});
+  NamedAttrList list(ArrayRef<NamedAttribute>{
+      entry("bytes", weight.getBytes()),
+      entry("operands", builder.getDenseI64ArrayAttr(operands)),
+      entry("recipe", builder.getStringAttr(weight.getRecipe())),
+      entry("steps", weight.getSteps()), entry("tiles", weight.getTiles())});
+  if (weight.getViews())
+    list.push_back(entry("views", weight.getViews()));
+  Attribute entries = list.getDictionary(builder.getContext());
   packed.insert(entries);
   int64_t number = llvm::find(packed, entries) - packed.begin();
   return Attribute(builder.getDictionaryAttr(entry("packed", number)));
@@ -257,6 +262,8 @@ LogicalResult PlanBuilder::addRange(int64_t upTo, NamedAttrList &plan) {
       numbers = addBuffers(op, range, all);
     for (tile::LaunchOp launch : range.launches) {
       FailureOr<Attribute> entry = getTileLaunch(launch, op, range, numbers);
+      if (succeeded(entry))
+        entry = guard(*entry, step);
       if (failed(entry))
         return failure();
       launches.push_back(*entry);

@@ -338,8 +338,19 @@ def _check_plan(cuda: dict[str, Any]) -> None:
         "packed",
         "map",
     }
+    for weight in cuda.get("packed", []):
+        if "views" in weight:
+            raise FuseError(
+                f"recipe '{weight['recipe']}' packs parts of arguments, which "
+                "kernel directories do not support"
+            )
     for plan in cuda.get("alternatives", [cuda]):
         for launch in plan["launches"]:
+            if "when" in launch:
+                raise FuseError(
+                    f"kernel '{launch['kernel']}' is launched under a "
+                    "condition, which kernel directories do not support"
+                )
             for argument in launch["args"]:
                 form = argument.get("map", {"element": "bf16", "swizzle": 0})
                 if (

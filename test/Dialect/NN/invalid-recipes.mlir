@@ -1,6 +1,6 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{unknown recipe 'glue'; expected one of concat, interleave, fold, quantize}}
+// expected-error @below {{unknown recipe 'glue'; expected one of concat, interleave, transpose, fold, quantize}}
 func.func private @kind() attributes {a = #nn.recipe<"w" = glue(@a, @b)>}
 
 // -----

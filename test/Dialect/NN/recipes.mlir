@@ -7,6 +7,7 @@
 // CHECK-LABEL: nn.model @recipes
 // CHECK: nn.kernel @K targets(["cpu"]) weights [
 // CHECK-SAME: #nn.recipe<"gate_up" = interleave("1:gate", "1:up" block 8)>,
+// CHECK-SAME: #nn.recipe<"turned" = transpose("1:turned")>,
 // CHECK-SAME: #nn.recipe<"folded" = fold("1:gate", "0:weight" offset 1) keep>,
 // CHECK-SAME: #nn.recipe<"small" = quantize("1:down", f8E4M3FN scale 0.001) keep>]
 // CHECK: nn.fused_call @K [@norm, @mlp](%{{.*}}) site("norm+mlp#0")
@@ -14,6 +15,7 @@
 nn.model @recipes class "M" {
   nn.kernel @K targets(["cpu"]) weights [
     #nn.recipe<"gate_up" = interleave("1:gate", "1:up" block 8)>,
+    #nn.recipe<"turned" = transpose("1:turned")>,
     #nn.recipe<"folded" = fold("1:gate", "0:weight" offset 1) keep>,
     #nn.recipe<"small" = quantize("1:down", f8E4M3FN scale 1.0e-3) keep>]
   nn.module @norm class "RMSNorm" {

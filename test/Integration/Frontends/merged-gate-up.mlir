@@ -1,4 +1,4 @@
-// RUN: fuse-opt %s --fuse-raise-layers=split-merged -o %t.raised.mlir
+// RUN: fuse-opt %s --fuse-raise-layers -o %t.raised.mlir
 // RUN: fuse-opt %t.raised.mlir --fuse-form-kernels -o %t.formed.mlir
 // RUN: FileCheck %s --input-file=%t.formed.mlir
 // RUN: fuse-opt %t.formed.mlir --fuse-unfuse | diff %t.raised.mlir -

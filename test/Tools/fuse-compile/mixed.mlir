@@ -25,7 +25,7 @@
 
 // A weight that is computed cannot be packed before the first launch, so that
 // its op takes the portable path, with a warning.
-// WARN: warning: {{.*}}gets no scheduled kernel: operand 1 is a computed weight
+// WARN: warning: {{.*}}gets no scheduled kernel: FUSE-N160 computed-weight: operand 1 is a computed weight
 // CHECK-LABEL: @computed_weight
 // CHECK-NOT:   tokens
 // CHECK-NOT:   decode

@@ -10,7 +10,7 @@
 // CHECK:      merged#0 ops refused FUSE-N026 merged-projections
 // CHECK-NEXT:   at tensor.extract_slice,
 // CHECK-NEXT:   gate and up are slices of the result of one linear
-// CHECK-NEXT:   do: split the weight, or the linear: fuse-raise-layers=split-merged
+// CHECK-NEXT:   do: split the weight, or run fuse-raise-layers
 // CHECK:      0 sites fused, 2 refused
 
 func.func @leaky_relu(%x: tensor<?x8xf32>, %w1: tensor<16x8xf32>,
@@ -28,8 +28,9 @@ func.func @leaky_relu(%x: tensor<?x8xf32>, %w1: tensor<16x8xf32>,
   return %d : tensor<?x8xf32>
 }
 
+// The result of the linear has another user, so the linear is not split.
 func.func @merged(%x: tensor<4x8xf32>, %w: tensor<32x8xf32>,
-                  %d: tensor<8x16xf32>) -> tensor<4x8xf32> {
+                  %d: tensor<8x16xf32>) -> (tensor<4x8xf32>, tensor<4x32xf32>) {
   %0 = fuse.linear %x, %w
     : (tensor<4x8xf32>, tensor<32x8xf32>) -> tensor<4x32xf32>
   %g = tensor.extract_slice %0[0, 0] [4, 16] [1, 1]
@@ -41,5 +42,5 @@ func.func @merged(%x: tensor<4x8xf32>, %w: tensor<32x8xf32>,
     : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
   %y = fuse.linear %2, %d
     : (tensor<4x16xf32>, tensor<8x16xf32>) -> tensor<4x8xf32>
-  return %y : tensor<4x8xf32>
+  return %y, %0 : tensor<4x8xf32>, tensor<4x32xf32>
 }

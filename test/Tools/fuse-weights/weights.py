@@ -195,6 +195,53 @@ for layout, first_rows in (
     )
     assert read("back.safetensors") == read("model.safetensors"), layout
 
+# A transpose: row i of the stored weight is column i of the parameter.
+
+run(
+    *MATCH,
+    "--fuse-pack-weights=layouts=w=transpose(1:gate)",
+    "-o",
+    path("fused.mlir"),
+)
+run(
+    "fuse-weights",
+    "pack",
+    path("fused.mlir"),
+    path("model.safetensors"),
+    "-o",
+    path("packed.safetensors"),
+)
+dtype, shape, data = tensors("packed.safetensors")[0]["norm+mlp.w"]
+assert (dtype, shape) == ("F32", [4, 6])
+gate = ORIGINAL["mlp.gate"][2]
+for row in range(4):
+    for column in range(6):
+        at, source = 4 * (row * 6 + column), 4 * (column * 4 + row)
+        assert data[at : at + 4] == gate[source : source + 4], (row, column)
+assert (
+    run(
+        "fuse-run",
+        path("fused.mlir"),
+        "--weights=" + path("packed.safetensors"),
+        *RUN,
+    )
+    == expected
+)
+run(
+    "fuse-weights",
+    "unpack",
+    path("packed.safetensors"),
+    "-o",
+    path("back.safetensors"),
+)
+assert read("back.safetensors") == read("model.safetensors")
+run(
+    *MATCH,
+    "--fuse-pack-weights=layouts=w=concat(1:gate,1:up)",
+    "-o",
+    path("fused.mlir"),
+)
+
 # A checkpoint may be written over itself; one of this size is mapped.
 
 large = checkpoint(ORIGINAL | {"other": ("F32", [8192], floats(8192, 0))})

@@ -165,8 +165,10 @@ gpu.module @kernels {
 
 // -----
 
-func.func @condition(%c: i1, %x: memref<4x4xbf16>) {
-  scf.if %c {
+func.func @loop(%x: memref<4x4xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %c1 step %c1 {
     // expected-error@+1 {{is under control flow, which a plan does not have}}
     tile.launch @kernels::@k ins(%x : memref<4x4xbf16>) outs()
       plan <blocks = 1, threads = 32, max_tokens = 8, arguments = []>

@@ -80,18 +80,103 @@ func.func @long_loop(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// A host knows sizes before the first launch. Both branches write to one tensor,
+// and loops in them are unrolled.
+
+// CHECK-LABEL: func @condition_of_sizes(
+// CHECK-SAME:    %[[X:.*]]: tensor<?xf32>)
+// CHECK:         %[[SOME:.*]] = arith.cmpi sgt
+// CHECK:         %[[OUT:.*]] = bufferization.alloc_tensor(%{{.*}}) : tensor<?xf32>
+// CHECK:         %[[R:.*]] = scf.if %[[SOME]] -> (tensor<?xf32>) {
+// CHECK-COUNT-2:   linalg.exp
+// CHECK:           %[[A:.*]] = bufferization.materialize_in_destination %{{.*}} in %[[OUT]]
+// CHECK-NEXT:      scf.yield %[[A]]
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[B:.*]] = bufferization.materialize_in_destination %[[X]] in %[[OUT]]
+// CHECK-NEXT:      scf.yield %[[B]]
+// CHECK:         return %[[R]]
 func.func @condition_of_sizes(%x: tensor<?xf32>) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
   %n = tensor.dim %x, %c0 : tensor<?xf32>
   %some = arith.cmpi sgt, %n, %c0 : index
-  // expected-error@+1 {{'scf.if' op cannot be in a launch plan, which is a list: its condition is not a constant}}
   %r = scf.if %some -> tensor<?xf32> {
-    %s = arith.addf %x, %x : tensor<?xf32>
-    scf.yield %s : tensor<?xf32>
+    %l = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x)
+        -> tensor<?xf32> {
+      %s = linalg.exp ins(%h : tensor<?xf32>) outs(%h : tensor<?xf32>)
+        -> tensor<?xf32>
+      scf.yield %s : tensor<?xf32>
+    }
+    scf.yield %l : tensor<?xf32>
   } else {
     scf.yield %x : tensor<?xf32>
   }
   return %r : tensor<?xf32>
+}
+
+// -----
+
+// A branch without ops may be a select.
+
+// CHECK-LABEL: func @select(
+// CHECK:         scf.if
+// CHECK-COUNT-2: bufferization.materialize_in_destination
+func.func @select(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<?xf32>)
+    -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %z, %c0 : tensor<?xf32>
+  %some = arith.cmpi sgt, %n, %c0 : index
+  %r = arith.select %some, %x, %y : tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @sizes_differ(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %some = arith.cmpi sgt, %n, %c0 : index
+  // expected-error@+1 {{its branches give result 0 sizes that are not known to be equal}}
+  %r = scf.if %some -> tensor<?xf32> {
+    scf.yield %x : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+func.func @result_is_a_size(%x: tensor<?xf32>) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %some = arith.cmpi sgt, %n, %c1 : index
+  // expected-error@+1 {{expected tensors as its results, but got 'index'}}
+  %r = scf.if %some -> index {
+    %m = arith.addi %n, %c1 : index
+    scf.yield %m : index
+  } else {
+    scf.yield %c1 : index
+  }
+  return %r : index
+}
+
+// -----
+
+func.func @condition_of_argument(%n: index, %x: tensor<4xf32>)
+    -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %some = arith.cmpi sgt, %n, %c0 : index
+  // expected-error@+1 {{its condition is neither a constant nor a comparison of sizes}}
+  %r = scf.if %some -> tensor<4xf32> {
+    %s = arith.addf %x, %x : tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
 }
 
 // -----

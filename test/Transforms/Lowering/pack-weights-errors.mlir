@@ -6,10 +6,10 @@
 // Layouts that are not recipes, or that do not fit the parameters of a site.
 
 // $ w=concat
-// error: layout 'w=concat': expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
+// error: layout 'w=concat': expected name=concat(1:a,1:b), name=interleave(1:a,1:b,block=8) or name=transpose(1:a)
 
 // $ w=fold(0:p,0:v)
-// error: layout 'w=fold(0:p,0:v)': unknown permutation 'fold'; expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
+// error: layout 'w=fold(0:p,0:v)': unknown permutation 'fold'; expected name=concat(1:a,1:b), name=interleave(1:a,1:b,block=8) or name=transpose(1:a)
 
 // $ w=interleave(0:p,0:q,block=x)
 // error: layout 'w=interleave(0:p,0:q,block=x)': block of 'x' rows
@@ -25,6 +25,9 @@
 
 // $ w=concat(0:p,0:v)
 // error: layout 'w=concat(0:p,0:v)' fits no site of a generated kernel; recipe 'a.w' combines 'a.p' of type 'tensor<4x8xf32>' with 'a.v' of type 'tensor<8xf32>'
+
+// $ w=transpose(0:v)
+// error: layout 'w=transpose(0:v)' fits no site of a generated kernel; recipe 'a.w' transposes 'tensor<8xf32>'; expected a matrix
 
 // $ w=interleave(0:p,0:q,block=3)
 // error: layout 'w=interleave(0:p,0:q,block=3)' fits no site of a generated kernel; recipe 'a.w' reads blocks of 3 rows, 'tensor<4x8xf32>' has 4

@@ -8,6 +8,10 @@
 // RUN: fuse-opt %s --fuse-match-modules='patterns=((*,norm),(*,mlp))->gated_mlp' \
 // RUN:   --fuse-pack-weights='layouts=gate_up=concat(1:gate,1:up,keep)' \
 // RUN:   | FileCheck %s --check-prefix=KEEP
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,norm),(*,mlp))->gated_mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels \
+// RUN:   --fuse-pack-weights='layouts=turned=transpose(1:down)' \
+// RUN:   | FileCheck %s --check-prefix=TURNED
 
 // Gate and up become one stored weight. The call records its recipe. The
 // function of the site has the packed weight as an argument instead of both,
@@ -27,6 +31,14 @@
 // Without a body, there is only the recipe.
 
 // KEEP: weights [#nn.recipe<"norm+mlp.gate_up" = concat(@mlp::@gate, @mlp::@up) keep>]
+
+// The transpose of a weight. The function reads it back, and a host packs that.
+
+// TURNED:      weights [#nn.recipe<"norm+mlp.turned" = transpose(@mlp::@down)>]
+// TURNED:      func.func @"norm+mlp#0"(
+// TURNED-SAME:   %[[W:.*]]: tensor<16x8xf32> {fuse.parameter = "norm+mlp.turned"})
+// TURNED:      %[[D:.*]] = linalg.transpose ins(%[[W]] : tensor<16x8xf32>)
+// TURNED:      fuse.gated_mlp {{.*}} down(%[[D]])
 
 nn.model @m class "M" {
   nn.module @norm class "RMSNorm" {

@@ -1,9 +1,10 @@
-// RUN: fuse-opt %s --fuse-raise-layers=split-merged | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers | FileCheck %s --check-prefix=DEFAULT
+// RUN: fuse-opt %s --fuse-raise-layers | FileCheck %s
+// RUN: fuse-opt %s --fuse-raise-layers=split-merged=false \
+// RUN:   | FileCheck %s --check-prefix=MERGED
 
-// DEFAULT-LABEL: func @halves(
-// DEFAULT:         fuse.linear {{.*}} -> tensor<?x32xbf16>
-// DEFAULT-COUNT-2: tensor.extract_slice {{.*}} to tensor<?x16xbf16>
+// MERGED-LABEL: func @halves(
+// MERGED:         fuse.linear {{.*}} -> tensor<?x32xbf16>
+// MERGED-COUNT-2: tensor.extract_slice {{.*}} to tensor<?x16xbf16>
 
 // One linear computes gate and up, as in Phi-3. Each half reads its rows of the
 // weight and the bias.

@@ -63,6 +63,8 @@ private:
   /// Adds an operand of a step, or nothing if it is null. It is an argument of
   /// the function or the result of an earlier step.
   void addOperand(Value &slot, Value operand);
+  void addVector(Value &slot, Value vector);
+  mlir::NamedAttrList describeSources(llvm::ArrayRef<Value> matrices);
   /// Adds a result of the current step.
   void addResult(Value &slot, mlir::Value result);
   void addWorkspace(Value &slot, int64_t index, mlir::Type element);

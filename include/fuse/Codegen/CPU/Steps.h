@@ -36,6 +36,10 @@ mlir::Value getFlatSource(mlir::Value value);
 /// for any other value.
 mlir::BlockArgument getStoredWeight(mlir::Value weight);
 
+/// Whether `weight` is an argument, or made of slices, transposes and
+/// concatenations of arguments.
+bool isMadeOfArguments(mlir::Value weight);
+
 } // namespace fuse
 
 #endif // FUSE_CODEGEN_CPU_STEPS_H

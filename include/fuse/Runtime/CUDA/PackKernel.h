@@ -11,8 +11,8 @@
 
 namespace fuse::runtime::cuda {
 
-/// A kernel that does what `packWeights` does for matrices that are on the
-/// device, at the speed of its memory. A device loads it once.
+/// Kernels that do what `packWeights` does for matrices that are on the device,
+/// at the speed of its memory. A device loads them once.
 class PackKernel {
 public:
   explicit PackKernel(const CudaDevice &device) : device(device) {}
@@ -20,21 +20,28 @@ public:
   PackKernel &operator=(const PackKernel &) = delete;
   ~PackKernel();
 
-  /// Packs `operands` into `output` on the default stream. Returns false if
-  /// the CPU has to pack: the recipe is not one of tiles, rows do not consist
-  /// of whole aligned chunks of 16 bytes, or the driver does not load the
-  /// kernel.
+  /// Packs `matrices`, which are not views, into `output` on the default
+  /// stream. Returns false if the CPU has to pack: the recipe is not one of
+  /// tiles, rows do not consist of whole aligned chunks of 16 bytes, or the
+  /// driver does not load the kernel.
   bool pack(const PackedWeight &packed, const Function &function,
-            const std::vector<DevicePtr> &operands, DevicePtr output);
+            const std::vector<DevicePtr> &matrices, DevicePtr output);
+  /// Copies the elements of a box of `source` to their places in `matrix`, on
+  /// the default stream. Returns false if the CPU has to: elements are not of
+  /// 8, 16 or 32 bits, or the driver does not load the kernel.
+  bool gather(const ViewBox &box, const TensorSpec &spec, DevicePtr source,
+              DevicePtr matrix);
 
 private:
   bool load();
+  void launch(KernelFunction kernel, uint64_t blocks, void **parameters,
+              const char *name);
 
   const CudaDevice &device;
   std::mutex mutex;
   bool isTried = false;
   Module module = nullptr;
-  KernelFunction kernel = nullptr;
+  KernelFunction kernel = nullptr, gatherKernel = nullptr;
 };
 
 } // namespace fuse::runtime::cuda

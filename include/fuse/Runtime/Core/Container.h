@@ -30,7 +30,7 @@
 
 namespace fuse::runtime {
 
-constexpr uint32_t kFormatVersion = 7;
+constexpr uint32_t kFormatVersion = 8;
 /// Version from which on files contain all that is read. Newer ones may contain
 /// more.
 constexpr uint32_t kOldestFormatVersion = 2;

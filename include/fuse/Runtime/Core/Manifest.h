@@ -102,6 +102,21 @@ struct KernelArgument {
   std::string element;
 };
 
+/// A comparison of sizes.
+struct Comparison {
+  enum class Predicate { Equal, NotEqual, Less, LessOrEqual };
+  Predicate predicate;
+  Expression lhs, rhs;
+
+  bool holds(const int64_t *symbols) const;
+};
+
+/// A comparison that has to hold in every call.
+struct Check : Comparison {
+  /// The message of the assert in the source.
+  std::string message;
+};
+
 struct Launch {
   /// Module of the function's code.
   size_t module = 0;
@@ -118,6 +133,25 @@ struct Launch {
   /// The kernel itself waits for the launch before it.
   bool dependent = false;
   std::vector<KernelArgument> arguments;
+  /// Clauses of comparisons over the symbols of the code. The launch is made if
+  /// all comparisons of a clause hold. None for launches that are always made.
+  std::optional<std::vector<std::vector<Comparison>>> when;
+
+  bool isMade(const int64_t *symbols) const;
+};
+
+/// A box of a packed matrix or vector, and its elements in an argument: element
+/// i of the box is element `offset + sum(i * strides)`.
+struct ViewBox {
+  /// Position in `PackedWeight::operands`.
+  size_t source;
+  uint64_t offset;
+  std::vector<uint64_t> at, sizes, strides;
+
+  bool operator==(const ViewBox &other) const {
+    return source == other.source && offset == other.offset && at == other.at &&
+           sizes == other.sizes && strides == other.strides;
+  }
 };
 
 /// Weights in the order in which a kernel reads them.
@@ -128,6 +162,8 @@ struct PackedWeight {
   uint64_t tiles = 0, steps = 0, bytes = 0;
   /// Recipe "panels": outputs in a tile.
   uint64_t columns = 0;
+  /// The boxes that each matrix consists of. Empty if each operand is a matrix.
+  std::vector<std::vector<ViewBox>> views = {};
 };
 
 /// A constant that kernels read: a part of a section.
@@ -202,6 +238,13 @@ struct LaunchPlan {
   std::vector<Expression> workspace;
   std::vector<Launch> launches;
 
+  /// Whether some launches depend on sizes.
+  bool hasConditions() const {
+    for (const Launch &launch : launches)
+      if (launch.when)
+        return true;
+    return false;
+  }
   /// Whether blocks of a kernel wait for each other.
   bool hasWaitingBlocks() const {
     for (const Launch &launch : launches)
@@ -237,17 +280,6 @@ struct DeviceCode {
       ++index;
     return plans[index];
   }
-};
-
-/// A comparison of sizes that has to hold in every call.
-struct Check {
-  enum class Predicate { Equal, NotEqual, Less, LessOrEqual };
-  Predicate predicate;
-  Expression lhs, rhs;
-  /// The message of the assert in the source.
-  std::string message;
-
-  bool holds(const int64_t *symbols) const;
 };
 
 struct Function {

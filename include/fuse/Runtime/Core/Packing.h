@@ -15,7 +15,16 @@ namespace fuse::runtime {
 /// exactly as many bytes as the plan states.
 void checkPacking(const PackedWeight &packed, const Function &function);
 
+/// The matrices of a packed weight: type and shape.
+std::vector<TensorSpec> getMatrices(const PackedWeight &packed,
+                                    const Function &function);
+
+/// The only box of `view` if its elements are contiguous.
+const ViewBox *getContiguous(const std::vector<ViewBox> &view,
+                             const TensorSpec &matrix);
+
 /// Packs matrices [out, in] into `output`, which has room for `packed.bytes`.
+/// Views are gathered first.
 ///
 /// A tile is 256 rows. A step is 128 bytes of each row. The result is
 /// `[step][tile][256 rows][128 bytes]` with zeros past the edges of the matrix.
@@ -26,7 +35,7 @@ void checkPacking(const PackedWeight &packed, const Function &function);
 /// - `gate_up_256`: two matrices, gate in half 0 and up in half 1, with 128
 ///   rows of each; neighboring rows differ in m;
 /// - `rows_256`: one matrix; four neighboring rows differ in m and half;
-/// - `identity`: one matrix, unchanged.
+/// - `identity`: one matrix or vector, unchanged.
 ///
 /// `panels` is the layout for CPUs, of one or several matrices of one shape. A
 /// tile is `columns` outputs, equally many of each matrix. A step is one input
@@ -37,7 +46,7 @@ void packWeights(const PackedWeight &packed, const Function &function,
 
 /// The tiles of the output that one matrix fills, or the two of a pair.
 struct PackedTiles {
-  /// Index of the first matrix in `PackedWeight::operands`.
+  /// Index of the first matrix.
   size_t operand;
   bool isPair;
   uint64_t rows;

@@ -31,7 +31,8 @@ void ProductBuilder::addPacked(Value &slot, StringRef recipe,
     indices.push_back(indexOf(source));
   addArgument(slot, bufferOf(builder.getI8Type()),
               PackedAttr::get(builder.getContext(), recipe, indices, tiles,
-                              steps, tiles * steps * kWeightStage));
+                              steps, tiles * steps * kWeightStage,
+                              /*views=*/ArrayAttr()));
 }
 
 void ProductBuilder::addGemm1Weights(Value &slot, int64_t tiles,
