@@ -92,10 +92,11 @@ function(add_fuse_library name)
 endfunction()
 
 # add_fuse_dialect(NAME namespace source... [LINK_LIBS target...])
-# Expects NAME{Dialect,Attrs,Interfaces,Ops}.td in the current directory and
-# makes the library NAMEDialect.
+# Expects NAME{Dialect,Attrs,Ops}.td in the current directory, and NAMETypes.td
+# or NAMEInterfaces.td where TYPES or INTERFACES is given. Makes the library
+# NAMEDialect.
 function(add_fuse_dialect name namespace)
-  cmake_parse_arguments(ARG "TYPES" "" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TYPES;INTERFACES" "" "LINK_LIBS" ${ARGN})
   set(LLVM_TARGET_DEFINITIONS ${name}Ops.td)
   mlir_tablegen(${name}Ops.h.inc -gen-op-decls -dialect=${namespace})
   mlir_tablegen(${name}Ops.cpp.inc -gen-op-defs -dialect=${namespace})
@@ -118,9 +119,11 @@ function(add_fuse_dialect name namespace)
     mlir_tablegen(${name}Types.cpp.inc
       -gen-typedef-defs -typedefs-dialect=${namespace})
   endif()
-  set(LLVM_TARGET_DEFINITIONS ${name}Interfaces.td)
-  mlir_tablegen(${name}Interfaces.h.inc -gen-op-interface-decls)
-  mlir_tablegen(${name}Interfaces.cpp.inc -gen-op-interface-defs)
+  if(ARG_INTERFACES)
+    set(LLVM_TARGET_DEFINITIONS ${name}Interfaces.td)
+    mlir_tablegen(${name}Interfaces.h.inc -gen-op-interface-decls)
+    mlir_tablegen(${name}Interfaces.cpp.inc -gen-op-interface-defs)
+  endif()
   add_mlir_dialect_tablegen_target(${name}IncGen)
   add_fuse_library(${name}Dialect ${ARG_UNPARSED_ARGUMENTS}
     DEPENDS ${name}IncGen LINK_LIBS ${ARG_LINK_LIBS})

@@ -74,6 +74,23 @@ struct Size {
   int64_t value;
 };
 
+/// A result of the kernel.
+struct Result {
+  std::vector<Size> sizes;
+  DLDataType dtype;
+  /// Named arguments of `torch.empty`.
+  Ref options;
+};
+
+/// A place after the first one: names from the parent of the members on, and
+/// the module that is expected there.
+struct Place {
+  std::vector<Ref> path;
+  Ref module;
+
+  bool holds(PyObject *owner) const;
+};
+
 /// What one call passes to the launch, on the stack.
 struct Arguments {
   /// Results have no more dimensions.
@@ -85,8 +102,8 @@ struct Arguments {
   int64_t flat[LaunchTensors::kMost][2];
   /// The first input as it was given.
   DLTensor first;
-  /// Of the result.
-  int64_t shape[kMostDims];
+  /// Of the results.
+  int64_t shapes[LaunchTensors::kMost][kMostDims];
   int64_t rows;
 
   /// Leaves out the strides of a contiguous view, and merges all dimensions
@@ -126,8 +143,8 @@ private:
   bool hasPlaces() const;
   bool hasMembers() const;
   bool needsGradients(const Arguments &arguments) const;
-  Ref allocate(const Arguments &arguments) const;
-  Ref mark(Ref result, const Arguments &arguments) const;
+  Ref allocate(size_t index, const Arguments &arguments) const;
+  Ref mark(const std::vector<Ref> &made, const Arguments &arguments) const;
 
   Ref guardOwner;
   const Guard *guard;
@@ -145,21 +162,20 @@ private:
   std::vector<Weight> weights;
   /// A weak reference to the parent, and places among its children.
   Ref parent;
-  std::vector<std::pair<Ref, Ref>> places;
+  std::vector<Place> places;
   /// First and last numbers of rows that the kernel runs for.
   std::vector<std::pair<int64_t, int64_t>> rows;
   bool byRows;
   /// Boundary in bytes that inputs begin at.
   size_t alignment;
-  std::vector<Size> sizes;
-  DLDataType dtype;
-  /// Named arguments of `torch.empty`.
-  Ref options;
+  std::vector<Result> results;
   /// The id of the site, and the class of results that identities pass on;
   /// None if there are no identities.
   Ref site;
   Ref pending;
   bool tellsInputs;
+  /// Whether each place after the first one returns a result of its own.
+  bool handsOut;
 };
 
 bool isSame(DLDataType a, DLDataType b) {
@@ -186,14 +202,13 @@ void forEach(PyObject *list, Body body) {
 Call::Call(PyObject *args) {
   PyObject *guardObject, *launcherObject, *ambientObject, *inputList,
       *constantList, *weightList, *parentObject, *placeList, *rowList,
-      *sizeList, *type, *emptyOptions, *siteObject, *pendingType, *gradEnabled;
-  int isByRows, bytes, tells;
-  if (!PyArg_ParseTuple(args, "OOOOnnOOOOOOpiOOOOOp", &guardObject,
+      *resultList, *siteObject, *pendingType, *gradEnabled;
+  int isByRows, bytes, tells, hands;
+  if (!PyArg_ParseTuple(args, "OOOOnnOOOOOOpiOOOpp", &guardObject,
                         &launcherObject, &ambientObject, &gradEnabled, &numArgs,
                         &numNamed, &inputList, &constantList, &weightList,
                         &parentObject, &placeList, &rowList, &isByRows, &bytes,
-                        &sizeList, &type, &emptyOptions, &siteObject,
-                        &pendingType, &tells))
+                        &resultList, &siteObject, &pendingType, &tells, &hands))
     throw ErrorSet();
   if (!(guard = getGuard(guardObject)) ||
       !(launcher = getLauncher(launcherObject)) ||
@@ -223,29 +238,39 @@ Call::Call(PyObject *args) {
   });
   parent = Ref::borrow(parentObject);
   forEach(placeList, [&](PyObject *item) {
-    places.emplace_back(getItem(item, 0), getItem(item, 1));
+    Place place = {{}, getItem(item, 1)};
+    forEach(getItem(item, 0).get(),
+            [&](PyObject *name) { place.path.push_back(Ref::borrow(name)); });
+    places.push_back(std::move(place));
   });
   forEach(rowList, [&](PyObject *item) {
     rows.emplace_back(getInteger(item, 0), getInteger(item, 1));
   });
   byRows = isByRows;
   alignment = bytes;
-  forEach(sizeList, [&](PyObject *item) {
-    sizes.push_back(
-        {static_cast<int>(getInteger(item, 0)), getInteger(item, 1)});
+  bool isShort = true;
+  forEach(resultList, [&](PyObject *item) {
+    Result result = {{}, getType(getItem(item, 1).get()), getItem(item, 2)};
+    forEach(getItem(item, 0).get(), [&](PyObject *size) {
+      result.sizes.push_back(
+          {static_cast<int>(getInteger(size, 0)), getInteger(size, 1)});
+    });
+    isShort &= result.sizes.size() <= Arguments::kMostDims;
+    results.push_back(std::move(result));
   });
-  if (inputs.empty() || inputs.size() >= LaunchTensors::kMost ||
-      sizes.size() > Arguments::kMostDims || bytes < 1) {
+  if (inputs.empty() || results.empty() ||
+      inputs.size() + results.size() > LaunchTensors::kMost || !isShort ||
+      bytes < 1) {
     PyErr_SetString(PyExc_ValueError,
-                    "expected 1 to 15 inputs, a result of up to 8 dimensions, "
-                    "and a positive alignment");
+                    "expected up to 16 inputs and results, at least one of "
+                    "each, results of up to 8 dimensions, and a positive "
+                    "alignment");
     throw ErrorSet();
   }
-  dtype = getType(type);
-  options = Ref::borrow(emptyOptions);
   site = Ref::borrow(siteObject);
   pending = Ref::borrow(pendingType);
   tellsInputs = tells;
+  handsOut = hands;
 }
 
 void Call::visit(visitproc visit, void *data, int &result) const {
@@ -254,8 +279,10 @@ void Call::visit(visitproc visit, void *data, int &result) const {
       result = visit(ref.get(), data);
   };
   for (const Ref *ref : {&guardOwner, &launcherOwner, &ambientOwner,
-                         &isGradEnabled, &parent, &options, &site, &pending})
+                         &isGradEnabled, &parent, &site, &pending})
     go(*ref);
+  for (const Result &result : results)
+    go(result.options);
   for (const Input &input : inputs)
     go(input.slot.name);
   for (const auto &[slot, value] : constants) {
@@ -265,9 +292,10 @@ void Call::visit(visitproc visit, void *data, int &result) const {
   for (const Weight &weight : weights)
     for (const Ref *ref : {&weight.dict, &weight.key, &weight.value})
       go(*ref);
-  for (const auto &[name, place] : places) {
-    go(name);
-    go(place);
+  for (const Place &place : places) {
+    for (const Ref &name : place.path)
+      go(name);
+    go(place.module);
   }
 }
 
@@ -296,6 +324,21 @@ bool Call::hasRows(int64_t count) const {
   return false;
 }
 
+bool Place::holds(PyObject *owner) const {
+  Ref at = Ref::borrow(owner);
+  for (const Ref &name : path) {
+    Ref children =
+        Ref::check(PyObject_GetAttr(at.get(), getConnection().modules.get()));
+    if (!PyDict_Check(children.get()))
+      return false;
+    PyObject *child = PyDict_GetItemWithError(children.get(), name.get());
+    if (!child)
+      return false;
+    at = Ref::borrow(child);
+  }
+  return at.get() == module.get();
+}
+
 bool Call::hasPlaces() const {
   if (places.empty())
     return true;
@@ -303,12 +346,8 @@ bool Call::hasPlaces() const {
   Ref owner = Ref::check(PyObject_CallNoArgs(parent.get()));
   if (owner.get() == Py_None)
     return false;
-  Ref children =
-      Ref::check(PyObject_GetAttr(owner.get(), getConnection().modules.get()));
-  if (!PyDict_Check(children.get()))
-    return false;
-  for (const auto &[name, place] : places)
-    if (PyDict_GetItemWithError(children.get(), name.get()) != place.get())
+  for (const Place &place : places)
+    if (!place.holds(owner.get()))
       return false;
   return true;
 }
@@ -340,9 +379,11 @@ bool Call::readInput(size_t index, PyObject *tensor, Arguments &out) const {
   auto address = reinterpret_cast<uintptr_t>(view.data) + view.byte_offset;
   if (!view.data || address % alignment != 0)
     return false;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i].input == static_cast<int>(index))
-      out.shape[i] = view.shape[sizes[i].value];
+  for (size_t result = 0; result < results.size(); ++result)
+    for (size_t dim = 0; dim < results[result].sizes.size(); ++dim)
+      if (const Size &size = results[result].sizes[dim];
+          size.input == static_cast<int>(index))
+        out.shapes[result][dim] = view.shape[size.value];
   if (index == 0) {
     out.first = view;
     out.rows = 1;
@@ -359,18 +400,20 @@ bool Call::readInputs(PyObject *args, PyObject *kwargs, Arguments &out) const {
   for (const auto &[slot, value] : constants)
     if (slot.find(args, kwargs) != value.get())
       return false;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i].input < 0)
-      out.shape[i] = sizes[i].value;
+  for (size_t result = 0; result < results.size(); ++result)
+    for (size_t dim = 0; dim < results[result].sizes.size(); ++dim)
+      if (const Size &size = results[result].sizes[dim]; size.input < 0)
+        out.shapes[result][dim] = size.value;
   for (size_t i = 0; i < inputs.size(); ++i) {
     out.given[i] = inputs[i].slot.find(args, kwargs);
     if (!readInput(i, out.given[i], out))
       return false;
   }
   // Nothing is launched for results without elements.
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (out.shape[i] == 0)
-      return false;
+  for (size_t result = 0; result < results.size(); ++result)
+    for (size_t dim = 0; dim < results[result].sizes.size(); ++dim)
+      if (out.shapes[result][dim] == 0)
+        return false;
   return out.rows > 0;
 }
 
@@ -396,41 +439,57 @@ bool Call::needsGradients(const Arguments &arguments) const {
 // The call
 //===----------------------------------------------------------------------===//
 
-Ref Call::allocate(const Arguments &arguments) const {
+Ref Call::allocate(size_t index, const Arguments &arguments) const {
   const Connection &connection = getConnection();
+  const Result &result = results[index];
+  const int64_t *sizes = arguments.shapes[index];
+  size_t rank = result.sizes.size();
   // A result like the first input is the usual case, and the faster one.
   const DLTensor &first = arguments.first;
-  bool isLike = isSame(dtype, first.dtype) &&
-                static_cast<int32_t>(sizes.size()) == first.ndim;
-  for (size_t i = 0; isLike && i < sizes.size(); ++i)
-    isLike = arguments.shape[i] == first.shape[i];
+  bool isLike = isSame(result.dtype, first.dtype) &&
+                static_cast<int32_t>(rank) == first.ndim;
+  for (size_t i = 0; isLike && i < rank; ++i)
+    isLike = sizes[i] == first.shape[i];
   if (isLike)
     return Ref::check(PyObject_CallFunctionObjArgs(
         connection.emptyLike.get(), arguments.given[0], nullptr));
-  Ref shape = Ref::check(PyTuple_New(sizes.size()));
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (PyTuple_SetItem(shape.get(), i,
-                        PyLong_FromLongLong(arguments.shape[i])) != 0)
+  Ref shape = Ref::check(PyTuple_New(rank));
+  for (size_t i = 0; i < rank; ++i)
+    if (PyTuple_SetItem(shape.get(), i, PyLong_FromLongLong(sizes[i])) != 0)
       throw ErrorSet();
   Ref args = Ref::check(PyTuple_Pack(1, shape.get()));
   return Ref::check(
-      PyObject_Call(connection.empty.get(), args.get(), options.get()));
+      PyObject_Call(connection.empty.get(), args.get(), result.options.get()));
 }
 
 /// Makes the result one that only identities read, and which has the tensor
 /// that the last identity returns: what a model reads before is an
-/// intermediate, which does not exist.
-Ref Call::mark(Ref result, const Arguments &arguments) const {
+/// intermediate, which does not exist. If the places hand out results, it is a
+/// view of the input, which has the type and shape of that intermediate.
+Ref Call::mark(const std::vector<Ref> &made, const Arguments &arguments) const {
   const Connection &connection = getConnection();
+  Ref result;
   auto set = [&](const Ref &name, const Ref &value) {
     if (PyObject_SetAttr(result.get(), name.get(), value.get()) != 0)
       throw ErrorSet();
   };
-  Ref whole = Ref::check(PyObject_CallFunctionObjArgs(connection.detach.get(),
-                                                      result.get(), nullptr));
+  auto alias = [&](PyObject *tensor) {
+    return Ref::check(
+        PyObject_CallFunctionObjArgs(connection.detach.get(), tensor, nullptr));
+  };
+  if (handsOut) {
+    Ref parts = Ref::check(PyList_New(made.size()));
+    for (size_t i = 0; i < made.size(); ++i)
+      if (PyList_SetItem(parts.get(), i, Ref(made[i]).release()) != 0)
+        throw ErrorSet();
+    result = alias(arguments.given[0]);
+    set(connection.parts, parts);
+  } else {
+    result = Ref(made.front());
+    set(connection.result, alias(result.get()));
+  }
   set(connection.type, pending);
   set(connection.site, site);
-  set(connection.result, whole);
   if (tellsInputs) {
     Ref ids = Ref::check(PyTuple_New(inputs.size()));
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -457,17 +516,21 @@ Ref Call::run(PyObject *args, PyObject *kwargs) {
   if (isStale || needsGradients(arguments))
     return Ref();
 
-  Ref result = allocate(arguments);
-  DLTensor &output = arguments.tensors.add();
-  ++arguments.tensors.numOutputs;
-  if (!getView(result.get(), output) || !isContiguous(output))
-    return Ref();
-  arguments.setShape(output, byRows);
+  std::vector<Ref> made;
+  for (size_t i = 0; i < results.size(); ++i) {
+    made.push_back(allocate(i, arguments));
+    DLTensor &output = arguments.tensors.add();
+    ++arguments.tensors.numOutputs;
+    if (!getView(made.back().get(), output) || !isContiguous(output))
+      return Ref();
+    arguments.setShape(output, byRows);
+  }
   // After a failure Python launches again and names the reason.
   if (launcher->launch(arguments.tensors) != FUSE_OK)
     return Ref();
   ++count;
-  return site.get() == Py_None ? result : mark(std::move(result), arguments);
+  return site.get() == Py_None ? std::move(made.front())
+                               : mark(made, arguments);
 }
 
 //===----------------------------------------------------------------------===//

@@ -109,6 +109,7 @@ PyTypeObject *makeGuardType();
 PyTypeObject *makeCallType();
 PyTypeObject *makeLauncherType();
 PyTypeObject *makeIdentityType();
+PyTypeObject *makePartType();
 
 /// `connect(...)`: see Torch.cpp.
 PyObject *connect(PyObject *module, PyObject *args);

@@ -28,11 +28,9 @@ PyMODINIT_FUNC PyInit_fuse_call() {
   return guarded([&] {
     Ref module = Ref::check(PyModule_Create(&definition));
     std::pair<const char *, PyTypeObject *(*)()> types[] = {
-        {"Ambient", makeAmbientType},
-        {"Guard", makeGuardType},
-        {"Launcher", makeLauncherType},
-        {"Call", makeCallType},
-        {"Identity", makeIdentityType}};
+        {"Ambient", makeAmbientType},   {"Guard", makeGuardType},
+        {"Launcher", makeLauncherType}, {"Call", makeCallType},
+        {"Identity", makeIdentityType}, {"Part", makePartType}};
     for (auto [name, make] : types) {
       Ref type = Ref::check(reinterpret_cast<PyObject *>(make()));
       if (PyModule_AddObjectRef(module.get(), name, type.get()) != 0)

@@ -115,7 +115,8 @@ PyObject *fuse::python::connect(PyObject *, PyObject *args) {
         {&made.forward, "forward"},
         {&made.site, "_fuse_site"},
         {&made.inputs, "_fuse_inputs"},
-        {&made.result, "_fuse_whole"}};
+        {&made.result, "_fuse_whole"},
+        {&made.parts, "_fuse_parts"}};
     for (auto [ref, name] : names)
       *ref = Ref::check(PyUnicode_InternFromString(name));
     getConnection() = std::move(made);

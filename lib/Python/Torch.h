@@ -53,6 +53,7 @@ struct Connection {
   Ref site;
   Ref inputs;
   Ref result;
+  Ref parts;
 };
 
 /// The connection of this process.

@@ -124,6 +124,61 @@ class Cuda(unittest.TestCase):
         ):
             model(torch.randn(3, 96))
 
+    def test_projections(self):
+        """One kernel for a norm and the projections that read it."""
+        ids = torch.arange(1, 9, device="cuda").view(1, 8)
+        for kind in ("llama", "qwen2", "qwen3"):
+            with self.subTest(kind):
+                model = transformer(
+                    kind,
+                    **{**LLAMA, "hidden_size": 256, "num_hidden_layers": 2},
+                ).cuda()
+                expected = model(ids).logits
+                found = fuse_mlir.fuse_modules(model, only_faster=False)
+                sites = [s for s in found if "q_proj" in s.id]
+                self.assertEqual(
+                    [s.families for s in sites], [("norm_linear",)] * 2
+                )
+                torch.testing.assert_close(
+                    model(ids).logits, expected, atol=2e-2, rtol=2e-2
+                )
+                checks = fuse_mlir.verify(model)
+                self.assertTrue(checks, str(checks))
+                # 300 rows are more than kernels are loaded for at first.
+                many = (torch.arange(300, device="cuda") % 60).view(2, 150)
+                ours = model(many).logits
+                fuse_mlir.unfuse_modules(model)
+                torch.testing.assert_close(
+                    ours, model(many).logits, atol=2e-2, rtol=2e-2
+                )
+
+    def test_projections_in_programs(self):
+        model = transformer(
+            "qwen2", **{**LLAMA, "hidden_size": 256, "num_hidden_layers": 2}
+        ).cuda()
+        layer = model.model.layers[0]
+        fuse_mlir.fuse_modules(model, only_faster=False)
+        x = torch.randn(1, 4, 256, device="cuda", dtype=torch.bfloat16)
+
+        def step():
+            normed = layer.input_layernorm(x)
+            attention = layer.self_attn
+            return torch.cat(
+                [
+                    attention.q_proj(normed),
+                    attention.k_proj(normed),
+                    attention.v_proj(normed),
+                ],
+                -1,
+            )
+
+        expected = step()
+        self.replays(step, x)
+        x.copy_(torch.randn_like(x))
+        compiled = torch.compile(step, fullgraph=True)
+        self.assertTrue(torch.equal(compiled(), step()))
+        self.assertFalse(torch.equal(expected, step()))
+
     def test_kernel_directory(self):
         for dtype in (torch.float32, torch.bfloat16):
             with self.subTest(dtype):

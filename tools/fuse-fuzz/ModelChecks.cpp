@@ -64,7 +64,7 @@ void ModelWriter::marks() {
 void ModelWriter::norm() {
   os << "nn.module @norm class \"RMSNorm\"";
   marks();
-  os << " {\nfuse.parameter @weight : tensor<8xbf16>\n"
+  os << " {\nnn.parameter @weight : tensor<8xbf16>\n"
      << llvm::formatv("func.func @forward(%x: {0}) -> {0} {{\n", kType)
      << "%w = nn.get_parameter @weight : tensor<8xbf16>\n"
      << llvm::formatv("%y = fuse.rms_norm %x weight(%w) eps 1.0e-6 : ({0}, "
@@ -76,7 +76,7 @@ void ModelWriter::mlp() {
   os << "nn.module @mlp class \"MLP\"";
   marks();
   bool gated = random.percent(50);
-  os << " {\nfuse.parameter @up : tensor<16x8xbf16>\n"
+  os << " {\nnn.parameter @up : tensor<16x8xbf16>\n"
      << "nn.parameter @down : tensor<8x16xbf16>\n";
   if (gated)
     os << "nn.parameter @gate : tensor<16x8xbf16>\n";

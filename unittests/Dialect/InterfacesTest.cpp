@@ -25,7 +25,9 @@ namespace {
 
 class InterfacesTest : public testing::Test {
 protected:
-  InterfacesTest() { context.loadDialect<FuseDialect, func::FuncDialect>(); }
+  InterfacesTest() {
+    context.loadDialect<FuseDialect, NNDialect, func::FuncDialect>();
+  }
 
   OwningOpRef<ModuleOp> parse(const char *text) {
     return parseSourceString<ModuleOp>(text, &context);

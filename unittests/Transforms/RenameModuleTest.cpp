@@ -62,7 +62,8 @@ std::string print(Operation *op) {
 class RenameModule : public ::testing::Test {
 protected:
   RenameModule() {
-    context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect>();
+    context.loadDialect<FuseDialect, NNDialect, arith::ArithDialect,
+                        func::FuncDialect>();
   }
 
   /// Parses a model and renames its module @norm to @norm9.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a user of an eager model waits for: calls, tokens, and the first result.
 
-Unfused and fused copies of a decoder take turns in one process. A third copy,
-whose norms and MLPs do nothing, is a lower bound. The parts of one fused call
+Copies of a decoder take turns in one process: unfused, with fused MLPs, and with
+all sites fused. A fourth copy, whose norms and MLPs do nothing, is a lower bound
+of the second. The parts of one fused call
 are timed one by one. Other processes are timed from the model to the results of
 calls with 1, 33 and 512 rows, with an empty cache on disk and with a full one.
 Two more wait for the first token of a model under torch.compile, unfused and
@@ -36,6 +37,13 @@ SIZES = {"cuda": (2048, 6144, 28, 16, 24), "cpu": (256, 512, 8, 4, 8)}
 #: Features of the site timed on a CPU: small, so that host overhead dominates.
 SMALL = 16
 ROUNDS = 30
+#: The sites of the copy with fused MLPs.
+MLPS = {
+    (
+        ("RMSNorm", "model.layers.*.post_attention_layernorm"),
+        ("MLP", "model.layers.*.mlp"),
+    ): "fuse"
+}
 ROWS = (1, 33, 512)
 
 
@@ -168,6 +176,7 @@ def measure_model(device: str) -> dict[str, Any]:
     unfused = make_model(device)
     models = {
         "unfused": unfused,
+        "mlps": copy.deepcopy(unfused),
         "fused": copy.deepcopy(unfused),
         "nothing": copy.deepcopy(unfused),
     }
@@ -177,6 +186,7 @@ def measure_model(device: str) -> dict[str, Any]:
     new = SIZES[device][4]
     forward: dict[str, list[float]] = {name: [] for name in models}
     tokens: dict[str, list[float]] = {name: [] for name in models}
+    fuse_mlir.fuse_modules(models["mlps"], MLPS, only_faster=True, strict=False)
     result = fuse_mlir.fuse_modules(models["fused"])
     for model in models.values():
         for _ in range(5):

@@ -13,8 +13,7 @@ def NN_Dialect : Dialect {
   let name = "nn";
   let summary = "Models, their modules, and slots for kernels";
   let description = [{
-    The structure of a network, which layers of the `fuse` dialect are the
-    content of:
+    The structure of a network. Layers of the `fuse` dialect are its content.
 
     - *Modules*: a tree of modules with class names and parameters. The forwards
       of modules call each other, and data flows between modules as SSA values.
@@ -22,7 +21,7 @@ def NN_Dialect : Dialect {
     - *Slots*: places in a model that kernels of libraries or files can be bound
       to, and these kernels.
 
-    Attributes that passes read from models and functions begin with `fuse.`.
+    Attributes of models and functions that passes read begin with `fuse.`.
   }];
   let cppNamespace = "::fuse";
   let useDefaultAttributePrinterParser = 1;

@@ -24,9 +24,10 @@ from torch import nn
 from fuse_mlir import errors, native
 from fuse_mlir.compiler.exports import InputType, Shared, export_chain
 from fuse_mlir.compiler.ptx import compile_ptx
+from fuse_mlir.compiler.stored_exports import ResultType
 from fuse_mlir.errors import KernelError, PtxError
 from fuse_mlir.frontend.walker import storage_key
-from fuse_mlir.matching.plans import Plan, run_chain
+from fuse_mlir.matching.plans import Plan, run_plan
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.native.device import gpu_chip
 from fuse_mlir.native.refusals import refusal
@@ -78,14 +79,29 @@ class Chain(nn.Module):
     ) -> None:
         super().__init__()
         self._names = tuple(names)
-        self._steps = plan.steps
+        # The examples of a plan are of no use here.
+        self._plan = Plan(plan.inputs, [], plan.steps, outputs=plan.outputs)
         for name, member in zip(names, members):
-            self.add_module(name, member)
+            holder: nn.Module = self
+            *containers, child = name.split(".")
+            for container in containers:
+                if container not in holder._modules:
+                    holder.add_module(container, nn.Module())
+                holder = holder.get_submodule(container)
+            holder.add_module(child, member)
 
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        return run_chain(
-            [getattr(self, name) for name in self._names], self._steps, inputs
-        )
+    @property
+    def num_results(self) -> int:
+        """Number of tensors that the chain returns."""
+        outputs = self._plan.outputs
+        return 1 if outputs is None else len(outputs)
+
+    def forward(
+        self, *inputs: torch.Tensor
+    ) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        members = [self.get_submodule(name) for name in self._names]
+        results = run_plan(members, self._plan, inputs)
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 @dataclass
@@ -102,9 +118,7 @@ class Compiled:
     families: tuple[str, ...]
     remarks: list[native.Remark]
     inputs: tuple[InputType, ...]
-    #: Each dimension of the result: a size, or an input and its dimension.
-    result: tuple[int | tuple[int, int], ...]
-    dtype: torch.dtype
+    results: tuple[ResultType, ...]
     #: Objects that the key names by id, kept alive.
     kept: list[Any] = field(default_factory=list)
     #: Other names of tied parameters.
@@ -124,6 +138,16 @@ class Compiled:
     _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
     _programs: dict[Any, native.Program] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
+
+    @property
+    def result(self) -> ResultType:
+        """Type of the first result, which most chains have alone."""
+        return self.results[0]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Dtype of the first result."""
+        return self.results[0].dtype
 
     def artifact(self, device: torch.device) -> native.Artifact:
         """Compiles once per kind of device, for any number of tokens.
@@ -502,8 +526,7 @@ def _compile(
         families,
         module.remarks,
         tuple(inputs),
-        found.result,
-        found.dtype,
+        found.results,
         aliases=found.aliases,
         by_rows=by_rows,
         ops=tuple(ops),

@@ -12,9 +12,10 @@ import torch
 from fuse_mlir import native
 from fuse_mlir.compiler.chains import CACHE_SIZE, Compiled
 from fuse_mlir.compiler.exports import InputType
+from fuse_mlir.compiler.stored_exports import ResultType
 from fuse_mlir.errors import KernelError
 
-_VERSION = 1
+_VERSION = 2
 
 
 _DTYPES = {
@@ -55,7 +56,7 @@ def describe(site: str, compiled: Compiled, rows: str | None) -> str:
             "inputs": [
                 [t.rank, t.features, _name(t.dtype)] for t in compiled.inputs
             ],
-            "result": [compiled.result, _name(compiled.dtype)],
+            "results": [[r.dims, _name(r.dtype)] for r in compiled.results],
         },
         separators=(",", ":"),
     )
@@ -82,7 +83,6 @@ def parse(text: str) -> tuple[str, Compiled]:
             f"the exported program has a kernel of version "
             f"{found['version']}; expected {_VERSION}"
         )
-    shape, dtype = found["result"]
     compiled = Compiled(
         {
             name: (_DTYPES[kind], tuple(sizes))
@@ -97,8 +97,13 @@ def parse(text: str) -> tuple[str, Compiled]:
             InputType(rank, features, _DTYPES[kind])
             for rank, features, kind in found["inputs"]
         ),
-        tuple(s if isinstance(s, int) else tuple(s) for s in shape),
-        _DTYPES[dtype],
+        tuple(
+            ResultType(
+                tuple(d if isinstance(d, int) else tuple(d) for d in dims),
+                _DTYPES[dtype],
+            )
+            for dims, dtype in found["results"]
+        ),
         by_rows=found["rows"] is not None,
     )
     if found["rows"] is not None:

@@ -53,9 +53,22 @@ def exported(
 def _shape(inputs, weights, kernel):
     _, compiled = parse(kernel)
     return inputs[0].new_empty(
-        [
-            d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
-            for d in compiled.result
-        ],
-        dtype=compiled.dtype,
+        compiled.result.shape(inputs), dtype=compiled.dtype
     )
+
+
+@torch.library.custom_op("fuse_mlir::exported_all", mutates_args=())
+def exported_all(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: str
+) -> list[torch.Tensor]:
+    """Runs a kernel with several results that a program describes."""
+    return _kernel(inputs, weights, kernel).run_all(inputs, weights)
+
+
+@exported_all.register_fake
+def _shapes(inputs, weights, kernel):
+    _, compiled = parse(kernel)
+    return [
+        inputs[0].new_empty(result.shape(inputs), dtype=result.dtype)
+        for result in compiled.results
+    ]

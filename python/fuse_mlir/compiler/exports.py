@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fuse_mlir.compiler import stored_exports
-from fuse_mlir.compiler.stored_exports import Description
+from fuse_mlir.compiler.stored_exports import Description, ResultType
 from fuse_mlir.errors import ImportFailure, KernelError, Refusal
 from fuse_mlir.frontend.importer import import_program
 from fuse_mlir.frontend.walker import storage_key
@@ -81,7 +81,7 @@ def export_chain(
         function = import_program(program, "main")
     except ImportFailure as error:
         raise KernelError(_untranslated(chain, inputs, error)) from error
-    result, dtype = _result_type(program)
+    results = _result_types(program, getattr(chain, "num_results", 1))
     parameters = {
         name: (tensor.dtype, tuple(tensor.shape))
         for name, tensor in function.weights.items()
@@ -97,7 +97,7 @@ def export_chain(
         for name, tensor in function.weights.items()
         if owner_of(chain, name) is None
     }
-    description = Description(function.text, parameters, aliases, result, dtype)
+    description = Description(function.text, parameters, aliases, results)
     if key is not None and clones and not constants:
         stored_exports.store(key, description)
     return Exported(description, constants, clones)
@@ -297,14 +297,18 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> ExportedProgram:
         ) from error
 
 
-def _result_type(program: ExportedProgram) -> tuple[tuple, torch.dtype]:
+def _result_types(
+    program: ExportedProgram, count: int
+) -> tuple[ResultType, ...]:
+    """Types of the results of a chain that has `count` of them."""
     spec = program.call_spec.out_spec
-    if not spec.is_leaf():
+    if not spec.is_leaf() if count == 1 else spec.num_leaves != count:
         kind = "None" if spec.type is None else spec.type.__name__
         raise KernelError(
             refusal(
                 "unsupported-argument",
-                f"the members return a {kind}; expected a tensor",
+                f"the members return a {kind}; expected "
+                + ("a tensor" if count == 1 else f"{count} tensors"),
             )
         )
     nodes = list(program.graph.nodes)
@@ -321,7 +325,14 @@ def _result_type(program: ExportedProgram) -> tuple[tuple, torch.dtype]:
                 if isinstance(size, torch.SymInt):
                     holders.setdefault(size.node.expr, (count, i))
             count += 1
-    value = nodes[-1].args[0][0].meta["val"]
+    return tuple(
+        _result_type(node.meta["val"], holders) for node in nodes[-1].args[0]
+    )
+
+
+def _result_type(
+    value: torch.Tensor, holders: Mapping[Any, tuple[int, int]]
+) -> ResultType:
     dims: list[int | tuple[int, int]] = []
     for size in value.shape:
         if not isinstance(size, torch.SymInt):
@@ -336,4 +347,4 @@ def _result_type(program: ExportedProgram) -> tuple[tuple, torch.dtype]:
                     f"{size.node.expr}; expected a number or a size of an input",
                 )
             )
-    return tuple(dims), value.dtype
+    return ResultType(tuple(dims), value.dtype)

@@ -36,10 +36,13 @@ class Site:
     pending: type[torch.Tensor]
     #: The parent of the members, whose children the places are.
     parent: ReferenceType[nn.Module]
-    #: Names and modules of the places after the first one.
-    places: Sequence[tuple[str, nn.Module]]
+    #: Paths, as names of children, and modules of the places after the first
+    #: one.
+    places: Sequence[tuple[Sequence[str], nn.Module]]
     #: Whether one of them reads inputs of the call too.
     reads_inputs: bool
+    #: Whether each of them returns a result of its own.
+    hands_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,18 @@ def make_call(
         ],
         kernel.by_rows,
         native.VECTOR_BYTES if kernel.by_rows else 1,
-        [(-1, d) if isinstance(d, int) else d for d in compiled.result],
-        DLPACK_TYPES[compiled.dtype],
-        {"dtype": compiled.dtype, "device": kernel.device},
+        [
+            (
+                [(-1, d) if isinstance(d, int) else d for d in result.dims],
+                DLPACK_TYPES[result.dtype],
+                {"dtype": result.dtype, "device": kernel.device},
+            )
+            for result in compiled.results
+        ],
         None if site is None else site.name,
         None if site is None else site.pending,
         site is not None and site.reads_inputs,
+        site is not None and site.hands_out,
     )
 
 

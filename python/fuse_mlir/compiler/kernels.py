@@ -289,13 +289,6 @@ class Kernel:
             instance.bind(name, weight)
         instance.prepare(self._packed.weights)
 
-    def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
-        """Sizes of the result, symbolic where those of `inputs` are."""
-        return [
-            d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
-            for d in self.compiled.result
-        ]
-
     def matches(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether the code is for inputs of these types."""
         types = self.compiled.inputs
@@ -373,7 +366,13 @@ class Kernel:
     def run(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """Launches on the current stream.
+        """`run_all` of a kernel with one result."""
+        return self.run_all(inputs, weights)[0]
+
+    def run_all(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """Launches on the current stream; returns all results.
 
         Only inputs with gaps, or without the alignment that a GPU needs for
         vector loads, are copied.
@@ -387,41 +386,43 @@ class Kernel:
         inputs = [
             native.aligned(t) if self._flat else t.contiguous() for t in inputs
         ]
-        out = torch.empty(
-            self.result_shape(inputs),
-            dtype=self.compiled.dtype,
-            device=self.device,
-        )
+        outs = [
+            torch.empty(
+                result.shape(inputs), dtype=result.dtype, device=self.device
+            )
+            for result in self.compiled.results
+        ]
         try:
-            self._launch(self._check(weights), inputs, out)
+            self._launch(self._check(weights), inputs, outs)
         except native.NativeError as error:
             if error.status != "FUSE_ERROR_STATE":
                 raise
             # Another thread bound other weights after this one had looked.
             with self._lock:
-                self._launch(self._check(weights), inputs, out)
-        return out
+                self._launch(self._check(weights), inputs, outs)
+        return outs
 
     def _launch(
         self,
         instance: native.Instance,
         inputs: Sequence[torch.Tensor],
-        out: torch.Tensor,
+        outs: Sequence[torch.Tensor],
     ) -> None:
-        if out.numel() == 0:
+        if outs[0].numel() == 0:
             return
         if not self._flat:
-            instance.launch(inputs, [out])
+            instance.launch(inputs, outs)
             return
         rows = [t.view(-1, t.shape[-1]) for t in inputs]
-        result = out.view(-1, out.shape[-1])
+        results = [t.view(-1, t.shape[-1]) for t in outs]
+        count = len(results[0])
         # The launch selects the kernels for its number of rows.
-        most = instance.max_tokens or len(result)
-        if min(len(result), most) > self._limit:
-            self.load_up_to(min(len(result), most))
-        for start in range(0, len(result), most):
+        most = instance.max_tokens or count
+        if min(count, most) > self._limit:
+            self.load_up_to(min(count, most))
+        for start in range(0, count, most):
             part = slice(start, start + most)
-            instance.launch([t[part] for t in rows], [result[part]])
+            instance.launch([t[part] for t in rows], [t[part] for t in results])
 
     def load(self, rows: int) -> None:
         """Loads the kernels for a call with `rows` rows. A captured graph
@@ -507,7 +508,13 @@ class Kernel:
     def recompute(
         self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """The result of the chain itself on these inputs and weights."""
+        """`recompute_all` of a chain with one result."""
+        return self.recompute_all(inputs, weights)[0]
+
+    def recompute_all(
+        self, inputs: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """The results of the chain itself on these inputs and weights."""
         values: dict[str, torch.Tensor] = {}
         parts: dict[str, dict[int, torch.Tensor]] = {}
         for name, weight, source in zip(self._names, weights, self._sources):
@@ -521,7 +528,8 @@ class Kernel:
         for whole, cut in parts.items():
             values[whole] = torch.cat([cut[start] for start in sorted(cut)])
         chain = clone(self.chain) if self.compiled.clones else self.chain
-        return torch.func.functional_call(chain, values, tuple(inputs))
+        result = torch.func.functional_call(chain, values, tuple(inputs))
+        return [result] if isinstance(result, torch.Tensor) else list(result)
 
 
 def outside_of_ops(device: torch.device, function: Callable[[], T]) -> T:
@@ -589,17 +597,24 @@ def _register() -> torch.library.Library:
     # Fused optimizers write weights without changing their versions.
     register_optimizer_step_post_hook(count_step)
     library = torch.library.Library("fuse_mlir", "DEF")
-    library.define(
-        "call(Tensor[] inputs, Tensor[] weights, int kernel) -> Tensor",
-        tags=(torch.Tag.needs_fixed_stride_order,),
-    )
-    library.impl("call", _call, "CPU")
-    library.impl("call", _call, "CUDA")
-    torch.library.register_fake("fuse_mlir::call", _fake, lib=library)
-    torch.library.register_autograd(
-        "fuse_mlir::call", _backward, setup_context=_save, lib=library
-    )
-    register_flop_formula(torch.ops.fuse_mlir.call, get_raw=True)(_flops)
+    for name, result, run, fake in (
+        ("call", "Tensor", _call, _fake),
+        ("call_all", "Tensor[]", _call_all, _fake_all),
+    ):
+        library.define(
+            f"{name}(Tensor[] inputs, Tensor[] weights, int kernel) -> "
+            + result,
+            tags=(torch.Tag.needs_fixed_stride_order,),
+        )
+        library.impl(name, run, "CPU")
+        library.impl(name, run, "CUDA")
+        torch.library.register_fake(f"fuse_mlir::{name}", fake, lib=library)
+        torch.library.register_autograd(
+            f"fuse_mlir::{name}", _backward, setup_context=_save, lib=library
+        )
+        register_flop_formula(getattr(torch.ops.fuse_mlir, name), get_raw=True)(
+            _flops
+        )
     return library
 
 
@@ -613,12 +628,21 @@ def _flops(
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        Kernel.by_id(kernel).recompute(inputs, weights)
+        Kernel.by_id(kernel).recompute_all(inputs, weights)
     return counter.get_total_flops()
 
 
 def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
-    """Runs a kernel as an op of PyTorch."""
+    """`call_all` of a kernel with one result."""
+    return call_all(kernel, inputs)[0]
+
+
+def call_all(
+    kernel: Kernel, inputs: list[torch.Tensor]
+) -> Sequence[torch.Tensor]:
+    """Runs a kernel as an op of PyTorch; returns all results."""
+    several = len(kernel.compiled.results) > 1
+    ops = torch.ops.fuse_mlir
     if torch.jit.is_tracing() or is_exporting():
         # A program may be run by another process.
         if kernel.described is None:
@@ -627,16 +651,25 @@ def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
                 "which an exported program cannot contain; fuse it with 'fuse', "
                 "or unfuse it"
             )
-        return torch.ops.fuse_mlir.exported(
-            inputs, kernel.weights(), kernel.described
-        )
-    return torch.ops.fuse_mlir.call(inputs, kernel.weights(), kernel.id)
+        if several:
+            return ops.exported_all(inputs, kernel.weights(), kernel.described)
+        return [ops.exported(inputs, kernel.weights(), kernel.described)]
+    if several:
+        return ops.call_all(inputs, kernel.weights(), kernel.id)
+    return [ops.call(inputs, kernel.weights(), kernel.id)]
 
 
 def call_asked(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
     """`call` of a kernel whose members were just checked."""
+    return call_all_asked(kernel, inputs)[0]
+
+
+def call_all_asked(
+    kernel: Kernel, inputs: list[torch.Tensor]
+) -> Sequence[torch.Tensor]:
+    """`call_all` of a kernel whose members were just checked."""
     _ASKED.kernel = kernel.id
-    return call(kernel, inputs)
+    return call_all(kernel, inputs)
 
 
 def _call(
@@ -648,10 +681,22 @@ def _call(
 def _fake(
     inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: int
 ) -> torch.Tensor:
-    found = Kernel.by_id(kernel)
-    return inputs[0].new_empty(
-        found.result_shape(inputs), dtype=found.compiled.dtype
-    )
+    return _fake_all(inputs, weights, kernel)[0]
+
+
+def _call_all(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: int
+) -> list[torch.Tensor]:
+    return Kernel.by_id(kernel).run_all(inputs, weights)
+
+
+def _fake_all(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: int
+) -> list[torch.Tensor]:
+    return [
+        inputs[0].new_empty(result.shape(inputs), dtype=result.dtype)
+        for result in Kernel.by_id(kernel).compiled.results
+    ]
 
 
 class _Context(Protocol):
@@ -664,14 +709,16 @@ class _Context(Protocol):
     def save_for_backward(self, *tensors: torch.Tensor) -> None: ...
 
 
-def _save(ctx: _Context, inputs: tuple, output: torch.Tensor) -> None:
+def _save(ctx: _Context, inputs: tuple, output: object) -> None:
     tensors, weights, kernel = inputs
     # A model may be unfused, or gone, before the backward pass.
     ctx.kernel, ctx.count = Kernel.by_id(kernel), len(tensors)
     ctx.save_for_backward(*tensors, *weights)
 
 
-def _backward(ctx: _Context, gradient: torch.Tensor) -> tuple:
+def _backward(
+    ctx: _Context, gradient: torch.Tensor | Sequence[torch.Tensor | None]
+) -> tuple:
     kernel = ctx.kernel
     if kernel.stored:
         raise KernelError(
@@ -689,10 +736,18 @@ def _backward(ctx: _Context, gradient: torch.Tensor) -> tuple:
             else t.detach().requires_grad_(t.is_floating_point())
             for t in ctx.saved_tensors
         ]
-        result = kernel.recompute(leaves[: ctx.count], leaves[ctx.count :])
+        results = kernel.recompute_all(leaves[: ctx.count], leaves[ctx.count :])
+        given = (
+            [gradient]
+            if isinstance(gradient, torch.Tensor)
+            else [g for g in gradient if g is not None]
+        )
+        if not isinstance(gradient, torch.Tensor):
+            # A model may read only some of the results.
+            results = [r for r, g in zip(results, gradient) if g is not None]
         wanted = [t for t in leaves if t.requires_grad]
         found = torch.autograd.grad(
-            result, wanted, gradient, create_graph=twice, allow_unused=True
+            results, wanted, given, create_graph=twice, allow_unused=True
         )
     gradients = iter(found)
     by_leaf = [next(gradients) if t.requires_grad else None for t in leaves]

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -27,9 +28,25 @@ from fuse_mlir.compiler.source_digest import Undescribed, describe
 from fuse_mlir.support.cache_folder import cache_folder, write_file
 
 # Part of every key: what a file holds.
-FORMAT = "fuse-exports-1"
+FORMAT = "fuse-exports-2"
 #: Maximum number of files, of about ten KiB each. The oldest ones go first.
 MOST = 1024
+
+
+@dataclass(frozen=True)
+class ResultType:
+    """Type of a result."""
+
+    #: Each dimension: a size, or an input and its dimension.
+    dims: tuple[int | tuple[int, int], ...]
+    dtype: torch.dtype
+
+    def shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
+        """Sizes of the result, symbolic where those of `inputs` are."""
+        return [
+            d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
+            for d in self.dims
+        ]
 
 
 @dataclass(frozen=True)
@@ -42,9 +59,7 @@ class Description:
     parameters: dict[str, tuple[torch.dtype, tuple[int, ...]]]
     #: Other names of tied parameters.
     aliases: dict[str, str]
-    #: Each dimension of the result: a size, or an input and its dimension.
-    result: tuple[int | tuple[int, int], ...]
-    dtype: torch.dtype
+    results: tuple[ResultType, ...]
 
 
 def folder() -> Path:
@@ -112,12 +127,17 @@ def load(key: str) -> Description | None:
             },
             {str(a): str(b) for a, b in found["aliases"].items()},
             tuple(
-                (int(size[0]), int(size[1]))
-                if isinstance(size, list)
-                else int(size)
-                for size in found["result"]
+                ResultType(
+                    tuple(
+                        (int(size[0]), int(size[1]))
+                        if isinstance(size, list)
+                        else int(size)
+                        for size in dims
+                    ),
+                    _dtype(dtype),
+                )
+                for dims, dtype in found["results"]
             ),
-            _dtype(found["dtype"]),
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
@@ -151,8 +171,10 @@ def store(key: str, description: Description) -> None:
                 for parameter, (dtype, shape) in description.parameters.items()
             },
             "aliases": description.aliases,
-            "result": description.result,
-            "dtype": name(description.dtype),
+            "results": [
+                [result.dims, name(result.dtype)]
+                for result in description.results
+            ],
         }
     )
     with contextlib.suppress(OSError):

@@ -25,7 +25,7 @@ from fuse_mlir import native
 from fuse_mlir.deploy.hub_template import _driver, _host
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion.fused_module import FusedModule
-from fuse_mlir.fusion.modules import one_kernel
+from fuse_mlir.fusion.places import one_kernel
 from fuse_mlir.support.arguments import require
 
 VARIANT = "torch-cuda"
@@ -245,7 +245,7 @@ def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
         "codes": codes,
         "parameters": names,
         "rows": rows,
-        "result": {"shape": compiled.result, "type": dtype},
+        "result": {"shape": compiled.result.dims, "type": dtype},
     }
     return {**files, "plan.json": (json.dumps(plan, indent=1) + "\n").encode()}
 

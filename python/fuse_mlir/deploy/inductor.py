@@ -8,7 +8,7 @@ kernel. Moving an add into the kernel saves a launch and a round trip to memory.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -20,7 +20,7 @@ from torch._inductor.custom_graph_pass import (
 from fuse_mlir.compiler.chains import Chain, compile_variant
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.errors import KernelError
-from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.fusion.places import fused_sites
 
 _ADDS = (torch.ops.aten.add.Tensor,)
 
@@ -30,7 +30,7 @@ class ResidualChain(Chain):
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         stream = inputs[0] + inputs[1]
-        return stream + super().forward(stream)
+        return stream + cast(torch.Tensor, super().forward(stream))
 
 
 def with_residual(kernel: Kernel) -> Kernel | None:
@@ -39,7 +39,11 @@ def with_residual(kernel: Kernel) -> Kernel | None:
     None if one kernel cannot compute them.
     """
     chain, inputs = kernel.chain, kernel.compiled.inputs
-    if len(inputs) != 1 or not kernel.compiled.by_rows:
+    if (
+        len(inputs) != 1
+        or not kernel.compiled.by_rows
+        or len(kernel.compiled.results) != 1
+    ):
         return None
     wide = ResidualChain.__new__(ResidualChain)
     wide.__dict__.update(chain.__dict__)

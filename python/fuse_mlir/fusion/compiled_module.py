@@ -26,7 +26,7 @@ from fuse_mlir.fusion.member_checks import (
     check_members,
     is_transformed,
 )
-from fuse_mlir.fusion.modules import fused_sites, one_kernel
+from fuse_mlir.fusion.places import fused_sites, one_kernel
 from fuse_mlir.fusion.proxies import FusedPlace
 from fuse_mlir.matching.plans import Plan, Source, Step
 from fuse_mlir.matching.sites import join
@@ -460,7 +460,8 @@ class LoadedKernel:
     """A kernel from a file.
 
     Args:
-        artifact: one with one function and one result.
+        artifact: one with one function. Calls return a tensor, or a tuple if
+            it has several results.
         device: where it runs.
     """
 
@@ -513,7 +514,9 @@ class LoadedKernel:
         self._prepared = True
         return self
 
-    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
+    def __call__(
+        self, *inputs: torch.Tensor
+    ) -> torch.Tensor | tuple[torch.Tensor, ...]:
         if not self._prepared:
             raise KernelError(
                 "bind the parameters first: " + ", ".join(self.parameters)
@@ -530,9 +533,14 @@ class LoadedKernel:
             t.contiguous() if self.device.type == "cpu" else native.aligned(t)
             for t in inputs
         )
-        shape = self._instance.result_shape(inputs)
-        result = self._program.signature().results[0]
-        out = torch.empty(shape, dtype=result.dtype, device=self.device)
-        if out.numel():
-            self._instance.launch(inputs, [out])
-        return out
+        outs = [
+            torch.empty(
+                self._instance.result_shape(inputs, i),
+                dtype=result.dtype,
+                device=self.device,
+            )
+            for i, result in enumerate(self._program.signature().results)
+        ]
+        if outs[0].numel():
+            self._instance.launch(inputs, outs)
+        return outs[0] if len(outs) == 1 else tuple(outs)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -46,7 +46,12 @@ from fuse_mlir.fusion.proxies import (
 )
 from fuse_mlir.fusion.timing import RowRanges, Verdict
 from fuse_mlir.matching.patterns import artifact_of
-from fuse_mlir.matching.plans import Plan, run_chain
+from fuse_mlir.matching.plans import (
+    Plan,
+    child_at,
+    replace_members,
+    run_plan,
+)
 from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.matching.static_mlp import StaticMlp
@@ -97,6 +102,8 @@ class FusedModule(FusedPlace):
     lost: str
     #: Numbers of rows to measure.
     _counts: tuple[int, ...] | None
+    #: Whether members after the first one return results of their own.
+    _hands_out: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -119,7 +126,7 @@ class FusedModule(FusedPlace):
         self.rounding = rounding
         # The examples are fake tensors and are no longer needed.
         self.__dict__["plan"] = Plan(
-            plan.inputs, [], plan.steps, plan.eval_only
+            plan.inputs, [], plan.steps, plan.eval_only, plan.outputs
         )
         self.__dict__.update(
             _kernel=None,
@@ -150,26 +157,26 @@ class FusedModule(FusedPlace):
         )
 
     def put_into(self, parent: nn.Module) -> None:
-        """Replaces the members among the children of `parent`."""
-        places: list[nn.Module] = [self]
-        places += [
+        """Replaces the members below `parent`."""
+        # The parent owns this module, so a strong reference would be a cycle.
+        self.__dict__["_parent"] = weakref.ref(parent)
+        replace_members(parent, self.names, [self, *self._other_places()])
+        self._forget_fast()
+
+    def _other_places(self) -> list[nn.Module]:
+        """New modules for the places of the members after the first one."""
+        return [
             FusedIdentity(
                 self.site, member, step, last=member is self.members[-1]
             )
             for member, step in list(zip(self.members, self.plan.steps))[1:]
         ]
-        # The parent owns this module, so a strong reference would be a cycle.
-        self.__dict__["_parent"] = weakref.ref(parent)
-        # Assigning to existing keys keeps the order of children. One call of
-        # `update` is atomic.
-        parent._modules.update(zip(self.names, places))
-        self._forget_fast()
 
     def take_out_of(self, parent: nn.Module) -> None:
         """Puts the members back."""
         for name, member in zip(self.names, self.members):
             member.training = parent.get_submodule(name).training
-        parent._modules.update(zip(self.names, self.members))
+        replace_members(parent, self.names, self.members)
 
     # Handles of the library live in one process and belong to one module.
     def __getstate__(self) -> dict[str, Any]:
@@ -334,13 +341,15 @@ class FusedModule(FusedPlace):
     def _known(
         self, compiled: Compiled, device: torch.device
     ) -> Verdict | None:
-        """The measurement of such a site in this process or another one."""
+        """The measurement of such a site in this process, or a final one of
+        another process."""
         key = self._key(compiled, device)
         found = timing.known(key)
         if found is None:
             found = stored_timings.load(self._stored_key(compiled, device))
-            if found is not None:
-                timing.remember(key, found)
+            if found is None or not found.final:
+                return None
+            timing.remember(key, found)
         return found
 
     def _stored_key(self, compiled: Compiled, device: torch.device) -> str:
@@ -348,7 +357,7 @@ class FusedModule(FusedPlace):
         return stored_timings.key_of(
             device,
             (
-                compiled.formed,
+                timing.timed_ir(compiled.formed),
                 self.plan.structure(),
                 [
                     f"{type(m).__module__}.{type(m).__qualname__}"
@@ -364,7 +373,7 @@ class FusedModule(FusedPlace):
     def _key(self, compiled: Compiled, device: torch.device) -> object:
         """A key that sites with equal times share."""
         return (
-            compiled.formed,
+            timing.timed_ir(compiled.formed),
             self.plan.structure(),
             str(device),
             tuple(type(m) for member in self.members for m in member.modules()),
@@ -410,10 +419,10 @@ class FusedModule(FusedPlace):
             )
 
         def overhead(count: int) -> float:
-            plain, through = timing.Stopwatch(torch.device("cpu")).compare(
+            found = timing.Stopwatch(torch.device("cpu")).compare(
                 run(not_asked, count), run(asked, count)
             )
-            return max(through - plain, 0.0)
+            return max(found.other - found.members, 0.0)
 
         try:
             with torch.no_grad():
@@ -422,8 +431,16 @@ class FusedModule(FusedPlace):
         except Exception:
             return None
         assert self._counts is not None
-        verdict = timing.measured(self._counts, eager, overhead, device, slow)
-        stored_timings.store(self._stored_key(kernel.compiled, device), verdict)
+        stored = self._stored_key(kernel.compiled, device)
+        verdict = timing.measured(
+            self._counts,
+            eager,
+            overhead,
+            device,
+            slow,
+            stored_timings.load(stored),
+        )
+        stored_timings.store(stored, verdict)
         return timing.remember(self._key(kernel.compiled, device), verdict)
 
     def _trial(
@@ -439,7 +456,8 @@ class FusedModule(FusedPlace):
             members: that the proxies replace.
             rows: numbers of rows that run the kernel; None for any.
         """
-        place = FusedModule(
+        kind: Any = self._kind
+        place = kind(
             self.site,
             self.names,
             members,
@@ -545,6 +563,9 @@ class FusedModule(FusedPlace):
             and is_exporting()
         ):
             return self._run(args, kwargs)
+        if self._hands_out:
+            inputs = [args[0]]
+            return self._pass_on(kernels.call_all(kernel, inputs), inputs)
         return torch.ops.fuse_mlir.call([args[0]], kernel.weights(), kernel.id)
 
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
@@ -568,7 +589,7 @@ class FusedModule(FusedPlace):
             self._check_places()
             if is_transformed(inputs):
                 return self._tag(
-                    run_chain(self.members, self.plan.steps, inputs), inputs
+                    run_plan(self.members, self.plan, inputs), inputs
                 )
             if self._watch is None or not self._watch.same():
                 self._look_again(inputs)
@@ -600,9 +621,11 @@ class FusedModule(FusedPlace):
             if not is_exporting() and self._prefers_members(
                 first, kernel, traced=True
             ):
-                return run_chain(self.members, self.plan.steps, inputs)
-            return kernels.call(kernel, inputs)
-        result = self._tag(kernels.call_asked(kernel, inputs), inputs)
+                return self._pass_on(
+                    run_plan(self.members, self.plan, inputs), inputs
+                )
+            return self._pass_on(kernels.call_all(kernel, inputs), inputs)
+        result = self._tag(kernels.call_all_asked(kernel, inputs), inputs)
         self._prepare_fast(kernel)
         return result
 
@@ -619,8 +642,12 @@ class FusedModule(FusedPlace):
                 self.site,
                 Pending,
                 parent,
-                [(name, owner.get_submodule(name)) for name in self.names[1:]],
+                [
+                    (name.split("."), owner.get_submodule(name))
+                    for name in self.names[1:]
+                ],
                 self._has_sides,
+                self._hands_out,
             )
         rows = self._eager_rows
         assert self._watch is not None
@@ -707,10 +734,17 @@ class FusedModule(FusedPlace):
             mark_unfused(result, self.site)
         return result
 
+    def _pass_on(
+        self, results: Sequence[torch.Tensor], _inputs: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
+        """What this module returns in a traced call with these results."""
+        return results[0]
+
     def _tag(
-        self, result: torch.Tensor, inputs: Sequence[torch.Tensor]
+        self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
     ) -> torch.Tensor:
         """Marks the result, so that identities recognize it."""
+        result = results[0]
         tagged: Any = result
         tagged._fuse_site = self.site
         if len(self.names) > 1 and type(result) is torch.Tensor:
@@ -782,7 +816,7 @@ class FusedModule(FusedPlace):
                 "is gone; copy the parent, or unfuse the site before"
             )
         for name in self.names[1:]:
-            place = parent._modules.get(name)
+            place = child_at(parent, name)
             if not isinstance(place, FusedPlace) or place.site != self.site:
                 raise FuseError(
                     f"FUSE-N206 not-a-chain: '{name}', a member of site "

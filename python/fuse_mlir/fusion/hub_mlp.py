@@ -15,9 +15,9 @@ from fuse_mlir.fusion.member_checks import check_autocast, check_members
 from fuse_mlir.fusion.proxies import FusedPlace
 from fuse_mlir.matching.dataflow import Flow
 from fuse_mlir.matching.endpoints import Endpoint
-from fuse_mlir.matching.path_glob import PathGlob
+from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import Member, Pattern, class_name
-from fuse_mlir.matching.sites import Site, escape, find_sites
+from fuse_mlir.matching.sites import Site, find_sites
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import is_tracing
 

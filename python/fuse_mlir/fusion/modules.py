@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import nn
@@ -29,14 +29,27 @@ from fuse_mlir.errors import (
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
-from fuse_mlir.fusion.proxies import FusedPlace
+from fuse_mlir.fusion.places import (
+    Place,
+    all_sites,
+    members_back,
+    put_all,
+    unfuse_modules,
+)
+from fuse_mlir.fusion.places import fused_sites as fused_sites
+from fuse_mlir.fusion.places import one_kernel as one_kernel
+from fuse_mlir.fusion.projections import FusedProjections
 from fuse_mlir.fusion.results import FusionResult, SiteResult
 from fuse_mlir.fusion.scale_check import check_scales
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS, formulas_in
+from fuse_mlir.matching.candidates import (
+    candidates,
+    looks_like_mlp,
+    shorter_sites,
+)
 from fuse_mlir.matching.dataflow import Flow, observe
 from fuse_mlir.matching.moe import activation_of, looks_like_experts
-from fuse_mlir.matching.path_glob import match
 from fuse_mlir.matching.patterns import (
     KernelMapping,
     ModuleSpec,
@@ -46,15 +59,13 @@ from fuse_mlir.matching.patterns import (
     declared_patterns,
     resolve,
 )
+from fuse_mlir.matching.projections import projection_sites
 from fuse_mlir.matching.sites import (
     Site,
-    candidates,
     distributed,
     find_sites,
     join,
     lacks_reduction,
-    looks_like_mlp,
-    shorter_sites,
 )
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.native.refusals import IDS, refusal
@@ -72,10 +83,6 @@ _VECTOR = 8
 GRADIENTS = ("recompute", "error")
 #: Id of the refusal of sites whose members are faster.
 SLOWER = "FUSE-N024"
-
-
-#: The modules that replace the first member of a chain.
-Place = FusedModule | EndpointMlp
 
 
 def fuse_modules(
@@ -153,7 +160,7 @@ def fuse_modules(
     if static is not None and static.endpoints:
         results, planned = plan_hub(model, static, patterns, inputs)
     else:
-        sites, _ = select(model, patterns, inputs)
+        sites, _ = select(model, patterns, inputs, projections=static is None)
         if specs is not None:
             _check_specs(sites, specs)
         rows = rows_to_measure(
@@ -163,7 +170,7 @@ def fuse_modules(
             sites, gradients, static, rounding, rows, report
         )
     check_results(model, results, bool(planned), patterns, strict)
-    _put_all(model, planned)
+    put_all(model, planned)
     for result in results:
         if result.status == "could fuse":
             result.status = "fused"
@@ -419,24 +426,21 @@ def plan_hub(
     return results, planned
 
 
-def _put_all(model: nn.Module, planned: Sequence[tuple[Site, Place]]) -> None:
-    """Puts all modules in place, or none."""
-    placed: list[tuple[nn.Module, Place]] = []
-    try:
-        for site, module in planned:
-            placed.append((model.get_submodule(site.parent), module))
-            module.put_into(placed[-1][0])
-    # If one site cannot be replaced, the others are restored.
-    except BaseException:
-        for parent, module in placed:
-            module.take_out_of(parent)
-        raise
-
-
 def select(
-    model: nn.Module, patterns: Patterns, inputs: Inputs
+    model: nn.Module,
+    patterns: Patterns,
+    inputs: Inputs,
+    projections: bool = False,
 ) -> tuple[list[Site], Flow]:
-    """Sites of `patterns`, or of the data flow without patterns."""
+    """Sites of `patterns`, or of the data flow without patterns.
+
+    Args:
+        model: to fuse.
+        patterns: as for `fuse_modules`.
+        inputs: as for `fuse_modules`.
+        projections: whether the data flow is also searched for norms with the
+            projections of attention.
+    """
     require_module(model)
     _refuse_kinds(model)
     resolved: list[Pattern] = resolve(model, patterns)
@@ -451,6 +455,8 @@ def select(
             for site in find_sites(model, [pattern], flow)
             for found in (site, *shorter_sites(model, site, flow))
         ]
+        if projections:
+            sites += projection_sites(model, flow, sites)
         for site in sites:
             _refuse_convolutions(site)
             _hold_back_experts(site)
@@ -634,7 +640,8 @@ def plan_site(
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error
-    module = FusedModule(
+    kind = FusedModule if plan.outputs is None else FusedProjections
+    module = kind(
         site.id,
         site.names,
         site.members,
@@ -703,205 +710,12 @@ def plan_site(
     return result, module
 
 
-def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
-    """Fused modules of `model`, with the paths of their parents.
-
-    Several parents may share one fused module.
-    """
-    return [
-        (path, module)
-        for path, module in _places(model)
-        if isinstance(module, FusedModule)
-    ]
-
-
-def all_sites(model: nn.Module) -> list[tuple[str, Place]]:
-    """`fused_sites`, and sites with kernels of the Hub."""
-    return [
-        (path, module)
-        for path, module in _places(model)
-        if isinstance(module, (FusedModule, EndpointMlp))
-    ]
-
-
 def _formulas(site: Site, reasons: str) -> str:
     """Activations that `rounding="relaxed"` would allow, for a message."""
     if "FUSE-N101" not in reasons:
         return ""
     return ", ".join(
         f"'{path}'" for path in formulas_in(site.names, site.members)
-    )
-
-
-def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
-    """Proxies of fused sites, with the paths of their parents.
-
-    Raises:
-        FuseError: the model itself is a proxy.
-    """
-    if isinstance(require_module(model), FusedPlace):
-        raise FuseError(
-            f"the model is {model._get_name()} of site "
-            f"'{model.site}'; expected one that has it"
-        )
-    for path, parent in model.named_modules():
-        for child in dict.fromkeys(parent.children()):
-            if isinstance(child, FusedPlace):
-                yield path, child
-
-
-def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
-    """The fused module of a site, or any module if all share one kernel.
-
-    Raises:
-        FuseError: no such site, or kernels that differ.
-    """
-    found = {
-        join(parent, module.site): module
-        for parent, module in fused_sites(model)
-    }
-    chosen = [
-        m
-        for name, m in found.items()
-        if (site is None or site in (name, m.site)) and m._kernel
-    ]
-    if not found:
-        raise FuseError("nothing is fused; call fuse_modules before")
-    codes = {m._kernel.compiled.formed for m in chosen if m._kernel}
-    if len(codes) != 1:
-        what = (
-            f"no fused site '{site}'"
-            if site is not None
-            else f"sites have {len(codes)} kernels"
-        )
-        raise FuseError(f"{what}; name one of {', '.join(found)}")
-    return chosen[0]
-
-
-@contextlib.contextmanager
-def members_back(model: nn.Module) -> Iterator[None]:
-    """Puts the members back for the duration of a `with`.
-
-    Raises:
-        FuseError: another module has replaced a proxy.
-    """
-    sites = []
-    for path, module in all_sites(model):
-        _check_places(model, path, module, "running it without fusion")
-        sites.append((model.get_submodule(path), module))
-    places = []
-    for parent, module in sites:
-        places.append([parent._modules[n] for n in module.names])
-        parent._modules.update(zip(module.names, module.members))
-    try:
-        yield
-    finally:
-        for (parent, module), held in zip(sites, places):
-            parent._modules.update(zip(module.names, held))
-
-
-def unfuse_modules(
-    model: nn.Module, sites: str | Sequence[str] | None = None
-) -> list[str]:
-    """Puts the members back: the same modules in the same order.
-
-    Args:
-        model: may be fused or not.
-        sites: ids, or path globs of members or their parents; all when None.
-
-    Returns:
-        The parents of the restored sites. If another module has replaced a
-        fused module, it stays, and the other members are put back.
-
-    Raises:
-        FuseError: an id or glob names no fused site, or another module has
-            replaced a proxy.
-
-    Examples:
-        >>> result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
-        >>> fuse_mlir.unfuse_modules(model)
-        ['layers.0']
-    """
-    found = all_sites(model)
-    chosen = found
-    if sites is not None:
-        require(
-            sites,
-            Iterable,
-            "argument 'sites'",
-            "an id, a path glob, or a list of them",
-        )
-        wanted = [sites] if isinstance(sites, str) else list(sites)
-        chosen = []
-        for name in wanted:
-            require(name, str, f"the site {name!r}", "an id or a path glob")
-            matching = [s for s in found if _names_site(name, *s)]
-            if not matching:
-                known = ", ".join(join(p, m.site) for p, m in found) or "none"
-                raise FuseError(f"no fused site '{name}'; there are {known}")
-            chosen += [s for s in matching if s not in chosen]
-    for path, module in chosen:
-        _check_places(model, path, module, "unfusing")
-    for path, module in chosen:
-        module.take_out_of(model.get_submodule(path))
-    left = _put_back_left(model) if sites is None else []
-    return [path for path, _ in chosen] + left
-
-
-def _put_back_left(model: nn.Module) -> list[str]:
-    """Puts members back whose fused module was replaced by another module.
-
-    Returns:
-        The parents of these sites.
-    """
-    left = list(_places(model))
-    for path, place in left:
-        parent = model.get_submodule(path)
-        for name, child in parent._modules.items():
-            if child is place:
-                parent._modules[name] = place._member
-                place._member.training = place.training
-    return list(dict.fromkeys(path for path, _ in left))
-
-
-def _check_places(
-    model: nn.Module, path: str, module: Place, before: str
-) -> None:
-    """Checks that a site's proxies are still the children at `path`.
-
-    Args:
-        model: that was fused.
-        path: of the parent of the site.
-        module: the fused module of the site.
-        before: what the user should do first, for the message.
-
-    Raises:
-        FuseError: another module has replaced a proxy.
-    """
-    held = model.get_submodule(path)._modules
-    if held.get(module.names[0]) is not module:
-        raise FuseError(
-            f"the kernel of site '{module.site}' is not in the place of "
-            f"'{module.names[0]}' any more, but somewhere in '{path}'; put it "
-            f"back before {before}"
-        )
-    for name in module.names:
-        place = held.get(name)
-        if not isinstance(place, FusedPlace) or place.site != module.site:
-            raise FuseError(
-                f"'{join(path, name)}' is a {type(place).__name__} and not "
-                f"part of site '{module.site}' any more; put it back before "
-                + before
-            )
-
-
-def _names_site(name: str, parent: str, module: Place) -> bool:
-    if name in (module.site, join(parent, module.site)):
-        return True
-    if "#" in name or "+" in name:
-        return False
-    return match(name, parent) or any(
-        match(name, join(parent, n)) for n in module.names
     )
 
 

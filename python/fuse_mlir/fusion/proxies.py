@@ -463,7 +463,7 @@ def mark_unfused(result: object, site: str) -> None:
         marked._fuse_unfused = site
 
 
-def _is_unfused(site: str, args: tuple, kwargs: dict[str, Any]) -> bool:
+def is_unfused(site: str, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether the previous member ran instead of the kernel."""
     return any(
         type(value) is not Pending
@@ -509,7 +509,7 @@ class FusedIdentity(FusedPlace):
 
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """A call that asks everything in Python."""
-        if not is_tracing() and _is_unfused(self.site, args, kwargs):
+        if not is_tracing() and is_unfused(self.site, args, kwargs):
             result = self._member.forward(*args, **kwargs)
             if not self.last:
                 mark_unfused(result, self.site)

@@ -3,7 +3,9 @@
 
 A verdict takes seconds of measuring, and stays the same until the kernel, the
 members, the machine or PyTorch change. Each one is a file that is named by the
-hash of all of them. A file that cannot be read is measured anew.
+hash of all of them. A file that cannot be read is measured anew. A verdict within
+the noise of its measurement is kept with it, and is not final: the next processes
+measure again, and the shortest times of all count.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from fuse_mlir.fusion.timing import RowRanges, Table, Times, Verdict
 from fuse_mlir.support.cache_folder import cache_folder, write_file
 
 # Part of every key: what a file holds and how calls are measured.
-FORMAT = "fuse-timings-1"
+FORMAT = "fuse-timings-2"
 #: Maximum number of files, of about one KiB each. The oldest ones go first.
 MOST = 4096
 
@@ -84,7 +86,9 @@ def load(key: str) -> Verdict | None:
             return None
         traced = found["traced"]
         return Verdict(
-            _table(found["eager"]), None if traced is None else _table(traced)
+            _table(found["eager"]),
+            None if traced is None else _table(traced),
+            int(found["tries"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -92,20 +96,25 @@ def load(key: str) -> Verdict | None:
 
 def _table(found: dict[str, object]) -> Table:
     times = tuple(
-        Times(int(t["rows"]), float(t["members"]), float(t["kernel"]))
+        Times(
+            int(t["rows"]),
+            float(t["members"]),
+            float(t["kernel"]),
+            float(t["spread"]),
+        )
         for t in found["times"]  # type: ignore[attr-defined]
     )
     ranges = tuple(
         (int(first), None if last is None else int(last))
         for first, last in found["rows"]["ranges"]  # type: ignore[index]
     )
-    overhead, loss, gain = (
+    overhead, loss, gain, noise = (
         float(found[name])  # type: ignore[arg-type]
-        for name in ("overhead", "loss", "gain")
+        for name in ("overhead", "loss", "gain", "noise")
     )
     if not times or any(t.members <= 0 or t.kernel <= 0 for t in times):
         raise ValueError("a time is not positive")
-    return Table(times, overhead, RowRanges(ranges), loss, gain)
+    return Table(times, overhead, RowRanges(ranges), loss, gain, noise)
 
 
 def forget() -> None:

@@ -6,6 +6,9 @@ sizes, so a fixed table would be wrong somewhere. Both are timed here, on the
 weights of the model, through the calls that the model makes. The time of the
 fused site includes its checks.
 
+Other work of the machine makes calls vary. If they vary by more than the two
+systems differ, the calls are repeated, and later processes measure again.
+
 The decision does not depend on the clock, so tests can use their own.
 """
 
@@ -13,11 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -32,6 +37,11 @@ SECONDS = 0.12
 #: Minimum and maximum number of rounds, and the minimum if the two times
 #: differ by more than the factor CLEAR.
 LEAST, MOST, FEW, CLEAR = 3, 60, 2, 1.5
+#: Maximum factor on SECONDS and MOST for calls that vary by more than they
+#: differ from each other.
+PATIENCE = 4
+#: Number of processes that measure a site whose calls vary that much.
+TRIES = 3
 #: Calls of fewer seconds are measured together with the next call, because
 #: threads that poll for work slow it down.
 SHORT = 2e-3
@@ -54,6 +64,13 @@ OTHER_OPS = 40
 KEPT = 256
 #: Returns seconds; only differences matter.
 CLOCK = time.perf_counter
+
+#: Constants and names in the IR of a kernel, on which its time does not depend.
+_UNTIMED = re.compile(
+    r"(?<![\w.%])-?\d+\.\d+(?:e[-+]?\d+)?"
+    r'|fuse\.parameter = "[^"]*"|site\("[^"]*"\)|origins\(\[[^\]]*\]\)',
+    re.IGNORECASE,
+)
 
 Run = Callable[[], object]
 
@@ -103,6 +120,17 @@ class Times:
     rows: int
     members: float
     kernel: float
+    #: Fraction by which the times varied.
+    spread: float = 0.0
+
+    def merge(self, other: Times) -> Times:
+        """The shortest times of two measurements."""
+        return Times(
+            self.rows,
+            min(self.members, other.members),
+            min(self.kernel, other.kernel),
+            min(self.spread, other.spread),
+        )
 
     def __str__(self) -> str:
         return (
@@ -131,6 +159,8 @@ class Table:
     loss: float
     #: Fraction of its time that the fastest call gains, after `least`.
     gain: float
+    #: Fraction by which times varied that differ by less; 0 if none do.
+    noise: float = 0.0
 
     @property
     def gains(self) -> bool:
@@ -174,9 +204,22 @@ def decide(
         """Time of the kernel in seconds, with the required gain added."""
         return time_.kernel / (1.0 - least)
 
+    def noise() -> float:
+        """The largest spread that could change an answer."""
+        return max(
+            (
+                t.spread
+                for t in times.values()
+                if t.spread > max(TOLERANCE, abs(kernel(t) / t.members - 1.0))
+            ),
+            default=0.0,
+        )
+
     gain = max(1.0 - kernel(t) / t.members for t in times.values())
     if gain < TOLERANCE and not wanted:
-        return Table(tuple(times.values()), 0.0, RowRanges(), 0.0, gain)
+        return Table(
+            tuple(times.values()), 0.0, RowRanges(), 0.0, gain, noise()
+        )
     cost = 0.0
     if any(kernel(t) > t.members for t in times.values()):
         cost = overhead(min(times))
@@ -214,6 +257,7 @@ def decide(
         _ranges([(t.rows, by_kernel(t)) for t in known]),
         loss,
         gain,
+        noise(),
     )
 
 
@@ -238,6 +282,18 @@ class Verdict:
     eager: Table
     #: Calls by torch.compile or a captured graph, if their costs differ.
     traced: Table | None = None
+    #: Number of processes that measured.
+    tries: int = 1
+
+    @property
+    def noise(self) -> float:
+        """Fraction by which times varied that differ by less, or 0."""
+        return max(table.noise for table in self.tables)
+
+    @property
+    def final(self) -> bool:
+        """Whether later processes need not measure again."""
+        return self.tries >= TRIES or self.noise == 0.0
 
     @property
     def tables(self) -> list[Table]:
@@ -264,6 +320,12 @@ class Verdict:
                     f"{milliseconds(table.overhead)}, "
                     f"{100 * table.loss:.0f}% of a call"
                 )
+        if self.noise:
+            texts.append(
+                f"equal calls varied by {100 * self.noise:.0f}%, because the "
+                "machine was busy"
+                + ("" if self.final else "; the next process measures again")
+            )
         return "; ".join(texts)
 
     def note(self) -> str:
@@ -302,6 +364,49 @@ class Idle(nn.Module):
         )
 
 
+class Compared(NamedTuple):
+    """Seconds of two ways to call a site."""
+
+    members: float
+    other: float
+    #: Fraction by which the times varied.
+    spread: float
+
+
+@dataclass
+class _Samples:
+    """Seconds of all measured calls of two ways to call a site."""
+
+    members: list[float] = field(default_factory=list)
+    other: list[float] = field(default_factory=list)
+    #: Calls of the members directly after the other.
+    after: list[float] = field(default_factory=list)
+
+    def result(self) -> Compared:
+        """The shortest times."""
+        alone, other = min(self.members), min(self.other)
+        late = min(self.after) - alone if self.after else 0.0
+        return Compared(
+            alone,
+            other + max(late, 0.0),
+            max(_spread(self.members), _spread(self.other)),
+        )
+
+    def clear(self) -> bool:
+        """Whether the calls vary by less than they differ."""
+        found = self.result()
+        gap = abs(found.other / found.members - 1.0) if found.members else 0.0
+        return found.spread <= max(TOLERANCE, gap)
+
+
+def _spread(times: list[float]) -> float:
+    """Fraction by which the fastest quarter of calls, two at least, varies."""
+    known = sorted(times)
+    if len(known) < 2 or known[0] <= 0:
+        return 0.0
+    return known[max(1, len(known) // 4)] / known[0] - 1.0
+
+
 class Stopwatch:
     """Times alternating calls and keeps the shortest time of each.
 
@@ -316,12 +421,11 @@ class Stopwatch:
         self.device = device
         self.clock = clock or CLOCK
 
-    def once(self, *runs: Run) -> float:
-        """Seconds of calls that follow each other."""
+    def once(self, run: Run) -> float:
+        """Seconds of one call."""
         self._wait()
         start = self.clock()
-        for run in runs:
-            run()
+        run()
         self._wait()
         return self.clock() - start
 
@@ -329,31 +433,48 @@ class Stopwatch:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def compare(self, members: Run, other: Run) -> tuple[float, float]:
+    def compare(self, members: Run, other: Run) -> Compared:
         """Seconds of two ways to call a site, after rounds of `SECONDS`."""
         with _as_in_calls(self.device):
             first = [self.once(run) for run in (members, other)]
             if self.device.type == "cuda":
                 return self._after_work(members, other)
             if min(first) > SHORT:
-                return self._turns([members], [other], 1)
+                return self._turns(members, other)
             return self._neighbors(members, other)
 
-    def _neighbors(self, members: Run, other: Run) -> tuple[float, float]:
+    def _rounds(self, samples: _Samples, quick: bool = False) -> Iterator[None]:
+        """Rounds of calls, until `samples` has enough.
+
+        Args:
+            samples: to which each round adds one call of each way.
+            quick: whether fewer rounds show a difference of more than CLEAR.
+        """
+        start = self.clock()
+        for rounds in range(1, PATIENCE * MOST + 1):
+            yield
+            taken = self.clock() - start
+            clear = samples.clear()
+            if rounds >= LEAST and (rounds >= MOST or taken > SECONDS):
+                if clear or taken > PATIENCE * SECONDS:
+                    return
+            elif quick and rounds >= FEW and taken > SECONDS / 2 and clear:
+                members, other, _ = samples.result()
+                if max(members, other) > CLEAR * min(members, other):
+                    return
+
+    def _neighbors(self, members: Run, other: Run) -> Compared:
         """`compare` for short calls: the other call follows the members, and
         the time that the members lose after it is added."""
-        alone = kernel = after = math.inf
-        start = self.clock()
-        for rounds in range(1, MOST + 1):
+        samples = _Samples()
+        for _ in self._rounds(samples):
             members()
-            alone = min(alone, self.once(members))
-            kernel = min(kernel, self.once(other))
-            after = min(after, self.once(members))
-            if rounds >= LEAST and self.clock() - start > SECONDS:
-                break
-        return alone, kernel + max(after - alone, 0.0)
+            samples.members.append(self.once(members))
+            samples.other.append(self.once(other))
+            samples.after.append(self.once(members))
+        return samples.result()
 
-    def _after_work(self, members: Run, other: Run) -> tuple[float, float]:
+    def _after_work(self, members: Run, other: Run) -> Compared:
         """`compare` for calls on a GPU, each after work of another kind."""
         some = torch.zeros(8, 8, device=self.device)
 
@@ -364,38 +485,33 @@ class Stopwatch:
                     value.view(4, 16).transpose(0, 1).contiguous()
                 ).view(8, 8)
 
-        best = [math.inf, math.inf]
-        start = self.clock()
-        for rounds in range(1, MOST + 1):
-            for i, run in enumerate((members, other)):
-                work()
-                best[i] = min(best[i], self.once(run))
-            if rounds >= LEAST and self.clock() - start > SECONDS:
-                break
-        return best[0], best[1]
+        samples = _Samples()
+        for _ in self._rounds(samples):
+            work()
+            samples.members.append(self.once(members))
+            work()
+            samples.other.append(self.once(other))
+        return samples.result()
 
-    def _turns(
-        self, members: Sequence[Run], other: Sequence[Run], calls: int
-    ) -> tuple[float, float]:
-        best = [math.inf, math.inf]
-        start = self.clock()
-        for rounds in range(1, MOST + 1):
-            for i, runs in enumerate((members, other)):
-                best[i] = min(best[i], self.once(*runs))
-            enough = FEW if max(best) > CLEAR * min(best) else LEAST
-            if (
-                rounds >= enough
-                and self.clock() - start > SECONDS / 2
-                and max(best) > CLEAR * min(best)
-                or rounds >= LEAST
-                and self.clock() - start > SECONDS
-            ):
-                break
-        return best[0] / calls, best[1] / calls
+    def _turns(self, members: Run, other: Run, calls: int = 1) -> Compared:
+        """`compare` for long runs of `calls` calls each."""
+        samples = _Samples()
+        for _ in self._rounds(samples, quick=True):
+            samples.members.append(self.once(members) / calls)
+            samples.other.append(self.once(other) / calls)
+        return samples.result()
 
 
 _VERDICTS: OrderedDict[object, Verdict] = OrderedDict()
 _LOCK = threading.Lock()
+
+
+def timed_ir(ir: str) -> str:
+    """The IR of a kernel without what takes no time, such as scales.
+
+    Equal layers of a model have equal texts.
+    """
+    return _UNTIMED.sub("_", ir)
 
 
 def known(key: object) -> Verdict | None:
@@ -423,7 +539,7 @@ class GraphStopwatch(Stopwatch):
     """Times calls in captured CUDA graphs, whose time does not depend on the
     host."""
 
-    def compare(self, members: Run, other: Run) -> tuple[float, float]:
+    def compare(self, members: Run, other: Run) -> Compared:
         graphs = []
         with _as_in_calls(self.device):
             for run in (members, other):
@@ -436,7 +552,7 @@ class GraphStopwatch(Stopwatch):
                         run()
                 graphs.append(graph)
                 graph.replay()
-            return self._turns([graphs[0].replay], [graphs[1].replay], CALLS)
+            return self._turns(graphs[0].replay, graphs[1].replay, CALLS)
 
 
 def example_inputs(
@@ -487,6 +603,7 @@ def measured(
     overhead: Callable[[int], float],
     device: torch.device,
     slow: Callable[[str], None] | None = None,
+    earlier: Verdict | None = None,
 ) -> Verdict:
     """Times of a site, eager and, on a GPU, in captured graphs.
 
@@ -496,14 +613,19 @@ def measured(
         overhead: as for `decide`.
         device: of the site.
         slow: called with a line before each step, after the first second.
+        earlier: the measurement of another process, whose times count if they
+            are shorter.
     """
     start = CLOCK()
 
-    def by(watch: Stopwatch) -> Callable[[int], Times]:
+    def by(watch: Stopwatch, before: Table | None) -> Callable[[int], Times]:
+        known = {t.rows: t for t in before.times} if before else {}
+
         def measure(count: int) -> Times:
             if slow is not None and CLOCK() - start > 1.0:
                 slow(f"measuring calls with {count} rows")
-            return eager(count, watch)
+            found = eager(count, watch)
+            return found.merge(known[count]) if count in known else found
 
         return measure
 
@@ -511,14 +633,18 @@ def measured(
     if device.type == "cuda":
         with contextlib.suppress(RuntimeError):
             # Members that wait for the GPU cannot be captured.
-            traced = decide(by(GraphStopwatch(device)), lambda _: 0.0, rows)
+            traced = decide(
+                by(GraphStopwatch(device), earlier.traced if earlier else None),
+                lambda _: 0.0,
+                rows,
+            )
     gpu = device.type == "cuda"
     table = decide(
-        by(Stopwatch(device)),
+        by(Stopwatch(device), earlier.eager if earlier else None),
         overhead,
         rows,
         traced is not None and traced.gains,
         EAGER_GAIN if gpu else 0.0,
         SHARE if gpu else 1.0,
     )
-    return Verdict(table, traced)
+    return Verdict(table, traced, earlier.tries + 1 if earlier else 1)

@@ -7,6 +7,7 @@ one input.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Mapping, Sequence
 
@@ -14,9 +15,10 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import BlockError, FlowError
+from fuse_mlir.matching.candidates import chains_below
 from fuse_mlir.matching.dataflow import Flow, observe
 from fuse_mlir.matching.plans import Source, Step, run_chain
-from fuse_mlir.matching.sites import chains_below, observed_chain
+from fuse_mlir.matching.sites import observed_chain
 from fuse_mlir.support.types import Inputs
 
 
@@ -77,9 +79,10 @@ def take_chain(
 ) -> Chain:
     """The modules `members` below the path `parent` of `model`.
 
-    Each member reads the result of the one before. If a member accepts more
-    arguments, one run of the model shows which values these are: the input of
-    the chain, earlier results, or constants.
+    Each member reads the result of the one before. One run of the model shows
+    the order of their calls. If a member accepts more arguments, it also shows
+    which values these are: the input of the chain, earlier results, or
+    constants.
 
     Args:
         model: on any device, also meta.
@@ -90,8 +93,8 @@ def take_chain(
             a model of transformers.
 
     Raises:
-        BlockError: there is no such member, or the members need values that
-            their one input does not give.
+        BlockError: there is no such member, the model calls them in another
+            order, or they need values that their one input does not give.
     """
     found = {}
     for member in members:
@@ -100,7 +103,30 @@ def take_chain(
     steps = None
     if any(_accepts_more(module) for module in found.values()):
         steps = _observed_steps(model, parent, members, found, inputs)
+    elif len(found) > 1:
+        with contextlib.suppress(FlowError):
+            _check_order(model, parent, members, observe(model, inputs))
     return Chain(found, residual, steps).eval()
+
+
+def _check_order(
+    model: nn.Module, parent: str, members: Sequence[str], flow: Flow
+) -> None:
+    """Refuses members that the model calls in another order.
+
+    Members that are not called equally often have no order.
+    """
+    paths = [f"{parent}.{m}" if parent else m for m in members]
+    calls = [flow.calls.get(path, []) for path in paths]
+    if not calls[0] or len({len(c) for c in calls}) > 1:
+        return
+    called = sorted(range(len(paths)), key=lambda i: calls[i][0].start)
+    if called != list(range(len(paths))):
+        raise BlockError(
+            f"the members are '{','.join(members)}', and {type(model).__name__}"
+            f" calls '{','.join(members[i] for i in called)}' in this order; "
+            "name them in the order of calls"
+        )
 
 
 def _parameters(module: nn.Module) -> list[inspect.Parameter]:
@@ -146,6 +172,7 @@ def _observed_steps(
             f"which values it passes: {error}; or leave '{needy}' out of the "
             "members"
         ) from error
+    _check_order(model, parent, members, flow)
     site = observed_chain(parent, members, flow)
     if site.plan is None:
         if needy is None and not all(flow.calls.get(path) for path in found):

@@ -174,3 +174,8 @@ def compile_glob(text: str) -> PathGlob:
 def match(glob: str, path: str) -> bool:
     """Whether `glob` selects `path`."""
     return compile_glob(glob).match(path)
+
+
+def escape(path: str) -> str:
+    """A glob that matches a path itself."""
+    return "".join(f"\\{c}" if c in "*?[]{},\\" else c for c in path)

@@ -53,6 +53,8 @@ class Plan:
     steps: list[Step]
     #: Whether a dropout between members does nothing only in eval mode.
     eval_only: bool = False
+    #: Steps whose results the model reads; None for the last one alone.
+    outputs: tuple[int, ...] | None = None
 
     def structure(self) -> tuple:
         """A key that calls with the same structure share."""
@@ -65,7 +67,52 @@ class Plan:
                 )
                 for step in self.steps
             ),
+            self.outputs,
         )
+
+
+def holder_of(parent: nn.Module, name: str) -> tuple[nn.Module, str]:
+    """The module that has a member as its child, and the child's name.
+
+    Args:
+        parent: common parent of the members of a site.
+        name: path of the member below it, such as `self_attn.q_proj`.
+
+    Raises:
+        AttributeError: there is no such module.
+    """
+    path, _, child = name.rpartition(".")
+    return parent.get_submodule(path), child
+
+
+def child_at(parent: nn.Module, name: str) -> nn.Module | None:
+    """The module in the place of a member; None if there is none."""
+    try:
+        holder, child = holder_of(parent, name)
+    except AttributeError:
+        return None
+    return holder._modules.get(child)
+
+
+def replace_members(
+    parent: nn.Module, names: Sequence[str], modules: Sequence[nn.Module]
+) -> None:
+    """Puts modules in the places of members.
+
+    Assigning to existing keys keeps the order of children. One call of `update`
+    is atomic.
+
+    Args:
+        parent: common parent of the members.
+        names: paths of the members below it.
+        modules: one for each name.
+    """
+    held: dict[int, tuple[nn.Module, dict[str, nn.Module]]] = {}
+    for name, module in zip(names, modules):
+        holder, child = holder_of(parent, name)
+        held.setdefault(id(holder), (holder, {}))[1][child] = module
+    for holder, children in held.values():
+        holder._modules.update(children)
 
 
 def run_chain(
@@ -83,6 +130,29 @@ def run_chain(
         skip_pre_hooks: leaves out the pre-hooks of members, for a fused module
             before which they ran.
     """
+    return run_steps(members, steps, inputs, skip_pre_hooks)[-1]
+
+
+def run_plan(
+    members: Sequence[nn.Module],
+    plan: Plan,
+    inputs: Sequence[torch.Tensor],
+    skip_pre_hooks: bool = True,
+) -> list[torch.Tensor]:
+    """`run_chain`, with all results that the model reads."""
+    results = run_steps(members, plan.steps, inputs, skip_pre_hooks)
+    if plan.outputs is None:
+        return results[-1:]
+    return [results[i] for i in plan.outputs]
+
+
+def run_steps(
+    members: Sequence[nn.Module],
+    steps: Sequence[Step],
+    inputs: Sequence[torch.Tensor],
+    skip_pre_hooks: bool = True,
+) -> list[torch.Tensor]:
+    """`run_chain`, with the results of all members."""
     results: list[torch.Tensor] = []
 
     def value(source: Source) -> object:
@@ -101,4 +171,4 @@ def run_chain(
                 **{k: value(s) for k, s in step.kwargs.items()},
             )
         )
-    return results[-1]
+    return results

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Finds the modules that form the chain of a pattern, and refuses others.
+"""Finds the modules that form the site of a pattern, and refuses others.
+
+A site is a chain, in which each member reads the result of the one before, or a
+norm with linears that all read its result. Members are below one parent.
 
 The predicates and their order are those of fuse-match-modules; ids are those
 of docs/reference/refusals.md.
@@ -17,9 +20,7 @@ from torch import nn
 
 from fuse_mlir.errors import PatternError, Refusal
 from fuse_mlir.matching.dataflow import Call, Flow
-from fuse_mlir.matching.moe import looks_like_experts
-from fuse_mlir.matching.path_glob import PathGlob
-from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
+from fuse_mlir.matching.patterns import Member, Pattern, class_name
 from fuse_mlir.matching.plans import Plan, Slot, Source, Step
 from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.native.refusals import IDS
@@ -32,6 +33,7 @@ class Site:
 
     id: str
     parent: str
+    #: Paths of the members below the parent.
     names: tuple[str, ...]
     pattern: Pattern
     members: list[nn.Module] = field(default_factory=list)
@@ -68,7 +70,7 @@ def find_sites(
         for number, (parent, children) in enumerate(_parents(model, pattern)):
             site = _select(model, pattern, parent, children, number)
             if site.refusal is None:
-                _check(model, site, flow, taken)
+                check_site(model, site, flow, taken)
             if site.refusal is None:
                 taken.update((path, site.id) for path in site.paths)
             sites.append(site)
@@ -78,9 +80,10 @@ def find_sites(
 def _parents(
     model: nn.Module, pattern: Pattern
 ) -> list[tuple[str, list[list[str]]]]:
-    """Parents of selected modules, with the children that each path selects."""
+    """Parents of selected modules, with the members that each path selects."""
     paths = [path for path, _ in model.named_modules() if path]
     found: dict[str, list[list[str]]] = {}
+    everything: list[list[str]] = []
     for i, member in enumerate(pattern.members):
         selected = [path for path in paths if member.path.match(path)]
         if not selected:
@@ -88,16 +91,80 @@ def _parents(
                 f"FUSE-N201 no-module-matches: no module matches path "
                 f"'{member.path.text}'{_alike(model, member)}"
             )
+        everything.append(selected)
         for path in selected:
             parent, _, name = path.rpartition(".")
             found.setdefault(parent, [[] for _ in pattern.members])
             found[parent][i].append(name)
-    if not any(all(children) for children in found.values()):
+    if any(all(children) for children in found.values()):
+        return list(found.items())
+    groups = _nearest(model, everything)
+    if not any(all(names) for _, names in groups):
         raise PatternError(
-            "FUSE-N202 different-parents: no module is the parent of all "
-            "members of " + str(pattern)
+            "FUSE-N202 different-parents: no module, other than a list, has "
+            "all members of " + str(pattern)
         )
-    return list(found.items())
+    return groups
+
+
+def _nearest(
+    model: nn.Module, selected: Sequence[Sequence[str]]
+) -> list[tuple[str, list[list[str]]]]:
+    """Members with several parents: for each first member, the others that
+    share more of their path with it than with any other first member.
+
+    Args:
+        model: that has them.
+        selected: paths that the pattern selects for each member.
+
+    Returns:
+        Common parents, and the paths below them that are selected.
+    """
+    groups: dict[str, list[list[str]]] = {
+        first: [[first], *([] for _ in selected[1:])] for first in selected[0]
+    }
+    for i, paths in enumerate(selected[1:], 1):
+        for path in paths:
+            shared = {f: len(common_parent([f, path])) for f in groups}
+            near = [f for f in groups if shared[f] == max(shared.values())]
+            if len(near) == 1 and not _around(path, near[0]):
+                groups[near[0]][i].append(path)
+    found = []
+    for group in groups.values():
+        everything = [path for paths in group for path in paths]
+        if crosses_layers(model, everything):
+            continue
+        parent = common_parent(everything)
+        start = len(parent) + 1 if parent else 0
+        found.append((parent, [[p[start:] for p in paths] for paths in group]))
+    return found
+
+
+def _around(path: str, other: str) -> bool:
+    """Whether one of two modules is inside of the other, or is the other."""
+    return f"{other}.".startswith(f"{path}.") or path.startswith(f"{other}.")
+
+
+def crosses_layers(model: nn.Module, paths: Sequence[str]) -> bool:
+    """Whether modules are in several layers of a list, or outside of one."""
+    start = len(common_parent(paths))
+    return any(
+        isinstance(model.get_submodule(path[:end]), nn.ModuleList)
+        for path in paths
+        for end, char in enumerate(path)
+        if char == "." and end >= start
+    )
+
+
+def common_parent(paths: Sequence[str]) -> str:
+    """The path of the innermost module that has all modules below it."""
+    names = [path.split(".")[:-1] for path in paths]
+    shared = []
+    for parts in zip(*names):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared)
 
 
 def _alike(model: nn.Module, member: Member) -> str:
@@ -129,7 +196,8 @@ def _select(
             n for n in selected if member.has_class(owner.get_submodule(n))
         ]
         names.append((fitting or selected or ["?"])[0])
-    site = Site(f"{'+'.join(names)}#{number}", parent, tuple(names), pattern)
+    base = "+".join(name.rpartition(".")[2] for name in names)
+    site = Site(f"{base}#{number}", parent, tuple(names), pattern)
     for member, name in zip(pattern.members, names):
         if name == "?":
             return site.refuse(
@@ -152,9 +220,17 @@ def _select(
     return site
 
 
-def _check(
-    model: nn.Module, site: Site, flow: Flow, taken: dict[str, str]
+def check_site(
+    model: nn.Module, site: Site, flow: Flow, taken: Mapping[str, str]
 ) -> None:
+    """Gives a site its plan, or the first reason to refuse it.
+
+    Args:
+        model: that has the members.
+        site: with members.
+        flow: the calls of one run.
+        taken: paths of members of other sites, and the ids of these sites.
+    """
     _check_scripts(site)
     if site.refusal is None:
         _check_taken(model, site, taken)
@@ -188,7 +264,9 @@ def _check_scripts(site: Site) -> None:
                 return
 
 
-def _check_taken(model: nn.Module, site: Site, taken: dict[str, str]) -> None:
+def _check_taken(
+    model: nn.Module, site: Site, taken: Mapping[str, str]
+) -> None:
     for module, path in zip(site.members, site.paths):
         if isinstance(module, Proxy):
             taken = {**taken, path: module.site}
@@ -249,11 +327,15 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             f"{counts}; leave out those that are called by themselves",
         )
         return
+    fans_out = replaced and _fans_out([c[0] for c in calls])
     for chain in zip(*calls):
-        plan = _plan(site, list(chain), flow)
-        if plan is None or (
-            replaced and not _single_uses(site, list(chain), flow)
-        ):
+        if fans_out:
+            plan = _plan_linears(site, list(chain), flow)
+        else:
+            plan = _plan(site, list(chain), flow)
+            if replaced and not (plan and _single_uses(site, chain, flow)):
+                return
+        if plan is None:
             return
         if site.plan is None:
             site.plan = plan
@@ -267,15 +349,136 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             return
 
 
-def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
-    first = calls[0]
-    plan = Plan([], [], [])
+def _fans_out(calls: Sequence[Call]) -> bool:
+    """Whether members after the second one, or one below another module, read
+    the result of the first."""
+    if not isinstance(calls[0].output, torch.Tensor):
+        return False
+    parents = {call.path.rpartition(".")[0] for call in calls}
+    return any(
+        any(t is calls[0].output for t in call.tensors())
+        for call in calls[1 if len(parents) > 1 else 2 :]
+    )
+
+
+def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
+    """The plan of a site whose members all read the result of the first."""
+    norm = calls[0]
+    plan = Plan([], [], [], outputs=tuple(range(1, len(calls))))
+    inputs = _inputs(norm, plan)
+    for i, call in enumerate(calls):
+        step = Step([], {})
+        for slot, value in _arguments(call):
+            source = _source(
+                site,
+                site.paths[i],
+                slot,
+                value,
+                {} if i else inputs,
+                {id(norm.output): 0} if i else {},
+            )
+            if source is None:
+                return None
+            if isinstance(slot, int):
+                step.args.append(source)
+            else:
+                step.kwargs[slot] = source
+        kinds = [source.kind for _, source in step.slots()]
+        if i and (kinds.count("step") != 1 or "outside" in kinds):
+            site.refuse(
+                "FUSE-N206",
+                "not-a-chain",
+                _not_a_chain(site.paths[0], site.paths[i], call, flow),
+            )
+            return None
+        if not _returns_tensor(site, site.paths[i], call):
+            return None
+        plan.steps.append(step)
+    plan.eval_only = id(norm.output) in flow.dropped
+    if not _stands_in(site, plan, norm) or not _read_by(site, calls, flow):
+        return None
+    return plan
+
+
+def _stands_in(site: Site, plan: Plan, norm: Call) -> bool:
+    """Whether the input of a norm can stand for its result."""
+    given = plan.examples[0] if len(plan.examples) == 1 else None
+    if given is not None and (given.shape, given.dtype, given.device) == (
+        norm.output.shape,
+        norm.output.dtype,
+        norm.output.device,
+    ):
+        return True
+    what = (
+        f"{len(plan.examples)} tensors"
+        if given is None
+        else f"{given.dtype} {tuple(given.shape)}"
+    )
+    site.refuse(
+        IDS["norm-changes-type"],
+        "norm-changes-type",
+        f"'{site.paths[0]}' reads {what} and returns {norm.output.dtype} "
+        f"{tuple(norm.output.shape)}; expected one tensor of the type and the "
+        "shape of the result, which takes its place",
+    )
+    return False
+
+
+def _read_by(site: Site, calls: Sequence[Call], flow: Flow) -> bool:
+    """Whether only the members after the first one read its result."""
+    output, norm = calls[0].output, calls[0]
+    for use in flow.uses_of(output):
+        if use.time < norm.end or any(
+            use.module == path or use.module.startswith(path + ".")
+            for path in site.paths[1:]
+        ):
+            continue
+        where = f"module '{use.module}'" if use.module else "the model"
+        site.refuse(
+            "FUSE-N002",
+            "intermediate-has-other-users",
+            f"the result of '{site.paths[0]}' is also read by '{use.op}' in "
+            f"{where}; add that module to the pattern, or drop this use",
+        )
+        return False
+    if id(output) in flow.results:
+        site.refuse(
+            "FUSE-N002",
+            "intermediate-has-other-users",
+            f"the result of '{site.paths[0]}' is a result of the model; "
+            "begin the pattern after it",
+        )
+        return False
+    return True
+
+
+def _inputs(call: Call, plan: Plan) -> dict[int, int]:
+    """Adds the tensors of the first call to a plan; their numbers by id."""
     inputs: dict[int, int] = {}
-    for slot, value in _arguments(first):
+    for slot, value in _arguments(call):
         if isinstance(value, torch.Tensor):
             inputs.setdefault(id(value), len(plan.inputs))
             plan.inputs.append(slot)
             plan.examples.append(value)
+    return inputs
+
+
+def _returns_tensor(site: Site, path: str, call: Call) -> bool:
+    if isinstance(call.output, torch.Tensor):
+        return True
+    kind = type(call.output).__name__
+    site.refuse(
+        "FUSE-N214",
+        "no-result",
+        f"'{path}' returns a {kind}; expected a tensor; leave "
+        "this module out of the pattern",
+    )
+    return False
+
+
+def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
+    plan = Plan([], [], [])
+    inputs = _inputs(calls[0], plan)
     made: dict[int, int] = {}
     for i, call in enumerate(calls):
         path = site.paths[i]
@@ -312,14 +515,7 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
                 "it before, and pass it to that module, too",
             )
             return None
-        if not isinstance(call.output, torch.Tensor):
-            kind = type(call.output).__name__
-            site.refuse(
-                "FUSE-N214",
-                "no-result",
-                f"'{path}' returns a {kind}; expected a tensor; leave "
-                "this module out of the pattern",
-            )
+        if not _returns_tensor(site, path, call):
             return None
         made[id(call.output)] = i
         plan.steps.append(step)
@@ -378,7 +574,7 @@ def _not_a_chain(source: str, target: str, call: Call, flow: Flow) -> str:
     )
 
 
-def _single_uses(site: Site, calls: list[Call], flow: Flow) -> bool:
+def _single_uses(site: Site, calls: Sequence[Call], flow: Flow) -> bool:
     paths = site.paths
     return all(
         _single_use(site, paths[i], calls[i], paths[i + 1], calls[i + 1], flow)
@@ -627,295 +823,3 @@ def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
                 "before a package replaces its tensors",
             )
             return
-
-
-# Chains that no pattern names.
-
-
-def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
-    """Chains of siblings around linears, one pattern per site.
-
-    A chain goes on while only the next sibling reads each result. Modules that
-    attend over tokens or route them are never members. Experts, and MLPs next
-    to them, are chains of one member.
-    """
-    patterns = []
-    claimed: set[str] = set()
-    for parent, owner in model.named_modules():
-        if any(parent == c or parent.startswith(c + ".") for c in claimed):
-            continue
-        # The entries of a list are whole layers.
-        if isinstance(owner, nn.ModuleList):
-            continue
-        for names in chains_below(parent, owner, flow):
-            claimed.update(join(parent, name) for name in names)
-            patterns.append(
-                Pattern(
-                    tuple(
-                        Member(
-                            class_name(owner.get_submodule(name)),
-                            PathGlob(escape(join(parent, name))),
-                        )
-                        for name in names
-                    ),
-                    ANY_FAMILY,
-                )
-            )
-    return patterns
-
-
-def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
-    """The rest of a refused chain without its first member, if it is a site.
-
-    An example is an MLP whose norm is also read by attention.
-    """
-    if site.refusal is None:
-        return []
-    for start in range(1, len(site.members)):
-        rest = site.members[start:]
-        if sum(map(_matrices, rest)) < 2:
-            return []
-        found = find_sites(
-            model,
-            [Pattern(site.pattern.members[start:], site.pattern.kernel)],
-            flow,
-        )[0]
-        if found.refusal is None:
-            return [found]
-    return []
-
-
-def escape(path: str) -> str:
-    return "".join(f"\\{c}" if c in "*?[]{},\\" else c for c in path)
-
-
-def chains_below(parent: str, owner: nn.Module, flow: Flow) -> list[list[str]]:
-    calls = sorted(
-        (flow.calls[join(parent, name)][0].start, name)
-        for name, _ in owner.named_children()
-        if join(parent, name) in flow.calls
-    )
-    order = [
-        name for _, name in calls if _may_be_member(owner.get_submodule(name))
-    ]
-    chains: list[list[str]] = []
-    for name in order:
-        call = flow.calls[join(parent, name)][0]
-        read = {id(t) for t in call.tensors()}
-        for chain in chains:
-            before = flow.calls[join(parent, chain[-1])][0]
-            if id(before.output) in read:
-                chain.append(name)
-                break
-        else:
-            chains.append([name])
-    chains = [
-        c
-        for c in chains
-        if len(c) > 1
-        and sum(_matrices(owner.get_submodule(name)) for name in c) > 1
-    ]
-    alone = {
-        name: module
-        for name, module in owner.named_children()
-        if not any(name in c for c in chains)
-    }
-    if any(map(looks_like_experts, alone.values())):
-        chains += [
-            [name]
-            for name, module in alone.items()
-            if looks_like_experts(module) or looks_like_mlp(module)
-        ]
-    return chains
-
-
-def _may_be_member(module: nn.Module) -> bool:
-    return not isinstance(module, (nn.Embedding, nn.Dropout)) and not any(
-        "Attention" in type(m).__name__ or looks_like_experts(m)
-        for m in module.modules()
-    )
-
-
-def _matrices(module: nn.Module) -> int:
-    """The number of weights of linears and experts, whatever their classes,
-    and of linears with packed weights."""
-    return sum(
-        _own_matrices(m) or _is_packed(m)
-        for m in module.modules()
-        if not isinstance(m, nn.Embedding)
-    )
-
-
-def _is_packed(module: nn.Module) -> bool:
-    return "Linear" in type(module).__name__ and all(
-        p.dim() < 2 for p in module.parameters()
-    )
-
-
-def _own_matrices(module: nn.Module) -> int:
-    return sum(
-        p.dim() in (2, 3) and p.shape[0] > 1
-        for name, p in module.named_parameters(recurse=False)
-        if "scale" not in name
-    )
-
-
-def looks_like_mlp(module: nn.Module) -> bool:
-    """Whether a module consists of linears and the ops between them."""
-    return (
-        _may_be_member(module)
-        and 1 < _matrices(module) < 5
-        and not isinstance(module, (nn.ModuleList, nn.ModuleDict))
-    )
-
-
-def missed_chains(
-    model: nn.Module, flow: Flow, covered: Sequence[Site]
-) -> list[Site]:
-    """Modules like an MLP outside of the sites `covered`.
-
-    Each has the reason that it forms no chain with the module before it.
-    """
-    inside = {path for site in covered for path in site.paths}
-    missed: list[Site] = []
-    for path, module in model.named_modules():
-        if (
-            not path
-            or not looks_like_mlp(module)
-            or any(
-                path == p
-                or path.startswith(p + ".")
-                or p.startswith(path + ".")
-                for p in inside
-            )
-        ):
-            continue
-        inside.add(path)
-        missed.append(_why_no_chain(model, path, module, flow))
-    read: dict[int, list[torch.Tensor]] = {}
-    for tensor in {id(t): t for t in flow.kept}.values():
-        for use in flow.uses_of(tensor):
-            read.setdefault(id(use), []).append(tensor)
-    for path, module in model.named_modules():
-        # Gates of attention are also between linears.
-        if "Attention" not in type(module).__name__ and not any(
-            path == p or path.startswith(p + ".") for p in inside
-        ):
-            missed += _written_between(path, module, flow, read)
-    return missed
-
-
-def _written_between(
-    parent: str,
-    owner: nn.Module,
-    flow: Flow,
-    read: Mapping[int, Sequence[torch.Tensor]],
-) -> Iterator[Site]:
-    """Linears whose parent computes the values between them itself.
-
-    The parent is then an MLP whose activation is not a module.
-
-    Args:
-        parent: path of the module that owns the linears.
-        owner: that module.
-        flow: the calls of the observed run.
-        read: tensors that ops read, by the ids of their uses.
-    """
-    calls = {
-        name: flow.calls[join(parent, name)][0]
-        for name, child in owner.named_children()
-        if isinstance(child, nn.Linear) and join(parent, name) in flow.calls
-    }
-    made = {id(call.output): name for name, call in calls.items()}
-    for last, call in calls.items():
-        ops: list[str] = []
-        tensors = call.tensors()
-        # At most an activation, a product with a gate, and a dropout.
-        for _ in range(3):
-            uses = [
-                flow.made[id(t)]
-                for t in tensors
-                if id(t) in flow.made and flow.made[id(t)].module == parent
-            ]
-            ops += [use.op for use in uses]
-            tensors = [
-                t
-                for use in uses
-                for t in read.get(id(use), ())
-                if t.shape == call.tensors()[0].shape
-            ]
-            first = next((made[id(t)] for t in tensors if id(t) in made), None)
-            if first is None:
-                continue
-            names = (first, last)
-            site = Site(
-                f"{first}+{last}#0",
-                parent,
-                names,
-                Pattern(
-                    tuple(
-                        Member("Linear", PathGlob(escape(join(parent, n))))
-                        for n in names
-                    )
-                ),
-            )
-            where = f"module '{parent}'" if parent else "the model"
-            yield site.refuse(
-                "FUSE-N206",
-                "not-a-chain",
-                f"between '{join(parent, first)}' "
-                f"and '{join(parent, last)}' {where} computes '{ops[-1]}' by "
-                "itself; a chain consists of modules, so put the MLP into one",
-            )
-            break
-
-
-def _why_no_chain(
-    model: nn.Module, path: str, module: nn.Module, flow: Flow
-) -> Site:
-    parent, _, name = path.rpartition(".")
-    owner = model.get_submodule(parent)
-    own = Member(class_name(module), PathGlob(escape(path)))
-    site = Site(f"{name}#0", parent, (name,), Pattern((own,)), [module])
-    calls = flow.calls.get(path)
-    if not calls:
-        return site.refuse(
-            "FUSE-N205",
-            "member-not-called",
-            f"no forward calls '{path}' with these inputs; "
-            "pass inputs= for which the model calls it",
-        )
-    read = {id(t) for t in calls[0].tensors()}
-    for sibling, before in owner.named_children():
-        made = flow.calls.get(join(parent, sibling), [])
-        if not any(id(c.output) in read for c in made):
-            continue
-        if not _may_be_member(before):
-            return site.refuse(
-                "FUSE-N206",
-                "not-a-chain",
-                f"'{path}' reads the result of "
-                f"'{join(parent, sibling)}', a {type(before).__name__}, which "
-                "no kernel contains; a pattern can name the module alone",
-            )
-        pattern = Pattern(
-            (
-                Member(
-                    class_name(before), PathGlob(escape(join(parent, sibling)))
-                ),
-                own,
-            )
-        )
-        found = find_sites(model, [pattern], flow)[0]
-        if found.refusal is not None:
-            return found
-    maker = next((flow.made[i] for i in read if i in flow.made), None)
-    text = f"'{path}' reads no result of a sibling"
-    if maker is not None:
-        where = f"module '{maker.module}'" if maker.module else "the model"
-        text += f" but one of '{maker.op}' in {where}"
-    return site.refuse(
-        "FUSE-N206",
-        "not-a-chain",
-        f"{text}; a pattern can name the module alone",
-    )

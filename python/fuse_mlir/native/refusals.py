@@ -34,6 +34,7 @@ IDS: Mapping[str, str] = {
     "activation-not-asked-for": "FUSE-N230",
     "endpoint-not-loaded": "FUSE-N231",
     "endpoint-does-not-fit": "FUSE-N232",
+    "norm-changes-type": "FUSE-N145",
 }
 
 

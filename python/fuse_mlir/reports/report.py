@@ -22,7 +22,7 @@ from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion import modules
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.hub_mlp import EndpointMlp
-from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.fusion.places import fused_sites
 from fuse_mlir.fusion.results import (
     STATUSES,
     FusionResult,
@@ -32,9 +32,10 @@ from fuse_mlir.fusion.results import (
 )
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS
+from fuse_mlir.matching.candidates import missed_chains
 from fuse_mlir.matching.dataflow import call_arguments
 from fuse_mlir.matching.patterns import Patterns
-from fuse_mlir.matching.sites import join, missed_chains
+from fuse_mlir.matching.sites import join
 from fuse_mlir.quantized.flips import match_flips
 from fuse_mlir.quantized.fp8_reference import emulated
 from fuse_mlir.support.about import About
@@ -113,7 +114,9 @@ def explain(
     rows = modules.rows_to_measure(
         modules.prefers_faster(model, patterns, static, only_faster), inputs
     )
-    selected, flow = modules.select(model, patterns, inputs)
+    selected, flow = modules.select(
+        model, patterns, inputs, projections=static is None
+    )
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
         results.append(
@@ -491,14 +494,14 @@ def _check_site(
             else "undoing the kernel gives other IR",
         )
     ]
-    ours = kernel.run(inputs, kernel.weights())
+    ours = _joined(kernel.run_all(inputs, kernel.weights()))
     if kernel.device.type == "cpu":
         checks.append(_check_exact(name, kernel, inputs))
-    members = copy.deepcopy(kernel.chain).double()
+    members = _Joined(copy.deepcopy(kernel.chain).double())
     exact = members(
         *(t.double() if t.is_floating_point() else t for t in inputs)
     )
-    eager = kernel.recompute(inputs, kernel.weights())
+    eager = _joined(kernel.recompute_all(inputs, kernel.weights()))
     # Elements that overflow in the members are compared with the members.
     exact = torch.where(eager.isfinite(), exact, eager.double())
     scale = max(float(exact[exact.isfinite()].norm()), 1e-300)
@@ -535,6 +538,26 @@ def _check_site(
         )
     checks.append(Check(name, "V2", passed, detail))
     return checks
+
+
+def _joined(
+    results: torch.Tensor | Sequence[torch.Tensor],
+) -> torch.Tensor:
+    """One or several results of a kernel side by side, [..., features]."""
+    if isinstance(results, torch.Tensor):
+        return results
+    return results[0] if len(results) == 1 else torch.cat(list(results), -1)
+
+
+class _Joined(nn.Module):
+    """A chain with its results side by side."""
+
+    def __init__(self, chain: nn.Module) -> None:
+        super().__init__()
+        self.chain = chain
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return _joined(self.chain(*inputs))
 
 
 def _flipped(count: int) -> str:
@@ -585,7 +608,7 @@ def _with_weights_of_now(
         module._kernel.device,
         copies,
     )
-    return kernel.run(inputs, kernel.weights())
+    return _joined(kernel.run_all(inputs, kernel.weights()))
 
 
 def _check_exact(
@@ -601,11 +624,8 @@ def _check_exact(
             _artifacts={},
             _programs={},
         )
-        results.append(
-            Kernel(kernel.site, kernel.chain, plain, kernel.device).run(
-                inputs, kernel.weights()
-            )
-        )
+        portable = Kernel(kernel.site, kernel.chain, plain, kernel.device)
+        results.append(_joined(portable.run_all(inputs, kernel.weights())))
     ours, theirs = results
     bits = {2: torch.int16, 4: torch.int32}[ours.element_size()]
     differ = int((ours.view(bits) != theirs.view(bits)).sum())

@@ -23,7 +23,7 @@ from fuse_mlir.slots.places import (
     check_function,
     device_of,
     find_slots,
-    refuse_globals,
+    require_slots,
 )
 from fuse_mlir.support.arguments import require, require_module
 
@@ -77,8 +77,8 @@ def bind(
 ) -> dict[str, Any]:
     """Binds the slots of one model instance and returns the report.
 
-    After an error, no binding has changed. A slot that is bound to another
-    kernel is an error, unless `rebind` is set.
+    After an error, no binding has changed. A model without slots is an error,
+    and so is a slot that is bound to another kernel, unless `rebind` is set.
 
     `config` is that of `fuse-bind-slots`: `bind`, `overrides` by path, `preset`
     and `default`, `mode`. `target` is `cpu` or a chip such as `sm_90`; None
@@ -89,7 +89,6 @@ def bind(
             f"the model is of type {type(model).__name__}; "
             "expected a torch.nn.Module"
         )
-    refuse_globals(model)
     if not isinstance(config, Mapping):
         raise SlotError(
             f"the configuration is a {type(config).__name__}; "
@@ -97,8 +96,8 @@ def bind(
             "'fuse'}}"
         )
     require(context, Context, "the context", A_CONTEXT)
+    places = require_slots(model)
     target = str(config.get("target") or _target(model))
-    places = list(find_slots(model))
     tree = context.parse(_print_tree(places))
     report = tree.bind({**config, "target": target, "check": True})
     # The report is in the order of the IR; slots of one path keep their order.

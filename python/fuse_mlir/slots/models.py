@@ -209,7 +209,7 @@ def remove_slots(model: nn.Module) -> list[str]:
 
 
 def _refuse_fused(model: nn.Module) -> None:
-    from fuse_mlir.fusion.modules import fused_sites
+    from fuse_mlir.fusion.places import fused_sites
 
     sites = fused_sites(model)
     if sites:

@@ -34,6 +34,24 @@ def find_slots(model: nn.Module) -> Iterator[Place]:
                 yield Place(path, name, value)
 
 
+def require_slots(model: nn.Module) -> list[Place]:
+    """All slots of a model, of which there is at least one.
+
+    Raises:
+        SlotError: there is none, or a slot is a global of a module.
+    """
+    refuse_globals(model)
+    places = list(find_slots(model))
+    if not places:
+        raise SlotError(
+            f"{type(model).__name__} has no slots; assign them in __init__ of "
+            "its modules: self.norm = OpSlot('rms_norm', ...); or add them to "
+            "a model of transformers: fuse_mlir.slots.models.add_slots(model), "
+            "fuse_mlir.slots.moe.add_expert_slots(model)"
+        )
+    return places
+
+
 def device_of(model: nn.Module) -> torch.device:
     """The device of a model's first tensor; the CPU without tensors."""
     tensor = next(itertools.chain(model.parameters(), model.buffers()), None)

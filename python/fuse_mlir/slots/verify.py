@@ -17,8 +17,7 @@ from fuse_mlir.slots.op_slot import OpSlot
 from fuse_mlir.slots.places import (
     Place,
     check_eager,
-    find_slots,
-    refuse_globals,
+    require_slots,
 )
 from fuse_mlir.support.arguments import require_module
 
@@ -67,11 +66,10 @@ def verify(model: nn.Module, *inputs: object) -> SlotChecks:
         its own dtype, or two units in the last place of that dtype.
 
     Raises:
-        SlotError: a slot is a global of a module.
+        SlotError: the model has no slots, or one is a global of a module.
     """
     require_module(model)
-    refuse_globals(model)
-    places = list(find_slots(model))
+    places = require_slots(model)
     seen = _inputs_of(model, places, inputs) if inputs else {}
     found = SlotChecks()
     for place in places:

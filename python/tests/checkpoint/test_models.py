@@ -400,12 +400,23 @@ class Refusals(unittest.TestCase):
     def test_members_in_another_order(self):
         layer = "bert.encoder.layer.0"
         self.check(
-            "cannot be called as BertLMHeadModel does: FUSE-N206 .*; members of "
-            f"'{layer}' with one input: 'intermediate,output'$",
+            "the members are 'output,intermediate', and BertLMHeadModel calls "
+            "'intermediate,output' in this order; name them in the order of "
+            "calls$",
             take_chain,
             models.build_model("bert", BERT, torch.float32),
             layer,
             ["output", "intermediate"],
+        )
+        # Each of these accepts one argument only.
+        self.check(
+            "the members are 'mlp,post_attention_layernorm', and "
+            "LlamaForCausalLM calls 'post_attention_layernorm,mlp' in this "
+            "order",
+            take_chain,
+            models.build_model("llama", SMALL, torch.float32),
+            "model.layers.0",
+            ["mlp", "post_attention_layernorm"],
         )
 
     def test_no_run_shows_the_arguments(self):

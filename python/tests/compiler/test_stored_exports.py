@@ -176,8 +176,10 @@ DESCRIPTION = stored_exports.Description(
     "module {}",
     {"w": (torch.bfloat16, (4, 8))},
     {"v": "w"},
-    ((0, 0), 4),
-    torch.float32,
+    (
+        stored_exports.ResultType(((0, 0), 4), torch.float32),
+        stored_exports.ResultType((2,), torch.bfloat16),
+    ),
 )
 
 

@@ -555,7 +555,8 @@ class Refused(unittest.TestCase):
             (lambda: module.Launcher("x", 0, 1, 0, 0, 0), "an integer"),
             (lambda: module.Launcher(1), "takes exactly 6"),
             (lambda: module.Identity(1, None, True), "must be str"),
-            (lambda: module.Call(*[None] * 20), "integer"),
+            (lambda: module.Part("site", None, "x"), "an integer"),
+            (lambda: module.Call(*[None] * 19), "integer"),
         ):
             with self.assertRaisesRegex(
                 (TypeError, ValueError, IndexError, AttributeError), message
@@ -564,10 +565,10 @@ class Refused(unittest.TestCase):
 
     def test_objects_of_other_types(self):
         module = native.extension()
-        rest = [1, 0, [], [], [], None, [], [], True, 1, [], (2, 32), {}]
+        rest = [1, 0, [], [], [], None, [], [], True, 1, []]
         with self.assertRaisesRegex(TypeError, "expected a Guard"):
             module.Call(
-                1, 2, 3, torch.is_grad_enabled, *rest, None, None, False
+                1, 2, 3, torch.is_grad_enabled, *rest, None, None, False, False
             )
 
     def test_answers(self):

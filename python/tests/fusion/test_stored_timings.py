@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -65,6 +66,7 @@ class Files(Folder):
             {"eager": {**whole["eager"], "gain": "much"}},
             {"eager": {**whole["eager"], "rows": {"ranges": [[1]]}}},
             {"eager": {**whole["eager"], "times": [{"rows": 1}]}},
+            {"tries": None},
             {
                 "eager": {
                     **whole["eager"],
@@ -123,6 +125,27 @@ class Fusing(Folder):
         self.assertEqual(measured.call_count, 1)
         self.assertEqual(len(result.fused), 1)
         self.assertIn("1 to 33 rows", result.fused[0].note)
+
+    def test_a_doubtful_verdict_is_measured_again(self):
+        model, x = net(1)
+        doubtful = Verdict(replace(verdict(1.9e-3).eager, noise=0.2))
+        found = []
+
+        def measured(*args):
+            found.append(args[-1])
+            tries = args[-1].tries + 1 if args[-1] else 1
+            return replace(doubtful, tries=tries)
+
+        self.addCleanup(timing.forget)
+        with mock.patch.object(timing, "measured", measured):
+            for _ in range(timing.TRIES + 2):
+                timing.forget()
+                fuse_mlir.explain(model, inputs=x)
+                # A process keeps its verdict.
+                fuse_mlir.explain(model, inputs=x)
+        self.assertEqual(
+            [v and v.tries for v in found], [None, *range(1, timing.TRIES)]
+        )
 
 
 if __name__ == "__main__":

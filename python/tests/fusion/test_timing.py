@@ -163,6 +163,69 @@ class Decisions(unittest.TestCase):
         self.assertIn("compiled or in a CUDA graph for no rows", other.note())
 
 
+class Noise(unittest.TestCase):
+    """Equal calls that take different times."""
+
+    def of(self, kernel, spread):
+        return decide(
+            lambda rows: Times(rows, 1.0, kernel, spread), lambda _: 0.0
+        )
+
+    def test_only_a_difference_within_the_noise_is_doubtful(self):
+        for kernel, spread, noise in (
+            (1.2, 0.5, 0.5),
+            (0.8, 0.5, 0.5),
+            (2.0, 0.5, 0.0),
+            (0.4, 0.5, 0.0),
+            (1.0, 0.02, 0.0),
+        ):
+            self.assertEqual(self.of(kernel, spread).noise, noise)
+
+    def test_a_doubtful_verdict_is_not_final(self):
+        for tries, last in ((1, False), (timing.TRIES, True)):
+            verdict = timing.Verdict(self.of(1.2, 0.5), tries=tries)
+            self.assertEqual(verdict.final, last)
+            self.assertEqual(
+                verdict.reason().endswith(
+                    "equal calls varied by 50%, because the machine was busy"
+                    + ("" if last else "; the next process measures again")
+                ),
+                True,
+                verdict.reason(),
+            )
+        self.assertTrue(timing.Verdict(self.of(2.0, 0.5)).final)
+
+    def test_the_shortest_times_of_processes_count(self):
+        clock = timing.Verdict(self.of(1.2, 0.5))
+        found = timing.measured(
+            timing.ROWS,
+            lambda rows, _: Times(rows, 2.0, 0.5, 0.9),
+            lambda _: 0.0,
+            torch.device("cpu"),
+            earlier=clock,
+        )
+        self.assertEqual(found.tries, 2)
+        self.assertEqual(found.eager.times[0], Times(1, 1.0, 0.5, 0.5))
+        self.assertFalse(found.slower)
+
+    def test_scales_and_names_take_no_time(self):
+        layer = (
+            'fuse.mlp %arg0 norm(rms %arg1 eps {}) site("main#{}") '
+            'origins(["{}"]) scales(f8E4M3FN, input = {}) : tensor<?x8xf32>'
+        )
+        first = layer.format("1.0e-06", 1, "a", "0.0125")
+        self.assertEqual(
+            timing.timed_ir(first),
+            timing.timed_ir(layer.format("1.0e-05", 2, "b", "3.25e-01")),
+        )
+        for other in (
+            first.replace("8x", "16x"),
+            first.replace("f32", "bf16"),
+            first.replace("rms", "layer"),
+        ):
+            self.assertNotEqual(timing.timed_ir(first), timing.timed_ir(other))
+
+
 class Stopwatches(unittest.TestCase):
     def compare(self, members, kernel, after=0.0):
         """The times that a stopwatch measures for calls of given seconds.
@@ -198,6 +261,30 @@ class Stopwatches(unittest.TestCase):
         self.assertEqual(calls, [3, 3])
         _, calls = self.compare(1.0, 1.1)
         self.assertEqual(calls, [4, 4])
+
+    def test_calls_that_vary_are_repeated(self):
+        def measure(kernel, slowest):
+            """The comparison and its seconds, if one of eight calls takes its
+            own time and the others `slowest` times as long."""
+            clock, count = Clock(), [0, 0]
+
+            def run(i, seconds):
+                clock.now += seconds * (1.0 if count[i] % 8 == 1 else slowest)
+                count[i] += 1
+
+            watch = timing.Stopwatch(torch.device("cpu"), clock)
+            found = watch.compare(lambda: run(0, 0.01), lambda: run(1, kernel))
+            return found, clock.now
+
+        steady, quick = measure(0.01, 1.0)
+        self.assertAlmostEqual(steady.spread, 0.0)
+        self.assertLess(quick, 2 * timing.SECONDS)
+        busy, long = measure(0.01, 2.0)
+        self.assertAlmostEqual(busy.spread, 1.0)
+        self.assertGreater(long, timing.PATIENCE * timing.SECONDS)
+        # A kernel of five times the time is slower all the same.
+        _, enough = measure(0.05, 2.0)
+        self.assertLess(enough, 3 * timing.SECONDS)
 
     def test_short_calls_end(self):
         _, calls = self.compare(1e-7, 1e-7)
@@ -383,6 +470,29 @@ class Fusing(unittest.TestCase):
             )
             self.assertEqual(measured.call_count, 1)
         self.assertEqual([done for done, _, _ in lines], [1, 2, 3, 4])
+
+    def test_layers_with_other_constants_are_measured_once(self):
+        class Eps(Norm):
+            eps = 1e-6
+
+            def forward(self, x):
+                return nn.functional.rms_norm(
+                    x, self.weight.shape, self.weight, self.eps
+                )
+
+        model, x = net(2, TimedBlock)
+        for i, layer in enumerate(model.layers):
+            layer.norm = Eps(8)
+            layer.norm.eps = 10.0 ** (-5 - i)
+        with (
+            Priced(lambda n: 2e-3, lambda n: 1e-3),
+            mock.patch.object(
+                timing, "decide", wraps=timing.decide
+            ) as measured,
+        ):
+            result = fuse_mlir.fuse_modules(model, inputs=x)
+        self.assertEqual(len(result.fused), 2)
+        self.assertEqual(measured.call_count, 1)
 
     def test_long_measurements_show_progress(self):
         model, x = net(1, TimedBlock)

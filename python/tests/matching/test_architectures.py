@@ -48,6 +48,16 @@ ARCHITECTURES = {
         "mlp",
     ),
 }
+#: Members of the sites of attention; others have none.
+ATTENTION = {
+    **dict.fromkeys(
+        ("qwen3", "llama", "gemma3_text"),
+        "input_layernorm+q_proj+k_proj+v_proj",
+    ),
+    "gpt_neox": "input_layernorm+query_key_value",
+    "phi3": "input_layernorm+qkv_proj",
+    "siglip_vision_model": "layer_norm1+q_proj+k_proj+v_proj",
+}
 # The pooling head also has an MLP.
 MORE = {"siglip_vision_model": ["head.layernorm+mlp#0"]}
 
@@ -74,14 +84,28 @@ class Architectures(unittest.TestCase):
         expected = logits(model)
         result = fuse_mlir.fuse_modules(model, only_faster=False)
         self.assertEqual(
-            [f"{s.parent}.{s.id}" for s in result.fused],
+            [
+                f"{s.parent}.{s.id}"
+                for s in result.fused
+                if s.families == (family,)
+            ],
             [f"{parent.format(i)}.{members}#{i}" for i in range(4)]
             + MORE.get(kind, []),
         )
         self.assertEqual(
-            {f for s in result.fused for f in s.families}, {family}
+            [
+                f"{s.parent}.{s.id}"
+                for s in result.fused
+                if s.families == ("norm_linear",)
+            ],
+            [
+                f"{parent.format(i)}.{ATTENTION[kind]}#{i}"
+                for i in range(4)
+                if kind in ATTENTION
+            ],
         )
-        self.assertEqual(len(result.refused), 4 if kind == "cohere" else 0)
+        # A norm for both has two refusals.
+        self.assertEqual(len(result.refused), 8 if kind == "cohere" else 0)
         self.assertEqual(list(model.state_dict()), keys)
         checks = fuse_mlir.verify(model)
         self.assertTrue(checks, str(checks))
@@ -112,18 +136,18 @@ class Architectures(unittest.TestCase):
                 )
                 expected = logits(model)
                 result = fuse_mlir.fuse_modules(model, only_faster=False)
+                mlps = [s for s in result.fused if "mlp" in s.id]
+                self.assertEqual(len(result.fused), 2 + len(mlps))
                 # Both are read, or one would have no sites.
                 self.assertEqual(
                     [
                         path.removesuffix(".encoder.layers.0.layer_norm2")
-                        for path in (s.members[0] for s in result.fused)
+                        for path in (s.members[0] for s in mlps)
                     ],
                     ["text_model", "vision_model"]
                     + [f"vision_model.{path}" for path in more],
                 )
-                self.assertEqual(
-                    {s.families for s in result.fused}, {(family,)}
-                )
+                self.assertEqual({s.families for s in mlps}, {(family,)})
                 self.assertTrue(fuse_mlir.verify(model))
                 fuse_mlir.unfuse_modules(model)
                 self.assertTrue(torch.equal(logits(model), expected))
@@ -208,7 +232,8 @@ class Explanations(unittest.TestCase):
         self.assertEqual(
             [s.id for s in found[:2]], ["input_layernorm+mlp#0", "mlp#0"]
         )
-        self.assertEqual(len(found), 8)
+        # The projections of attention are refused for the same reason.
+        self.assertEqual(len(found), 12)
         self.assertIn(
             "FUSE-N002 intermediate-has-other-users: the result of "
             "'model.layers.0.input_layernorm' is also read by "
@@ -227,7 +252,11 @@ class Explanations(unittest.TestCase):
         found = fuse_mlir.explain(model)
         self.assertEqual(
             [(s.status, s.families) for s in found],
-            [("could fuse", ("gated_mlp",))] * 4,
+            [
+                ("could fuse", (family,))
+                for family in ("gated_mlp", "norm_linear")
+                for _ in range(4)
+            ],
         )
 
     def test_fused_sites_and_forms(self):
@@ -246,20 +275,20 @@ class Explanations(unittest.TestCase):
         )
         found = fuse_mlir.explain(model, only_faster=False)
         self.assertEqual(
-            sorted(s.status for s in found), ["could fuse"] * 3 + ["fused"]
+            sorted(s.status for s in found), ["could fuse"] * 7 + ["fused"]
         )
-        self.assertTrue(str(found).endswith("1 fused, 3 could fuse\n"))
-        self.assertEqual(len(json.loads(report.sites_json(found))), 4)
+        self.assertTrue(str(found).endswith("1 fused, 7 could fuse\n"))
+        self.assertEqual(len(json.loads(report.sites_json(found))), 8)
         page = report.sites_html(found, "<Llama>")
         self.assertIn("<h1>&lt;Llama&gt;</h1>", page)
-        self.assertEqual(page.count("<tr class="), 4)
+        self.assertEqual(page.count("<tr class="), 8)
 
 
 @needs_library
 class Verification(unittest.TestCase):
     def test_a_wrong_kernel_is_found(self):
         model = transformer("llama", **LLAMA)
-        fuse_mlir.fuse_modules(model, only_faster=False)
+        fuse_mlir.fuse_modules(model, NORM_MLP)
         first = fused_sites(model)[0][1]._kernel
         # The kernel reads other weights than the members have.
         wrong = first.chain.mlp.up_proj.weight.clone().neg_()

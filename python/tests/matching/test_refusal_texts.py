@@ -579,7 +579,7 @@ class Native(unittest.TestCase):
             lambda: slots.bind(model, {"preset": "fuse", "mode": "x"}, context),
         )
         self.check(
-            "line 1, column 16: expected attribute value",
+            "line 1, column 14: expected attribute value",
             "FUSE_ERROR_PARSE",
             lambda: context.register_kernels("nn.slot_kernel"),
         )

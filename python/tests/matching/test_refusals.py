@@ -109,7 +109,7 @@ class Refusals(unittest.TestCase):
         )
         self.refused(
             "FUSE-N202",
-            pattern=(("Norm", "layers.0.norm"), ("Linear", "**.gate")),
+            pattern=(("Norm", "layers.0.norm"), ("ModuleList", "layers")),
         )
         self.refused(
             "no module has class 'Nurm'; there are ",
@@ -291,7 +291,7 @@ class Refusals(unittest.TestCase):
         )
         found = fuse_mlir.explain(model, only_faster=False)
         self.assertEqual(
-            [s.status for s in found],
+            [s.status for s in found if "mlp" in s.id],
             ["could fuse", "refused", "could fuse", "could fuse"],
         )
         self.assertRegex(

@@ -571,6 +571,15 @@ class Meanings(Slots):
             ):
                 call(nn.Sequential(ReadsGlobal()))
 
+    def test_a_model_without_slots_says_how_it_gets_some(self):
+        for call in (lambda m: self.bind(m, {}), slots.verify):
+            with self.assertRaisesRegex(
+                slots.SlotError,
+                "Linear has no slots; assign them in __init__ .*; or add them "
+                r".*add_slots\(model\), .*add_expert_slots\(model\)",
+            ):
+                call(nn.Linear(2, 2))
+
     def test_has_kernel_traces_without_a_break(self):
         model = Norm(8)
         self.assertFalse(model.norm.has_kernel)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Norms whose result several linears read, in other modules too.
+
+A decoder layer has the norm before attention, and attention has the projections
+that read it. The data flow of one run shows which modules read a result,
+wherever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from fuse_mlir.matching.candidates import has_one_matrix
+from fuse_mlir.matching.dataflow import Flow
+from fuse_mlir.matching.path_glob import PathGlob, escape
+from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
+from fuse_mlir.matching.sites import (
+    Site,
+    check_site,
+    common_parent,
+    crosses_layers,
+)
+
+
+def projection_sites(
+    model: nn.Module, flow: Flow, chains: Sequence[Site]
+) -> list[Site]:
+    """Norms with the linears that read their results, in the order of calls.
+
+    Args:
+        model: that was run.
+        flow: the calls of that run.
+        chains: sites that are chosen already and keep their members.
+    """
+    taken = {
+        path: site.id
+        for site in chains
+        if site.refusal is None
+        for path in site.paths
+    }
+    sites: list[Site] = []
+    for path, module in model.named_modules():
+        if not _is_norm(module) or _owner(path, taken) is not None:
+            continue
+        readers = _readers(model, path, flow)
+        if readers and not crosses_layers(model, [path, *readers]):
+            sites.append(_site(model, path, readers, flow, taken))
+    return sites
+
+
+def _is_norm(module: nn.Module) -> bool:
+    """Whether a module is a norm by its name, without weights of linears."""
+    return "Norm" in class_name(module) and all(
+        p.dim() < 2 for p in module.parameters()
+    )
+
+
+def _owner(path: str, taken: dict[str, str]) -> str | None:
+    """The site that has a module, or the module around it, as a member."""
+    return next(
+        (
+            site
+            for member, site in taken.items()
+            if path == member or path.startswith(member + ".")
+        ),
+        None,
+    )
+
+
+def _readers(model: nn.Module, path: str, flow: Flow) -> list[str]:
+    """Paths of the linears that read a result directly, in order of calls.
+
+    Empty if anything but linears reads the result of a norm: attention as a
+    whole, a residual, a router.
+    """
+    calls = flow.calls.get(path)
+    if not calls or not isinstance(calls[0].output, torch.Tensor):
+        return []
+    found: dict[str, None] = {}
+    for use in flow.uses_of(calls[0].output):
+        # The last ops of the norm itself may return their input.
+        if use.time < calls[0].end:
+            continue
+        reader = use.module
+        if not reader or not _reads(flow, reader, calls[0].output):
+            return []
+        if not has_one_matrix(model.get_submodule(reader)):
+            return []
+        found[reader] = None
+    return list(found)
+
+
+def _reads(flow: Flow, path: str, tensor: torch.Tensor) -> bool:
+    return any(
+        t is tensor for call in flow.calls.get(path, []) for t in call.tensors()
+    )
+
+
+def _site(
+    model: nn.Module,
+    norm: str,
+    readers: Sequence[str],
+    flow: Flow,
+    taken: dict[str, str],
+) -> Site:
+    free = [path for path in readers if _owner(path, taken) is None]
+    # Without a free linear, the site is refused for the first one.
+    paths = [norm, *(free or readers)]
+    parent = common_parent(paths)
+    names = tuple(p[len(parent) + 1 :] if parent else p for p in paths)
+    members = [model.get_submodule(path) for path in paths]
+    pattern = Pattern(
+        tuple(
+            Member(class_name(member), PathGlob(escape(path)))
+            for member, path in zip(members, paths)
+        ),
+        ANY_FAMILY,
+    )
+    base = "+".join(name.rpartition(".")[2] for name in names)
+    site = Site(f"{base}#0", parent, names, pattern, members)
+    check_site(model, site, flow, taken)
+    return site
