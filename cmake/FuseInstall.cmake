@@ -45,6 +45,7 @@ if(NOT FUSE_STATIC_LLVM)
     FuseAnalysis
     FuseCodegenCPU
     FuseCodegenHopper
+    FuseCodegenMma
     FuseDialect
     FuseElementMath
     FuseKernelsToNVVM

@@ -6,7 +6,8 @@
 #===------------------------------------------------------------------------===#
 #
 # usage: scripts/sanitize.sh
-#            [address | thread | compiler | threads | lit | python]...
+#            [address | thread | compiler | threads | lit | python |
+#             calls-address | calls-thread]...
 #
 # Installs the sanitizers' runtime, builds the tests of the runtime, which link
 # no LLVM, and runs them:
@@ -19,6 +20,10 @@
 #   lit       as compiler, for the lit suite: all tools and C programs
 #   python    as compiler, for the Python tests, which load it as a library; the
 #             interpreter and PyTorch are not instrumented
+#   calls-address  as address, for the Python tests that call fused modules,
+#             compiled modules and slots in 16 threads while weights change;
+#             the compiler, that of build/dev, is not instrumented either
+#   calls-thread  as thread, for the same tests
 # Without arguments it runs the first two. The last line is the sum over all;
 # the exit status is nonzero if a test failed.
 #
@@ -78,6 +83,22 @@ run_python() {
   rm -f "$report"
 }
 
+# run_calls PRESET: libfuse of build/dev with the runtime and the extension of a
+# preset, whose name is also that of the sanitizer's library.
+run_calls() {
+  local folder=build/$1/calls preload report
+  mkdir -p "$folder"
+  require cp build/dev/lib/libfuse.so "build/$1/lib/fuse_call.abi3.so" "$folder"
+  preload=$(clang-22 -print-file-name="libclang_rt.$1-$(uname -m).so")
+  preload="$preload $(clang-22 -print-file-name=libstdc++.so.6)"
+  preload="$preload $root/build/$1/lib/libfuse-rt.so.0"
+  report=$(mktemp)
+  (cd python && LD_PRELOAD=$preload FUSE_LIBRARY=$root/$folder/libfuse.so \
+    ../.venv/bin/python -m tests "$report" tests "*.test_threads_see_*")
+  count_python "$report" "calls, $1"
+  rm -f "$report"
+}
+
 say "Setting up"
 require scripts/setup.sh --sanitizers
 
@@ -109,9 +130,17 @@ for what in "$@"; do
     # Python and PyTorch do not free their memory at the end.
     options=$llvm_options:detect_leaks=0
     ;;
+  calls-address)
+    preset=asan tests="fuse-rt fuse-call"
+    options=$llvm_options:detect_leaks=0
+    ;;
+  calls-thread)
+    preset=tsan tests="fuse-rt fuse-call" options=
+    TSAN_OPTIONS=$tsan_options:ignore_noninstrumented_modules=1
+    ;;
   *)
-    printf "error: unknown argument '%s', expected %s\n" "$what" \
-      "address, thread, compiler, threads, lit or python" >&2
+    printf "error: unknown argument '%s', expected %s or calls-thread\n" \
+      "$what" "address, thread, compiler, threads, lit, python, calls-address" >&2
     exit 2
     ;;
   esac
@@ -124,6 +153,7 @@ for what in "$@"; do
   case $what in
   lit) run_lit ;;
   python) run_python ;;
+  calls-*) run_calls $preset ;;
   *) run_gtest "build/$preset/bin/$tests" ;;
   esac
 done

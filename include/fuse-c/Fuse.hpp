@@ -119,6 +119,13 @@ public:
     check(fuse_program_signature(get(), function, &signature));
     return signature;
   }
+  /// The static scales that the code of a function was compiled with.
+  std::vector<float> getScales(size_t function) const {
+    const float *scales = nullptr;
+    size_t count = 0;
+    check(fuse_program_scales(get(), function, &scales, &count));
+    return {scales, scales + count};
+  }
 };
 
 class Workspace : public Handle<fuse_workspace, fuse_workspace_destroy> {
@@ -145,6 +152,10 @@ public:
 
   void bind(size_t argument, const DLTensor &tensor) {
     check(fuse_instance_bind_view(get(), argument, &tensor));
+  }
+  /// Replaces the static scales of later launches.
+  void setScales(const std::vector<float> &scales) {
+    check(fuse_instance_set_scales(get(), scales.data(), scales.size()));
   }
   void limitTokens(int64_t tokens) {
     check(fuse_instance_limit_tokens(get(), tokens));

@@ -149,6 +149,17 @@ FUSE_C_EXPORT fuse_status fuse_set_num_threads(uint32_t num_threads);
 
 FUSE_C_EXPORT fuse_status fuse_num_threads(uint32_t *num_threads);
 
+/* Lets launches on the CPU run on the threads of a library for OpenMP, while
+ * that has as many threads as this library. `parallel` is its GOMP_parallel,
+ * `max_threads` its omp_get_max_threads. A program that computes with OpenMP
+ * between launches should do so: threads of two libraries that wait for work
+ * take processors from each other. Null restores the threads of this library,
+ * which a forked process uses in any case. Call it while no launch runs. */
+typedef void (*fuse_parallel)(void (*body)(void *), void *data,
+                              unsigned num_threads, unsigned flags);
+FUSE_C_EXPORT fuse_status fuse_set_team(fuse_parallel parallel,
+                                        int (*max_threads)(void));
+
 /*===----------------------------------------------------------------------===*
  * Programs
  *===----------------------------------------------------------------------===*/
@@ -223,6 +234,22 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_view(fuse_instance *instance,
 FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
                                                        const char *parameter,
                                                        const DLTensor *tensor);
+
+/* The static scales of a function's code: each value once, as it was compiled.
+ * There are none if the code has no static scales, or has them as constants.
+ * The array lives as long as the program. */
+FUSE_C_EXPORT fuse_status fuse_program_scales(const fuse_program *program,
+                                              size_t function,
+                                              const float **scales,
+                                              size_t *count);
+
+/* Replaces the static scales of later launches of one instance, in the order of
+ * fuse_program_scales. Layers of a model that differ only in scales can thus
+ * share a program. Results are those of code that was compiled with these
+ * scales. Captured graphs keep the scales that they were captured with. */
+FUSE_C_EXPORT fuse_status fuse_instance_set_scales(fuse_instance *instance,
+                                                   const float *scales,
+                                                   size_t count);
 
 /* Does all the work that a launch must not do: packs and copies weights, loads
  * code. Every argument with a parameter name has to be bound. It is unspecified

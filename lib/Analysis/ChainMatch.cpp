@@ -106,6 +106,22 @@ static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
   return first;
 }
 
+/// The only unclaimed op in the block of `value` that quantizes it with a scale
+/// that it measures by a contract, or null.
+static DynamicQuantizeOp getMeasure(Value value, const ChainMatcher &matcher) {
+  DynamicQuantizeOp found;
+  for (Operation *user : value.getUsers()) {
+    auto measure = dyn_cast<DynamicQuantizeOp>(user);
+    if (!measure || !measure.getQuantAttr() || matcher.isClaimed(measure) ||
+        measure->getBlock() != value.getParentBlock())
+      continue;
+    if (found)
+      return {};
+    found = measure;
+  }
+  return found;
+}
+
 /// Whether `op`, which no kernel has, only moves or converts the elements of a
 /// tensor.
 static bool isMove(Operation *op) {
@@ -157,7 +173,8 @@ static Between traceToLinears(Value value) {
       between.hasLinear = true;
     if (isa<ActivationOp>(op))
       between.hasActivation = true;
-    bool moves = isMove(op) || isa<QuantizeOp, DequantizeOp>(op);
+    bool moves =
+        isMove(op) || isa<QuantizeOp, DequantizeOp, DynamicQuantizeOp>(op);
     if (!moves && !isMap(op))
       continue;
     if (!moves && !between.last)
@@ -180,6 +197,7 @@ struct QuantizedInput {
   Value source;
   QuantizeOp quantize;
   DequantizeOp dequantize;
+  DynamicQuantizeOp measure;
 };
 
 /// Matches one family. Predicates return false after they record a refusal.
@@ -228,6 +246,7 @@ private:
   bool traceInput(ArrayRef<LinearOp> linears, QuantizedInput &input);
   bool checkQuantization(const QuantizedInput &input,
                          const QuantizedInput &inner, LinearOp down);
+  bool traceMeasured(ArrayRef<LinearOp> linears, QuantizedInput &input);
   bool checkScales(LinearOp linear, QuantizedInput input);
   bool refuseInputs(LinearOp gate, LinearOp up);
   bool checkBiases(ArrayRef<LinearOp> linears);
@@ -281,7 +300,7 @@ bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
     input.quantize = quantize;
   } else {
     if (first.getDynamicScale())
-      return refuse(RefusalKind::DynamicScale, first);
+      return traceMeasured(linears, input);
     input.quantize = input.source.getDefiningOp<QuantizeOp>();
     if (!input.quantize)
       return refuse(RefusalKind::InputNotQuantizedHere, first);
@@ -300,6 +319,34 @@ bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
     if (!checkScales(linear, input))
       return false;
   input.source = input.quantize.getX();
+  return true;
+}
+
+/// Finds the op that measures the scale of the common input of `linears`. Its
+/// contract must be that of all linears. Only a contract with granularities has
+/// a kernel.
+bool FamilyMatcher::traceMeasured(ArrayRef<LinearOp> linears,
+                                  QuantizedInput &input) {
+  LinearOp first = linears.front();
+  // Kernels compute tokens without those of others.
+  if (!first.getQuantAttr() ||
+      first.getQuantAttr().getActivations() == ScaleScope::PerTensor)
+    return refuse(RefusalKind::DynamicScale, first);
+  auto measure = first.getX().getDefiningOp<DynamicQuantizeOp>();
+  if (!measure || matcher.isClaimed(measure))
+    return refuse(RefusalKind::InputNotQuantizedHere, first);
+  SmallVector<Operation *> users(linears.begin(), linears.end());
+  for (Value result : measure->getResults())
+    if (Operation *other = getOtherUser(result, users))
+      return refuse(RefusalKind::IntermediateHasOtherUsers, other);
+  for (LinearOp linear : linears) {
+    if (linear.getDynamicScale() != measure.getScale())
+      return refuse(RefusalKind::ScaleMismatch, linear);
+    if (linear.getQuantAttr() != measure.getQuantAttr())
+      return refuse(RefusalKind::QuantContractsDiffer, linear);
+  }
+  input.measure = measure;
+  input.source = measure.getX();
   return true;
 }
 
@@ -507,9 +554,13 @@ LinearOp FamilyMatcher::findDown(Value hidden) {
         refuse(RefusalKind::IntermediateHasOtherUsers, *downInput.user_begin());
       return {};
     }
-    if (isa<DynamicQuantizeOp>(next)) {
-      refuse(RefusalKind::DynamicScale, next);
-      return {};
+    if (auto measure = dyn_cast<DynamicQuantizeOp>(next)) {
+      if (!measure.getQuantAttr() || downInput != hidden) {
+        refuse(RefusalKind::DynamicScale, next);
+        return {};
+      }
+      downInput = measure.getQ();
+      continue;
     }
     bool quantizes = isa<QuantizeOp>(next) && downInput == hidden;
     bool dequantizes =
@@ -531,8 +582,11 @@ bool FamilyMatcher::checkQuantization(const QuantizedInput &input,
                                       const QuantizedInput &inner,
                                       LinearOp down) {
   QuantizeOp outer = input.quantize, hidden = inner.quantize;
-  if (bool(outer) != bool(hidden))
+  if (bool(outer) != bool(hidden) || bool(input.measure) != bool(inner.measure))
     return refuse(RefusalKind::MixedQuantization, down);
+  DynamicQuantizeOp first = input.measure, second = inner.measure;
+  if (first && first.getQuantAttr() != second.getQuantAttr())
+    return refuse(RefusalKind::QuantContractsDiffer, second);
   if (!outer)
     return true;
   if (outer.getQ().getType().getElementType() !=
@@ -571,16 +625,22 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   match.quantizeInput = input.quantize;
   match.quantizeHidden = inner.quantize;
   match.qdq = bool(input.dequantize);
+  match.measureInput = input.measure;
+  match.measureHidden = inner.measure;
+  if (match.measureInput)
+    match.quant = match.measureInput.getQuantAttr();
   SmallVector<LinearOp> all(inputLinears);
   all.push_back(down);
   if (!checkBiases(all))
     return false;
-  if (!input.quantize)
+  if (!input.quantize && !input.measure)
     noteStoredWeights(all);
 
   SmallVector<Operation *> headUsers;
   if (input.quantize)
     headUsers.push_back(input.quantize);
+  else if (input.measure)
+    headUsers.push_back(input.measure);
   else
     headUsers.append(inputLinears.begin(), inputLinears.end());
   absorbHead(input.source, headUsers);
@@ -589,6 +649,7 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   add(ChainMember::Residual, match.residual);
   add(ChainMember::Norm, match.norm);
   add(ChainMember::QuantizeInput, input.quantize);
+  add(ChainMember::QuantizeInput, input.measure);
   add(ChainMember::DequantizeInput, input.dequantize);
   if (match.product) {
     addLinear(ChainMember::DequantizeGate, ChainMember::Gate, first);
@@ -600,6 +661,7 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
     add(ChainMember::Act, activation);
   }
   add(ChainMember::QuantizeHidden, inner.quantize);
+  add(ChainMember::QuantizeHidden, inner.measure);
   add(ChainMember::DequantizeHidden, inner.dequantize);
   addLinear(ChainMember::DequantizeDown, ChainMember::Down, down);
   add(ChainMember::ThenAdd, match.thenAdd);
@@ -642,6 +704,10 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
     dequantize = dyn_cast_or_null<DequantizeOp>(getSoleUser(source));
     if (dequantize)
       source = dequantize.getX();
+  } else if (auto measure = getMeasure(source, matcher)) {
+    match.measureInput = measure;
+    match.quant = measure.getQuantAttr();
+    source = measure.getQ();
   }
   SmallVector<LinearOp> linears;
   for (Operation *user : source.getUsers()) {
@@ -666,6 +732,10 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
     if (input.quantize != match.quantizeInput)
       return refuse(RefusalKind::InputNotQuantizedHere, linears.front());
     match.qdq = bool(input.dequantize);
+  } else if (match.measureInput) {
+    QuantizedInput input;
+    if (!traceInput(linears, input))
+      return false;
   } else {
     noteStoredWeights(linears);
   }
@@ -675,6 +745,7 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
   add(ChainMember::Residual, match.residual);
   add(ChainMember::Norm, norm);
   add(ChainMember::QuantizeInput, match.quantizeInput);
+  add(ChainMember::QuantizeInput, match.measureInput);
   if (match.qdq)
     add(ChainMember::DequantizeInput, dequantize);
   for (LinearOp linear : linears)

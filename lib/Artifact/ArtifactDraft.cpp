@@ -55,7 +55,7 @@ describeModule(ArtifactDraft &draft, DeviceModule &code, size_t number) {
   json::Object entry;
   if (code.ptx.empty() && code.cubin.empty()) {
     entry["deferred"] = int64_t(number);
-    entry["ptx_version"] = kHopperPTXVersion;
+    entry["ptx_version"] = code.ptxVersion;
     return std::move(entry);
   }
   if (!code.source.empty()) {
@@ -104,13 +104,20 @@ Expected<std::string> fuse::writeArtifact(ArtifactDraft draft) {
   json::Array list;
   for (json::Object &description : draft.descriptions)
     list.push_back(std::move(description));
+  // Code for the CPU with static scales reads more arguments, which libraries
+  // of earlier versions would not pass.
+  uint32_t version = 4;
+  for (const json::Value &description : list)
+    if (const json::Object *cpu = description.getAsObject()->getObject("cpu"))
+      if (cpu->get("scalars"))
+        version = 7;
   draft.manifest["functions"] = std::move(list);
   std::string manifest =
       llvm::formatv("{0:2}\n", json::Value(std::move(draft.manifest)));
   std::vector<runtime::Section> all = {{FUSE_SECTION_MANIFEST, manifest}};
   for (const auto &[kind, data] : draft.sections)
     all.push_back({kind, data});
-  return runtime::writeContainer(all);
+  return runtime::writeContainer(all, version);
 }
 
 DeferredArtifact::DeferredArtifact(ArtifactDraft draft,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CodeScales.h"
 #include "fuse-c/Runtime.h"
 #include "fuse/Artifact/ArtifactDraft.h"
 #include "fuse/Artifact/Phase.h"
@@ -66,6 +67,7 @@ private:
   llvm::Error findFunctions();
   void addSlots();
   llvm::Error lowerForCPU();
+  void takeScalars();
   llvm::Error scheduleForCPU(std::vector<CPUEntry> &entries,
                              OwningOpRef<ModuleOp> &kernels);
   llvm::Error compileForCPU();
@@ -86,6 +88,8 @@ private:
   SmallVector<func::FuncOp> functions;
   /// The module for the CPU, after phase `linalg`.
   OwningOpRef<ModuleOp> lowered;
+  /// Arguments of its functions that follow from static scales, in order.
+  llvm::StringMap<CodeScales> scales;
   ArtifactDraft draft;
   std::vector<json::Object> &descriptions = draft.descriptions;
   json::Object &manifest = draft.manifest;
@@ -154,6 +158,7 @@ void ArtifactBuilder::addSlots() {
 static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
   bool running = false;
   CPUPipelineOptions options;
+  options.scaleArguments = true;
   for (const Phase &phase : getCPUPhases(options)) {
     running |= phase.name == first;
     if (!running)
@@ -169,6 +174,29 @@ static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
   return llvm::Error::success();
 }
 
+/// Removes the attributes of arguments that follow from static scales, and
+/// keeps their content.
+void ArtifactBuilder::takeScalars() {
+  for (auto function : lowered->getOps<func::FuncOp>()) {
+    function->removeAttr(kConstantScalesAttrName);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto scalar = dyn_cast_or_null<DictionaryAttr>(
+          function.removeArgAttr(i, kScalarAttrName));
+      if (!scalar)
+        continue;
+      auto toNumber = [](Attribute attr) {
+        return cast<FloatAttr>(attr).getValueAsDouble();
+      };
+      json::Object number;
+      if (Attribute divisor = scalar.get("over"))
+        number["over"] = toNumber(divisor);
+      if (auto factors = scalar.getAs<ArrayAttr>("of"))
+        number["of"] = json::Array(llvm::map_range(factors, toNumber));
+      (void)scales[function.getSymName()].take(number);
+    }
+  }
+}
+
 llvm::Error ArtifactBuilder::lowerForCPU() {
   lowered = module.clone();
   PassManager pm(module.getContext());
@@ -178,6 +206,7 @@ llvm::Error ArtifactBuilder::lowerForCPU() {
     return createStringError("unused functions cannot be removed");
   if (llvm::Error error = runPhases(*lowered, "linalg", "linalg"))
     return error;
+  takeScalars();
   for (func::FuncOp function : functions) {
     auto description = describeFunction(
         function, lowered->lookupSymbol<func::FuncOp>(function.getSymName()));
@@ -244,10 +273,13 @@ static json::Object writeCPUPlan(DictionaryAttr plan, func::FuncOp function,
     entries.push_back({cast<StringAttr>(phase.get("function")).getValue().str(),
                        symbol,
                        /*isKernel=*/true});
-    phases.push_back(json::Object{{"symbol", symbol},
-                                  {"panels", getInt(phase, "panels")},
-                                  {"tokens", getInt(phase, "tokens")},
-                                  {"args", std::move(arguments)}});
+    json::Object entry{{"symbol", symbol},
+                       {"panels", getInt(phase, "panels")},
+                       {"tokens", getInt(phase, "tokens")},
+                       {"args", std::move(arguments)}};
+    if (phase.contains("multiple"))
+      entry["multiple"] = getInt(phase, "multiple");
+    phases.push_back(std::move(entry));
   }
   return json::Object{{"input", getInt(plan, "input")},
                       {"packed", std::move(packed)},
@@ -323,7 +355,9 @@ llvm::Error ArtifactBuilder::compileForCPU() {
       continue;
     std::string symbol = "fuse_entry_" + std::to_string(entries.size());
     entries.push_back({name.str(), symbol});
-    getOrMakeObject(description, "cpu")["symbol"] = symbol;
+    json::Object &cpu = getOrMakeObject(description, "cpu");
+    cpu["symbol"] = symbol;
+    std::move(scales[name]).addTo(cpu);
   }
   Expected<std::string> code = "";
   if (!options.planOnly)
@@ -388,6 +422,8 @@ json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
     site["rounding"] = print(op.getRounding());
     if (StaticScalesAttr scales = op.getScalesAttr())
       site["scales"] = print(scales);
+    if (auto quant = op->getAttrOfType<QuantAttr>("quant"))
+      site["quant"] = print(quant);
     sites.push_back(std::move(site));
   });
   return sites;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Artifact/DeviceCode.h"
+#include "CodeScales.h"
 #include "fuse/Artifact/KernelCode.h"
 #include "fuse/Artifact/Phase.h"
 #include "fuse/IR/FuseAttrNames.h"
@@ -80,6 +81,8 @@ private:
   llvm::StringMap<size_t> constantOffsets;
   /// Modules of the scheduled path by their only kernel.
   llvm::StringMap<size_t> kernelIndices;
+  /// Functions whose portable code has static scales as constants.
+  llvm::StringSet<> constantScales;
   /// Kernels that were made, in program order.
   SmallVector<KernelUse> uses;
 };
@@ -140,8 +143,9 @@ void DeviceCompiler::attachEqualSizes() {
 /// comes first, and the portable path takes what it leaves.
 llvm::Error DeviceCompiler::plan() {
   attachEqualSizes();
-  if (options.chip == "sm_90a" && options.scheduled) {
+  if (options.scheduled) {
     HopperPipelineOptions pipeline;
+    pipeline.chip = options.chip;
     pipeline.tokens = options.tokens;
     pipeline.dispatch = true;
     pipeline.multiprocessors = options.multiprocessors;
@@ -155,6 +159,7 @@ llvm::Error DeviceCompiler::plan() {
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
   pipeline.stage = "gpu";
+  pipeline.scaleArguments = true;
   PassManager pm(module.getContext());
   if (llvm::Error error = buildGPUPipeline(pm, pipeline))
     return error;
@@ -168,10 +173,13 @@ llvm::Error DeviceCompiler::plan() {
 /// Adds a module for each scheduled kernel. The runtime loads only those for
 /// the numbers of tokens in use, and several at the same time.
 void DeviceCompiler::addKernels(gpu::GPUModuleOp kernels) {
+  FailureOr<Chip> chip =
+      lookupChip(options.chip, [](const Twine &) { return failure(); });
   for (auto kernel :
        llvm::make_early_inc_range(kernels.getOps<tile::KernelOp>())) {
     kernelIndices[kernel.getSymName()] = program.modules.size();
-    program.modules.push_back({"", "", "", serializeKernel(kernel)});
+    program.modules.push_back(
+        {"", "", "", serializeKernel(kernel), chip->ptxVersion});
   }
 }
 
@@ -251,7 +259,7 @@ llvm::Error DeviceCompiler::compilePortable() {
     return createStringError("the portable path made no PTX");
   if (!ptx->empty()) {
     moduleIndices[""] = program.modules.size();
-    program.modules.push_back({std::move(*ptx), "", "", ""});
+    program.modules.push_back({std::move(*ptx), "", "", "", 0});
   }
   return llvm::Error::success();
 }
@@ -286,6 +294,7 @@ llvm::Error DeviceCompiler::addFunction(json::Object plan,
     return it - function.modules.begin();
   };
   llvm::Error error = llvm::Error::success();
+  CodeScales scales;
   bool isScheduled = false, isPortable = false;
   auto visit = [&](json::Object &launch) {
     if (error)
@@ -298,6 +307,8 @@ llvm::Error DeviceCompiler::addFunction(json::Object plan,
     launch["module"] = getPlace(*module);
     for (json::Value &value : *launch.getArray("args")) {
       json::Object &argument = *value.getAsObject();
+      if (argument.get("of") || argument.get("over"))
+        argument["scalar"] = scales.take(argument);
       if (std::optional<int64_t> index = argument.getInteger("arg")) {
         argument.erase("arg");
         argument["tensor"] = *index;
@@ -320,6 +331,14 @@ llvm::Error DeviceCompiler::addFunction(json::Object plan,
       return places.takeError();
     plan["constants"] = std::move(*places);
   }
+  // Other scales would reach only a part of the code.
+  if (!constantScales.contains(function.name))
+    std::move(scales).addTo(plan);
+  else
+    forEachLaunch(plan, [](json::Object &launch) {
+      for (json::Value &argument : *launch.getArray("args"))
+        argument.getAsObject()->erase("scalar");
+    });
   // The description of the function has the checks.
   for (StringRef key : {"name", "arguments", "checks"})
     plan.erase(key);
@@ -354,6 +373,9 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
   FailureOr<json::Value> plans = getLaunchPlans(*lowered);
   if (failed(plans))
     return createStringError("the functions have no plans");
+  for (auto function : lowered->getOps<func::FuncOp>())
+    if (function->hasAttr(kConstantScalesAttrName))
+      constantScales.insert(function.getSymName());
   // The plans have all of the host code.
   for (auto function :
        llvm::make_early_inc_range(lowered->getOps<func::FuncOp>()))

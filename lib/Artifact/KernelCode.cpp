@@ -12,6 +12,7 @@
 #include "fuse/Target/PTX.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -24,8 +25,8 @@ std::string fuse::serializeKernel(tile::KernelOp kernel) {
   auto from = kernel->getParentOfType<gpu::GPUModuleOp>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(from.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto kernels =
-      gpu::GPUModuleOp::create(builder, from.getLoc(), from.getSymName());
+  auto kernels = gpu::GPUModuleOp::create(
+      builder, from.getLoc(), from.getSymName(), from.getTargetsAttr());
   // Move the kernel there and back: cloning it would take half as long as
   // writing.
   Block *home = kernel->getBlock();
@@ -37,6 +38,12 @@ std::string fuse::serializeKernel(tile::KernelOp kernel) {
   (void)writeBytecodeToFile(*module, os);
   kernel->moveBefore(home, next ? next->getIterator() : home->end());
   return bytecode;
+}
+
+/// The chip of the target that planning has attached.
+static StringRef getChip(ModuleOp module) {
+  auto kernels = *module.getOps<gpu::GPUModuleOp>().begin();
+  return cast<NVVM::NVVMTargetAttr>(kernels.getTargetsAttr()[0]).getChip();
 }
 
 Expected<std::string> fuse::compileKernel(StringRef bytecode,
@@ -73,7 +80,7 @@ Expected<std::string> fuse::compileKernel(StringRef bytecode,
       return;
     }
     PassManager pm(&context);
-    buildHopperKernelPipeline(pm);
+    buildHopperKernelPipeline(pm, HopperStage::PTX, getChip(*module));
     if (failed(runPasses(pm, *module))) {
       error = fail("the lowering of scheduled kernels failed");
       return;

@@ -339,6 +339,15 @@ fuse_status fuse_set_num_threads(uint32_t num_threads) {
   return guard([&] { ThreadPool::get().setNumThreads(num_threads); });
 }
 
+fuse_status fuse_set_team(fuse_parallel parallel, int (*max_threads)(void)) {
+  return guard([&] {
+    if (!parallel != !max_threads)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "one of parallel and max_threads is null");
+    ThreadPool::setTeam({parallel, max_threads});
+  });
+}
+
 fuse_status fuse_num_threads(uint32_t *num_threads) {
   return guard([&] {
     requireAll("num_threads", num_threads);
@@ -380,22 +389,28 @@ size_t fuse_program_num_functions(const fuse_program *program) {
   return program ? program->value->functions.size() : 0;
 }
 
+static const Function *getFunction(const fuse_program *program,
+                                   size_t function) {
+  const auto &functions = program->value->functions;
+  if (function >= functions.size())
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "the program has " + std::to_string(functions.size()) +
+                      " functions, there is none with index " +
+                      std::to_string(function));
+  return functions[function];
+}
+
 fuse_status fuse_program_signature(const fuse_program *program, size_t function,
                                    fuse_signature *signature) {
   return guard([&] {
     requireAll("program, signature", program, signature);
-    const auto &functions = program->value->functions;
-    if (function >= functions.size())
-      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                    "the program has " + std::to_string(functions.size()) +
-                        " functions, there is none with index " +
-                        std::to_string(function));
-    *signature = {functions[function]->name.c_str(),
+    const Function *found = getFunction(program, function);
+    *signature = {found->name.c_str(),
                   program->arguments[function].size(),
                   program->arguments[function].data(),
                   program->results[function].size(),
                   program->results[function].data(),
-                  functions[function]->maxTokens};
+                  found->maxTokens};
   });
 }
 
@@ -489,6 +504,27 @@ fuse_status fuse_instance_prepare(fuse_instance *instance) {
   return guard([&] {
     requireAll("instance", instance);
     instance->value->prepare();
+  });
+}
+
+fuse_status fuse_program_scales(const fuse_program *program, size_t function,
+                                const float **scales, size_t *count) {
+  return guard([&] {
+    requireAll("program, scales, count", program, scales, count);
+    const ScaleTable &table =
+        program->value->getScales(*getFunction(program, function));
+    *scales = table.scales.data();
+    *count = table.scales.size();
+  });
+}
+
+fuse_status fuse_instance_set_scales(fuse_instance *instance,
+                                     const float *scales, size_t count) {
+  return guard([&] {
+    requireAll("instance", instance);
+    if (count > 0)
+      requireAll("scales", scales);
+    instance->value->setScales(std::vector<float>(scales, scales + count));
   });
 }
 

@@ -58,6 +58,7 @@ void Interpreter::runLayer(LinearOp linear) {
   parts.weightScale = getNumber(linear.getWeightScaleAttr());
   parts.dynamicScale = getIf(linear.getDynamicScale());
   parts.channelScale = getIf(linear.getChannelScale());
+  parts.quant = linear.getQuantAttr();
   set(linear, multiplyWeights(get(linear.getX()), get(linear.getWeight()),
                               parts, getRounding(linear)));
 }
@@ -89,8 +90,9 @@ void Interpreter::runLayer(DequantizeOp real) {
 }
 
 void Interpreter::runLayer(DynamicQuantizeOp dynamic) {
-  auto [q, scales] = quantizeDynamically(
-      get(dynamic.getX()), dynamic.getScope(), getElement(dynamic.getQ()));
+  auto [q, scales] =
+      quantizeDynamically(get(dynamic.getX()), dynamic.getScope(),
+                          dynamic.getQuantAttr(), getElement(dynamic.getQ()));
   set(dynamic.getQ(), std::move(q));
   set(dynamic.getScale(), std::move(scales));
 }
@@ -144,7 +146,8 @@ class FusedOpInterpreter {
 public:
   FusedOpInterpreter(Interpreter &parent, OpTy op)
       : parent(parent), op(op), contract(op.getRounding()),
-        scales(op.getScalesAttr()), inputType(getElement(op.getX())) {}
+        scales(op.getScalesAttr()), quant(getQuantOf(op)),
+        inputType(getElement(op.getX())) {}
 
   Tensor get(Value value) const { return parent.get(value); }
 
@@ -194,6 +197,12 @@ public:
 
   /// Input of a linear: stored or real values.
   Tensor quantizeInput(const Tensor &x, ScaleKind name) {
+    if (quant) {
+      Tensor q;
+      std::tie(q, measured) = quantizeDynamically(
+          x, quant.getActivations(), quant, quant.getStorageType());
+      return q;
+    }
     if (!scales || isForm(QuantForm::WeightOnly))
       return x;
     Tensor q = quantize(x, getScale(name), nullptr, scales.getOrder(),
@@ -212,6 +221,15 @@ public:
     parts.bias = parent.getIf(bias);
     parts.isBiasAfterRounding =
         bias && contract.getBiasPlace() == BiasPlace::AfterRounding;
+    if (quant) {
+      parts.quant = quant;
+      parts.isInteger = quant.getStorageType().isInteger();
+      if (isa<Float8E4M3FNType>(quant.getStorageType()))
+        parts.accumulator = parent.accumulator;
+      parts.dynamicScale = &measured;
+      parts.channelScale =
+          &parent.get(op.getChannelScales()[numChannelScales++]);
+    }
     if (!scales)
       return multiplyWeights(x, parent.get(weight), parts, rounding);
     std::optional<double> scale;
@@ -261,7 +279,10 @@ private:
   OpTy op;
   RoundingAttr contract;
   StaticScalesAttr scales;
+  QuantAttr quant;
   Type inputType, streamType;
+  /// Scales of the last activation that was quantized dynamically.
+  Tensor measured;
   Tensor stream, streamResult, normedResult;
   unsigned numChannelScales = 0;
 };

@@ -152,6 +152,14 @@ Interval fuse::max(Interval lhs, Interval rhs) {
   return Interval(std::max(lhs.lo, rhs.lo), std::max(lhs.hi, rhs.hi));
 }
 
+Interval fuse::min(Interval lhs, Interval rhs) {
+  if (lhs.isNaN() || rhs.isNaN())
+    return std::nan("");
+  if (lhs.isAnything || rhs.isAnything)
+    return Interval::anything();
+  return Interval(std::min(lhs.lo, rhs.lo), std::min(lhs.hi, rhs.hi));
+}
+
 Interval fuse::mapUnimodal(Interval value,
                            llvm::function_ref<double(double)> function,
                            double turn, double relative, double absolute) {

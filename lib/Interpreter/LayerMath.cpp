@@ -150,6 +150,68 @@ Tensor fuse::normalize(const Tensor &x, const NormParts &parts,
 // Linear maps
 //===----------------------------------------------------------------------===//
 
+/// The sum of the products of a row and a channel over a range of inputs.
+static Interval addProducts(const Tensor &x, const Tensor &weight, int64_t row,
+                            int64_t channel, int64_t begin, int64_t end,
+                            const LinearParts &parts) {
+  int64_t inputs = weight.shape[1];
+  Sum sum(parts.accumulator);
+  for (int64_t k = begin; k < end; ++k)
+    sum.add(x[row * inputs + k], weight[channel * inputs + k]);
+  return parts.isInteger       ? sum.getInteger()
+         : parts.mayRoundParts ? sum.getOfParts()
+                               : sum.get();
+}
+
+/// The scale of input `k` of a row by the granularity of `quant`.
+static Interval getInputScale(const LinearParts &parts, int64_t inputs,
+                              int64_t row, int64_t k) {
+  const Tensor &scales = *parts.dynamicScale;
+  switch (parts.quant.getActivations()) {
+  case ScaleScope::PerTensor:
+    return scales[0];
+  case ScaleScope::PerToken:
+    return scales[row];
+  case ScaleScope::PerGroup: {
+    int64_t size = parts.quant.getGroupSize();
+    return scales[row * (inputs / size) + k / size];
+  }
+  }
+  llvm_unreachable("unknown scope");
+}
+
+/// The scale of weight [channel, k] by the granularity of `quant`.
+static Interval getWeightScale(const LinearParts &parts, int64_t inputs,
+                               int64_t channel, int64_t k) {
+  const Tensor &scales = *parts.channelScale;
+  switch (parts.quant.getWeights()) {
+  case ScaleGranularity::Tensor:
+    return scales[0];
+  case ScaleGranularity::Channel:
+    return scales[channel];
+  case ScaleGranularity::Block:
+    return scales[channel / parts.quant.getBlockRows() * scales.getRowSize() +
+                  k / parts.quant.getBlockColumns()];
+  }
+  llvm_unreachable("unknown granularity");
+}
+
+/// `y = fma(s_x * s_w, sum of block, y)` for each block, ascending.
+static Interval addBlocks(const Tensor &x, const Tensor &weight, int64_t row,
+                          int64_t channel, const LinearParts &parts) {
+  int64_t inputs = weight.shape[1], length = parts.quant.getSumLength();
+  Interval y = 0.0;
+  for (int64_t k = 0; k < inputs; k += length) {
+    Interval alpha = mul(getInputScale(parts, inputs, row, k),
+                         getWeightScale(parts, inputs, channel, k));
+    y = mulAdd(alpha,
+               addProducts(x, weight, row, channel, k,
+                           std::min(k + length, inputs), parts),
+               y);
+  }
+  return y;
+}
+
 Tensor fuse::multiplyWeights(const Tensor &x, const Tensor &weight,
                              const LinearParts &parts, Rounding rounding) {
   int64_t inputs = weight.shape[1], outputs = weight.shape[0];
@@ -162,14 +224,17 @@ Tensor fuse::multiplyWeights(const Tensor &x, const Tensor &weight,
   bool isScaled = parts.inputScale || parts.dynamicScale;
   for (int64_t row = 0; row < numRows; ++row)
     for (int64_t channel = 0; channel < outputs; ++channel) {
-      Sum sum(parts.accumulator);
-      for (int64_t k = 0; k < inputs; ++k)
-        sum.add(x[row * inputs + k], weight[channel * inputs + k]);
-      Interval value = parts.isInteger       ? sum.getInteger()
-                       : parts.mayRoundParts ? sum.getOfParts()
-                                             : sum.get();
+      bool isWhole = !parts.quant || !parts.quant.hasBlockSums();
+      Interval value =
+          isWhole ? addProducts(x, weight, row, channel, 0, inputs, parts)
+                  : addBlocks(x, weight, row, channel, parts);
       Interval alpha = 1.0;
-      if (isScaled) {
+      if (isScaled && !isWhole) {
+        // Each block has been multiplied by its scales.
+      } else if (isScaled && parts.quant) {
+        alpha = mul(getInputScale(parts, inputs, row, 0),
+                    getWeightScale(parts, inputs, channel, 0));
+      } else if (isScaled) {
         Interval ofInput =
             parts.dynamicScale
                 ? (*parts.dynamicScale)[parts.dynamicScale->values.size() == 1
@@ -181,14 +246,15 @@ Tensor fuse::multiplyWeights(const Tensor &x, const Tensor &weight,
                                 : Interval(f32(*parts.weightScale));
         alpha = mul(ofInput, ofWeight);
       }
+      bool scales = isScaled && isWhole;
       if (!parts.bias) {
-        value = isScaled ? mul(alpha, value) : value;
+        value = scales ? mul(alpha, value) : value;
       } else if (parts.isBiasAfterRounding) {
-        value = isScaled ? mul(alpha, value) : value;
+        value = scales ? mul(alpha, value) : value;
         value = add(roundTo(value, rounding.type), (*parts.bias)[channel]);
       } else {
         Interval bias = (*parts.bias)[channel];
-        value = isScaled ? mulAdd(alpha, value, bias) : add(value, bias);
+        value = scales ? mulAdd(alpha, value, bias) : add(value, bias);
       }
       result.values.push_back(rounding(value));
     }
@@ -280,32 +346,65 @@ Tensor fuse::dequantize(const Tensor &q, std::optional<double> scale,
   });
 }
 
-std::pair<Tensor, Tensor>
-fuse::quantizeDynamically(const Tensor &x, ScaleScope scope, Type type) {
-  bool perToken = scope == ScaleScope::PerToken;
-  int64_t rowSize = perToken ? x.getRowSize() : int64_t(x.values.size());
+static Interval getMagnitude(Interval value) {
+  if (value.isAnything || value.isNaN())
+    return value;
+  bool hasZero = value.lo <= 0.0 && value.hi >= 0.0;
+  double least = std::min(std::fabs(value.lo), std::fabs(value.hi));
+  return Interval(hasZero ? 0.0 : least, value.getMagnitude());
+}
+
+/// The scale for the largest magnitude of the values that share it.
+static Interval getDynamicScale(Interval largest, QuantAttr quant, Type type) {
+  double code = getLargest(type);
+  if (!quant)
+    return max(div(largest, code), 0x1p-64);
+  double floor = quant.getFloor().getValueAsDouble();
+  if (quant.getFloorKind() == ScaleFloor::AMax)
+    largest = max(largest, f32(floor));
+  if (FloatAttr upper = quant.getUpper())
+    largest = min(largest, f32(upper.getValueAsDouble()));
+  Interval scale = quant.getScaleOp() == QuantOrder::Divide
+                       ? div(largest, code)
+                       : mul(largest, f32(1.0 / code));
+  return quant.getFloorKind() == ScaleFloor::Scale ? max(scale, f32(floor))
+                                                   : scale;
+}
+
+std::pair<Tensor, Tensor> fuse::quantizeDynamically(const Tensor &x,
+                                                    ScaleScope scope,
+                                                    QuantAttr quant,
+                                                    Type type) {
+  int64_t size = 0;
   Tensor scales;
-  scales.shape.push_back(1);
-  if (perToken)
-    scales.shape.assign(x.shape.begin(), x.shape.end() - 1);
-  int64_t numScales = 1;
-  for (int64_t size : scales.shape)
-    numScales *= size;
-  for (int64_t row = 0; row < numScales; ++row) {
-    Interval largest = 0.0;
-    for (int64_t i = row * rowSize; i < (row + 1) * rowSize; ++i) {
-      Interval value = x[i];
-      if (!value.isAnything && !value.isNaN()) {
-        bool hasZero = value.lo <= 0.0 && value.hi >= 0.0;
-        double least = std::min(std::fabs(value.lo), std::fabs(value.hi));
-        value = Interval(hasZero ? 0.0 : least, value.getMagnitude());
-      }
-      largest = max(largest, value);
-    }
-    scales.values.push_back(max(div(largest, getLargest(type)), 0x1p-64));
+  scales.shape.assign(x.shape.begin(), x.shape.end() - 1);
+  switch (scope) {
+  case ScaleScope::PerToken:
+    size = x.getRowSize();
+    break;
+  case ScaleScope::PerTensor:
+    size = x.values.size();
+    scales.shape.assign({1});
+    break;
+  case ScaleScope::PerGroup:
+    size = quant.getGroupSize();
+    scales.shape.push_back(x.getRowSize() / size);
+    break;
   }
+  int64_t numScales = 1;
+  for (int64_t extent : scales.shape)
+    numScales *= extent;
+  for (int64_t part = 0; part < numScales; ++part) {
+    Interval largest = 0.0;
+    for (int64_t i = part * size; i < (part + 1) * size; ++i)
+      largest = max(largest, getMagnitude(x[i]));
+    scales.values.push_back(getDynamicScale(largest, quant, type));
+  }
+  bool divides = quant && quant.getOrder() == QuantOrder::Divide;
   Tensor q = map(x, [&](int64_t i) {
-    return saturateTo(mul(x[i], div(1.0, scales[i / rowSize])), type);
+    Interval scale = scales[i / size];
+    return saturateTo(divides ? div(x[i], scale) : mul(x[i], div(1.0, scale)),
+                      type);
   });
   return {q, scales};
 }

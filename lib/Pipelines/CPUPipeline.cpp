@@ -27,9 +27,11 @@
 using namespace mlir;
 using namespace fuse;
 
-void fuse::buildLinalgPipeline(OpPassManager &pm) {
+void fuse::buildLinalgPipeline(OpPassManager &pm, bool scaleArguments) {
   pm.addPass(createFlattenModelsPass());
-  pm.addPass(createConvertFuseToLinalgPass());
+  ConvertFuseToLinalgPassOptions convert;
+  convert.scaleArguments = scaleArguments;
+  pm.addPass(createConvertFuseToLinalgPass(convert));
   // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createCanonicalizerPass());
@@ -90,11 +92,12 @@ SmallVector<Phase> fuse::getCPUPhases(const CPUPipelineOptions &options) {
   vectorize.rows = options.rows;
   vectorize.columns = options.columns;
   bool reference = options.reference;
+  bool scaleArguments = options.scaleArguments;
   return {{"linalg",
-           [](OpPassManager &pm) {
+           [=](OpPassManager &pm) {
              pm.addPass(createCheckCallsPass());
              pm.addPass(createLowerSlotsPass());
-             buildLinalgPipeline(pm);
+             buildLinalgPipeline(pm, scaleArguments);
              pm.addNestedPass<func::FuncOp>(createPrepareEntryPointsPass());
              pm.addNestedPass<func::FuncOp>(createRecordChecksPass());
            }},

@@ -37,7 +37,8 @@ static void addHostCleanup(OpPassManager &pm) {
 }
 
 /// Lowers layers on tensors to kernels on buffers and their launches.
-static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
+static void addLoweringToGPU(OpPassManager &pm, const Chip &chip,
+                             bool scaleArguments) {
   LowerSlotsPassOptions slots;
   slots.device = "gpu";
   slots.chip = chip.name.str();
@@ -46,7 +47,9 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   pm.addPass(createCheckCallsPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
-  pm.addPass(createConvertFuseToLinalgPass());
+  ConvertFuseToLinalgPassOptions convert;
+  convert.scaleArguments = scaleArguments;
+  pm.addPass(createConvertFuseToLinalgPass(convert));
   // Front ends write arithmetic on whole tensors between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());
   addHostCleanup(pm);
@@ -107,9 +110,10 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
     return failure();
   // Kernels at this point are scheduled ones.
   if (options.stage != "gpu")
-    buildHopperKernelPipeline(pm, options.stage == "nvvm" ? HopperStage::NVVM
-                                                          : HopperStage::PTX);
-  addLoweringToGPU(pm, *chip);
+    buildHopperKernelPipeline(
+        pm, options.stage == "nvvm" ? HopperStage::NVVM : HopperStage::PTX,
+        chip->name);
+  addLoweringToGPU(pm, *chip, options.scaleArguments);
   if (options.stage == "gpu")
     return success();
   addLoweringToNVVM(pm, *chip);

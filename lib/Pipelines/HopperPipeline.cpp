@@ -1,4 +1,4 @@
-//===- HopperPipeline.cpp - Fused ops to PTX for sm_90a -------------------===//
+//===- HopperPipeline.cpp - Fused ops to PTX of scheduled kernels ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,6 +8,7 @@
 #include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
 #include "fuse/Conversion/TileToNVVM/TileToNVVM.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Schedule/Chip.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
@@ -26,7 +27,7 @@ static void addPlanning(OpPassManager &pm,
                         const HopperPipelineOptions &options) {
   LowerSlotsPassOptions slots;
   slots.device = "gpu";
-  slots.chip = "sm_90a";
+  slots.chip = options.chip;
   pm.addPass(createLowerSlotsPass(slots));
   // A plan is that of one function.
   pm.addPass(createFlattenModelsPass());
@@ -36,6 +37,7 @@ static void addPlanning(OpPassManager &pm,
   selection.dispatch = options.dispatch;
   selection.multiprocessors = options.multiprocessors;
   selection.table = options.table;
+  selection.chip = options.chip;
   pm.addPass(createSelectSchedulesPass(selection));
   pm.addPass(createConvertFuseToTilePass());
 }
@@ -49,12 +51,19 @@ static void addKernelLowering(OpPassManager &kernels) {
   kernels.addPass(createReconcileUnrealizedCastsPass());
 }
 
-static void addPTX(OpPassManager &pm) {
+/// An unknown chip is an error of the passes that follow.
+static void attachTarget(OpPassManager &pm, StringRef chip) {
   GpuNVVMAttachTargetOptions target;
-  target.chip = "sm_90a";
-  target.features = "+ptx" + std::to_string(kHopperPTXVersion);
+  target.chip = chip.str();
+  if (auto known = lookupChip(chip, [](const Twine &) { return failure(); });
+      succeeded(known))
+    target.features = known->getFeatures();
   target.optLevel = 3;
   pm.addPass(createGpuNVVMAttachTarget(target));
+}
+
+static void addPTX(OpPassManager &pm, StringRef chip) {
+  attachTarget(pm, chip);
   pm.addPass(createConvertKernelsToPTXPass());
 }
 
@@ -67,17 +76,19 @@ void fuse::buildHopperPipeline(OpPassManager &pm,
     return;
   addKernelLowering(pm.nest<gpu::GPUModuleOp>());
   if (options.stage != HopperStage::NVVM)
-    addPTX(pm);
+    addPTX(pm, options.chip);
 }
 
 void fuse::buildHopperPlanPipeline(OpPassManager &pm,
                                    const HopperPipelineOptions &options) {
   addPlanning(pm, options);
+  attachTarget(pm, options.chip);
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createCSEPass());
 }
 
-void fuse::buildHopperKernelPipeline(OpPassManager &pm, HopperStage stage) {
+void fuse::buildHopperKernelPipeline(OpPassManager &pm, HopperStage stage,
+                                     StringRef chip) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
@@ -85,5 +96,5 @@ void fuse::buildHopperKernelPipeline(OpPassManager &pm, HopperStage stage) {
     return;
   addKernelLowering(kernels);
   if (stage == HopperStage::PTX)
-    addPTX(pm);
+    addPTX(pm, chip);
 }

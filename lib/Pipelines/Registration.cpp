@@ -32,13 +32,12 @@ void fuse::registerPipelines() {
       "vectors and packed weights",
       buildCPUKernelsPipeline);
   PassPipelineRegistration<HopperPipelineOptions>(
-      "fuse-hopper-pipeline",
-      "Lower fused ops with a scheduled kernel to PTX for sm_90a",
+      "fuse-hopper-pipeline", "Lower fused ops with a scheduled kernel to PTX",
       buildHopperPipeline);
   PassPipelineRegistration<>(
       "fuse-linalg-pipeline",
       "Lower layers and kernels to linalg on rank-2 tensors",
-      buildLinalgPipeline);
+      [](OpPassManager &pm) { buildLinalgPipeline(pm); });
   registerPassPipeline(
       "fuse-gpu-pipeline", "Lower functions of layers to PTX for any GPU",
       [](OpPassManager &pm, StringRef text,

@@ -176,6 +176,8 @@ private:
   bool tellsInputs;
   /// Whether each place after the first one returns a result of its own.
   bool handsOut;
+  /// Whether the first result is what the first place returns.
+  bool returnsFirst;
 };
 
 bool isSame(DLDataType a, DLDataType b) {
@@ -203,12 +205,13 @@ Call::Call(PyObject *args) {
   PyObject *guardObject, *launcherObject, *ambientObject, *inputList,
       *constantList, *weightList, *parentObject, *placeList, *rowList,
       *resultList, *siteObject, *pendingType, *gradEnabled;
-  int isByRows, bytes, tells, hands;
-  if (!PyArg_ParseTuple(args, "OOOOnnOOOOOOpiOOOpp", &guardObject,
+  int isByRows, bytes, tells, hands, first;
+  if (!PyArg_ParseTuple(args, "OOOOnnOOOOOOpiOOOppp", &guardObject,
                         &launcherObject, &ambientObject, &gradEnabled, &numArgs,
                         &numNamed, &inputList, &constantList, &weightList,
                         &parentObject, &placeList, &rowList, &isByRows, &bytes,
-                        &resultList, &siteObject, &pendingType, &tells, &hands))
+                        &resultList, &siteObject, &pendingType, &tells, &hands,
+                        &first))
     throw ErrorSet();
   if (!(guard = getGuard(guardObject)) ||
       !(launcher = getLauncher(launcherObject)) ||
@@ -271,6 +274,7 @@ Call::Call(PyObject *args) {
   pending = Ref::borrow(pendingType);
   tellsInputs = tells;
   handsOut = hands;
+  returnsFirst = first;
 }
 
 void Call::visit(visitproc visit, void *data, int &result) const {
@@ -465,7 +469,8 @@ Ref Call::allocate(size_t index, const Arguments &arguments) const {
 /// Makes the result one that only identities read, and which has the tensor
 /// that the last identity returns: what a model reads before is an
 /// intermediate, which does not exist. If the places hand out results, it is a
-/// view of the input, which has the type and shape of that intermediate.
+/// view of the input, which has the type and shape of that intermediate, or the
+/// intermediate itself.
 Ref Call::mark(const std::vector<Ref> &made, const Arguments &arguments) const {
   const Connection &connection = getConnection();
   Ref result;
@@ -478,17 +483,18 @@ Ref Call::mark(const std::vector<Ref> &made, const Arguments &arguments) const {
         PyObject_CallFunctionObjArgs(connection.detach.get(), tensor, nullptr));
   };
   if (handsOut) {
-    Ref parts = Ref::check(PyList_New(made.size()));
-    for (size_t i = 0; i < made.size(); ++i)
-      if (PyList_SetItem(parts.get(), i, Ref(made[i]).release()) != 0)
+    Ref parts = Ref::check(PyList_New(0));
+    for (size_t i = returnsFirst; i < made.size(); ++i)
+      if (PyList_Append(parts.get(), made[i].get()) != 0)
         throw ErrorSet();
-    result = alias(arguments.given[0]);
+    result = returnsFirst ? made.front() : alias(arguments.given[0]);
     set(connection.parts, parts);
   } else {
     result = Ref(made.front());
     set(connection.result, alias(result.get()));
   }
-  set(connection.type, pending);
+  if (!returnsFirst)
+    set(connection.type, pending);
   set(connection.site, site);
   if (tellsInputs) {
     Ref ids = Ref::check(PyTuple_New(inputs.size()));

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A part stands where a linear was whose norm runs one kernel for all linears
-// that read it. Its input is the stand-in that the place of the norm returned,
-// which has a list of the results. Each is taken from the list once, so that it
-// does not live as long as the stand-in.
+// that read it. Its input is what the place of the norm returned: the norm's
+// result or a stand-in, with a list of the results. Each is taken from the list
+// once, so that it does not live as long as the stand-in.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,8 @@ public:
     if (PyTuple_Size(args) != 1 || PyDict_Size(kwargs) != 0)
       return Ref();
     PyObject *value = PyTuple_GetItem(args, 0);
-    if (reinterpret_cast<PyObject *>(Py_TYPE(value)) != pending.get())
+    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(value));
+    if (type != pending.get() && type != connection.tensor.get())
       return Ref();
     Ref found = Ref::steal(PyObject_GetAttr(value, connection.site.get()));
     Ref parts = Ref::steal(PyObject_GetAttr(value, connection.parts.get()));
@@ -46,6 +47,8 @@ public:
       PyErr_Clear();
       return Ref();
     }
+    if (type != pending.get() && !isUnchanged(value))
+      return Ref();
     Ref result = Ref::borrow(PyList_GetItem(parts.get(), index));
     if (!result || result.get() == Py_None) {
       PyErr_Clear();
@@ -63,6 +66,18 @@ public:
   }
 
 private:
+  /// Whether nothing has written to the result of a norm. Tensors of inference
+  /// mode do not count writes.
+  static bool isUnchanged(PyObject *norm) {
+    Ref version =
+        Ref::steal(PyObject_GetAttr(norm, getConnection().version.get()));
+    if (!version) {
+      PyErr_Clear();
+      return true;
+    }
+    return getInteger(version.get()) == 0;
+  }
+
   Ref site;
   Ref pending;
   Py_ssize_t index;

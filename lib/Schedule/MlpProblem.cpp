@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Schedule/MlpProblem.h"
+#include "fuse/Schedule/MmaSchedule.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -30,7 +31,7 @@ bool MlpProblem::roundsAt(RoundingPoint point) const {
     return false;
   Type type = rounding.getTypeOf(
       point, cast<RankedTensorType>(x.getType()).getElementType());
-  return type.isBF16();
+  return !type.isF32();
 }
 
 static Type getElement(Value value) {
@@ -51,6 +52,7 @@ static void describeCommon(OpT op, MlpProblem &problem) {
   problem.normBias = op.getNormBias();
   problem.norm = op.getNormAttr();
   problem.scales = op.getScalesAttr();
+  problem.quant = op.getQuantAttr();
   problem.rounding = op.getRounding();
 }
 
@@ -93,14 +95,18 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
 
 /// The first reason why the kernel does not support `problem`, or an empty
 /// string.
-static std::string getProblem(const MlpProblem &problem) {
+/// `narrow` is the type of tokens.
+static std::string getProblem(const MlpProblem &problem, Type narrow) {
   auto print = [](Type type) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
     return text;
   };
-  if (!getElement(problem.x).isBF16())
-    return "the input is " + print(getElement(problem.x)) + ", not bf16";
+  if (problem.quant)
+    return "scales are measured at run time";
+  if (getElement(problem.x) != narrow)
+    return "the input is " + print(getElement(problem.x)) + ", not " +
+           print(narrow);
   SmallVector<Value> values = {problem.residual, problem.normWeight,
                                problem.normBias, problem.gateBias,
                                problem.upBias,   problem.outputResidual};
@@ -110,18 +116,20 @@ static std::string getProblem(const MlpProblem &problem) {
     weights.push_back(output.weight);
   }
   for (Value value : values)
-    if (value && !getElement(value).isBF16())
-      return "an operand is " + print(getElement(value)) + ", not bf16";
+    if (value && getElement(value) != narrow)
+      return "an operand is " + print(getElement(value)) + ", not " +
+             print(narrow);
   for (Value result : problem.op->getResults())
-    if (!getElement(result).isBF16())
-      return "a result is " + print(getElement(result)) + ", not bf16";
+    if (getElement(result) != narrow)
+      return "a result is " + print(getElement(result)) + ", not " +
+             print(narrow);
   for (Value weight : weights) {
     if (!weight)
       continue;
     Type type = getElement(weight);
-    if (problem.scales ? !isa<Float8E4M3FNType>(type) : !type.isBF16())
+    if (problem.scales ? !isa<Float8E4M3FNType>(type) : type != narrow)
       return "a weight is " + print(type) + ", not " +
-             (problem.scales ? "f8E4M3FN" : "bf16");
+             (problem.scales ? "f8E4M3FN" : print(narrow));
   }
   if (StaticScalesAttr scales = problem.scales) {
     if (!isa<Float8E4M3FNType>(scales.getStorageType()))
@@ -139,9 +147,9 @@ static std::string getProblem(const MlpProblem &problem) {
         RoundingPoint::Up, RoundingPoint::Act, RoundingPoint::Product,
         RoundingPoint::Down}) {
     Type type = problem.rounding.getTypeOf(point, getElement(problem.x));
-    if (!type.isBF16() && !type.isF32())
+    if (type != narrow && !type.isF32())
       return ("the intermediate '" + stringifyRoundingPoint(point) + "' is " +
-              print(type) + ", not bf16 or f32")
+              print(type) + ", not " + print(narrow) + " or f32")
           .str();
   }
   if (problem.residual && !problem.roundsAt(RoundingPoint::Stream))
@@ -204,7 +212,25 @@ std::optional<MlpProblem> fuse::describeDecode(Operation *op,
   std::optional<MlpProblem> problem = describeFamily(op, reason);
   if (!problem)
     return std::nullopt;
-  reason = getProblem(*problem);
+  reason = getProblem(*problem, BFloat16Type::get(op->getContext()));
+  if (!reason.empty())
+    return std::nullopt;
+  return problem;
+}
+
+std::optional<MlpProblem> fuse::describeMma(Operation *op,
+                                            std::string &reason) {
+  std::optional<MlpProblem> problem = describeFamily(op, reason);
+  if (!problem)
+    return std::nullopt;
+  if (problem->scales) {
+    reason = "a product of stored values has no mma kernel";
+    return std::nullopt;
+  }
+  MLIRContext *context = op->getContext();
+  bool isF16 = getElement(problem->x).isF16();
+  reason = getProblem(*problem, isF16 ? Type(Float16Type::get(context))
+                                      : BFloat16Type::get(context));
   if (!reason.empty())
     return std::nullopt;
   return problem;

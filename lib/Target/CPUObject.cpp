@@ -214,10 +214,17 @@ static llvm::Error addEntry(llvm::Module &module, const CPUEntry &entry,
         pointer, builder.CreateConstInBoundsGEP1_64(pointer, from, index));
   };
   for (llvm::Argument &argument : callee->args()) {
-    if (!argument.getType()->isPointerTy())
-      return createStringError("'" + entry.function +
-                               "' has an argument that is not a tensor");
     llvm::Value *value = load(wrapper->getArg(0), argument.getArgNo());
+    // A number that follows from static scales.
+    if (argument.getType()->isFloatTy()) {
+      arguments.push_back(builder.CreateLoad(argument.getType(), value));
+      continue;
+    }
+    if (!argument.getType()->isPointerTy())
+      return createStringError(
+          "'" + entry.function +
+          "' has an argument that is neither a tensor nor a number of type "
+          "f32");
     // The second pointer of a descriptor is that of the first element.
     arguments.push_back(isKernel ? load(value, 1) : value);
   }

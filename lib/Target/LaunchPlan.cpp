@@ -96,9 +96,35 @@ static std::optional<json::Object> numbersToJSON(DictionaryAttr entries,
   return numbers;
 }
 
+/// A number that follows from static scales.
+static std::optional<json::Value> scalarToJSON(DictionaryAttr entries) {
+  auto value = entries.getAs<FloatAttr>("value");
+  auto factors = entries.getAs<ArrayAttr>("of");
+  auto divisor = entries.getAs<FloatAttr>("over");
+  if (!value || !factors == !divisor)
+    return std::nullopt;
+  json::Object object{{"value", value.getValueAsDouble()},
+                      {"type", toText(value.getType())}};
+  if (divisor)
+    object["over"] = divisor.getValueAsDouble();
+  if (!factors)
+    return object;
+  json::Array scales;
+  for (Attribute attr : factors) {
+    auto scale = dyn_cast<FloatAttr>(attr);
+    if (!scale)
+      return std::nullopt;
+    scales.push_back(scale.getValueAsDouble());
+  }
+  object["of"] = std::move(scales);
+  return object;
+}
+
 /// An argument that only scheduled kernels have: a packed weight, a size of few
 /// bytes, a place in a buffer or a tensor map of one.
 static std::optional<json::Value> scheduledToJSON(DictionaryAttr entries) {
+  if (entries.contains("value"))
+    return scalarToJSON(entries);
   if (entries.contains("packed"))
     return toValue(numbersToJSON(entries, {"packed"}));
   if (auto size = entries.getAs<AffineMapAttr>("size")) {

@@ -57,6 +57,10 @@ REFUSALS = {
     "unknown-scale-name": "FUSE-N311",
     "weight-scale-missing": "FUSE-N312",
     "unsupported-format": "FUSE-N313",
+    "static-input-of-blocks": "FUSE-N171",
+    "power-of-two-scales": "FUSE-N172",
+    "group-width": "FUSE-N173",
+    "weight-width": "FUSE-N174",
 }
 
 

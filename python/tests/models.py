@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import unittest
 from typing import Any
 
@@ -152,6 +153,50 @@ def net(
     """A model and an input."""
     torch.manual_seed(seed)
     return Net(count, block).eval().requires_grad_(False), torch.randn(3, 8)
+
+
+def call_in_threads(test, model, x, weight) -> None:
+    """Calls a model in 16 threads while the data of a weight are exchanged.
+
+    Each result has to be that of one of the two versions of the weight.
+
+    Args:
+        test: the test case.
+        model: called as `model(x)`.
+        x: its input.
+        weight: a parameter that the result depends on.
+    """
+    versions = [weight.detach().clone(), 2 * weight.detach()]
+    results = []
+    for version in versions:
+        weight.data = version.clone()
+        results.append(model(x))
+    test.assertFalse(torch.allclose(*results))
+    stop, wrong, done = threading.Event(), [], []
+
+    def call():
+        count = 0
+        while not stop.is_set():
+            found = model(x)
+            if not any(
+                torch.allclose(found, result, atol=1e-5, rtol=1e-5)
+                for result in results
+            ):
+                wrong.append(found)
+            count += 1
+        done.append(count)
+
+    threads = [threading.Thread(target=call) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for i in range(50):
+        weight.data = versions[i % 2].clone()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    test.assertEqual(wrong, [])
+    # A thread that raised an error is missing.
+    test.assertEqual(len(done), 16)
 
 
 def fp8_transformer(

@@ -185,6 +185,7 @@ static void launchWrongly(const fuse_artifact *artifact) {
   const DLTensor *inputs[1] = {&x}, *outputs[1] = {&y};
   fuse_launch_args args = makeLaunch(inputs, outputs);
   size_t bytes = 0;
+  const float scales[1] = {0.5f}, *found = NULL;
 
   expect(fuse_device_open_cuda(0, &device));
   expect(fuse_program_load(artifact, device, &program));
@@ -218,6 +219,15 @@ static void launchWrongly(const fuse_artifact *artifact) {
   // CHECK: half bound: FUSE_ERROR_STATE: argument 2 of mlp (down)
   report("half bound", fuse_instance_prepare(instance));
   expect(fuse_instance_bind_parameter(instance, "down", &weight));
+  // CHECK: no scales: FUSE_ERROR_INVALID_ARGUMENT: the code of mlp has 0
+  // CHECK-SAME: static scales, got 1
+  report("no scales", fuse_instance_set_scales(instance, scales, 1));
+  // CHECK: null scales: FUSE_ERROR_INVALID_ARGUMENT: one of these is null:
+  // scales
+  report("null scales", fuse_instance_set_scales(instance, NULL, 1));
+  // CHECK: no such scales: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}1 functions
+  report("no such scales", fuse_program_scales(program, 1, &found, &bytes));
+  expect(fuse_program_scales(program, 0, &found, &bytes));
   // CHECK: no limit: FUSE_ERROR_INVALID_ARGUMENT: a limit of -1 tokens
   report("no limit", fuse_instance_limit_tokens(instance, -1));
   expect(fuse_instance_limit_tokens(instance, 8));

@@ -52,8 +52,7 @@ struct Options {
                             cl::desc("GPU to compile for, such as sm_90a; "
                                      "none when left out"),
                             cl::cat(category)};
-  cl::opt<bool> portable{"portable",
-                         cl::desc("Use only the portable path, even on sm_90a"),
+  cl::opt<bool> portable{"portable", cl::desc("Use only the portable path"),
                          cl::cat(category)};
   cl::opt<int> tokens{
       "tokens",

@@ -166,7 +166,7 @@ TEST(ContainerTest, ReadsEarlierVersions) {
   EXPECT_EQ(read(old, &why), FUSE_OK) << why;
   EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
   EXPECT_EQ(why, "the artifact has version 1 of the format, this library reads "
-                 "versions 2 to 6");
+                 "versions 2 to 7");
 }
 
 // The version tells a reader whether it supports all parts of the file.
@@ -181,6 +181,10 @@ TEST(ContainerTest, WritesTheVersionOfWhatIsInside) {
   EXPECT_EQ(getVersion("!<arch>\n"), 5u);
   EXPECT_EQ(getVersion("!<arch>"), 4u);
   EXPECT_EQ(getVersion(""), 4u);
+  // A manifest may need a later version than the sections.
+  EXPECT_EQ(getFormatVersion(
+                writeContainer({{FUSE_SECTION_MANIFEST, "{}"}}, /*least=*/7)),
+            7u);
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {

@@ -75,6 +75,45 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
+// Instances of one program have their own scales, and load its modules once.
+TEST(CudaTest, PassesTheScalesOfAnInstance) {
+  nlohmann::json manifest = nlohmann::json::parse(kManifest);
+  nlohmann::json &cuda = manifest["functions"][0]["cuda"];
+  cuda["scales"] = {0.3, 0.7};
+  cuda["scalars"] = {{{"of", {0, 1}}}, {{"over", 1}}};
+  cuda["launches"][0]["args"][4] = {
+      {"value", 0.25}, {"type", "f32"}, {"scalar", 0}};
+  cuda["launches"][1]["args"][4] = {{"scalar", 1}};
+  const FakeCuda &fake = getFake();
+  CudaSession session(manifest.dump());
+  session.open();
+  session.prepare();
+  EXPECT_EQ(session.program->getScales(0), (std::vector<float>{0.3f, 0.7f}));
+  auto expectNumbers = [&](float product, float reciprocal) {
+    fake.reset();
+    session.launch();
+    session.wait();
+    EXPECT_EQ(std::memcmp(&fake.getLaunch(0)->parameters[4], &product, 4), 0);
+    EXPECT_EQ(std::memcmp(&fake.getLaunch(1)->parameters[4], &reciprocal, 4),
+              0);
+  };
+  expectNumbers(0.3f * 0.7f, 1.0f / 0.7f);
+  session.instance->setScales({0.1f, 3.0f});
+  expectNumbers(0.1f * 3.0f, 1.0f / 3.0f);
+  auto [status, why] =
+      getStatus([&] { session.instance->setScales({0.1f, 0.0f}); });
+  EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(why.find("scale 1 of"), std::string::npos) << why;
+  expectNumbers(0.1f * 3.0f, 1.0f / 3.0f);
+
+  cxx::Instance other(*session.program, nullptr);
+  fake.reset();
+  for (int i : {1, 2})
+    other.bind(i, session.getView(i, kDLCPU));
+  other.prepare();
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 0);
+}
+
 /// The preferred shared memory of the first kernel in percent, for a plan with
 /// or without a preference.
 static int getCarveout(std::optional<int> wish, int failing = 0) {

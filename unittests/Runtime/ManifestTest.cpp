@@ -241,6 +241,11 @@ TEST(ManifestTest, RefusesPlansThatDoNotFit) {
             where + " has a workspace buffer of no size");
   EXPECT_EQ(breakCpuManifest(R"("panels": 1)", R"("panels": 0)"),
             where + ".phases0 has tasks of nothing");
+  EXPECT_EQ(breakCpuManifest(R"("panels": 1)", R"("panels": 1, "multiple": 0)"),
+            where + ".phases0 has tasks of no size");
+  EXPECT_NE(
+      breakCpuManifest(R"("panels": 1)", R"("panels": 1, "multiple": 999)"),
+      "");
   EXPECT_EQ(breakCpuManifest(R"({"tensor": 2})", R"({"tensor": 3})"),
             where + ".phases1.args2 has 'tensor' = 3, there are 3");
   EXPECT_EQ(breakCpuManifest(R"({"packed": 0})", R"({"packed": 1})"),
@@ -348,6 +353,56 @@ TEST(ManifestTest, ReadsConstants) {
             where + "constants0 has no section of the right kind at 'section'");
   EXPECT_EQ(readConstant(make(3, 0, 8), {{"constant", 1}}),
             where + "launches1.args5 has 'constant' = 1, there are 1");
+}
+
+/// The error message for static scales of a function, whose last number is an
+/// argument of a launch.
+static std::string readScales(const json &scales, const json &scalars,
+                              size_t argument) {
+  json manifest = json::parse(kManifest);
+  json &cuda = manifest["functions"][0]["cuda"];
+  cuda["scales"] = scales;
+  cuda["scalars"] = scalars;
+  cuda["launches"][1]["args"].push_back({{"scalar", argument}});
+  try {
+    Artifact artifact(makeArtifact(manifest.dump()));
+    const DeviceCode &code = *artifact.manifest.functions[0].device;
+    EXPECT_EQ(code.plans[0].launches[1].arguments.back().kind,
+              KernelArgument::Kind::Scalar);
+    return "";
+  } catch (const Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+TEST(ManifestTest, ReadsScales) {
+  json product = {{"of", {0, 1}}}, reciprocal = {{"over", 1}};
+  EXPECT_EQ(readScales({0.5, 0.25}, {product, reciprocal}, 1), "");
+  const std::string where = "the manifest is malformed: it.functions0.cuda";
+  EXPECT_EQ(readScales({0.5, 0.0}, json::array({product}), 0),
+            where + " has a scale that is not a positive number");
+  EXPECT_EQ(readScales({0.5, "0.5"}, json::array({product}), 0),
+            where + " has a scale that is not a positive number");
+  EXPECT_EQ(readScales({0.5}, json::array({product}), 0),
+            where + ".scalars0 names a scale that does not exist");
+  EXPECT_EQ(readScales({0.5}, json::array({reciprocal}), 0),
+            where + ".scalars0 names a scale that does not exist");
+  EXPECT_EQ(readScales({0.5}, json::array({{{"of", json::array()}}}), 0),
+            where + ".scalars0 is the product of no scales");
+  EXPECT_EQ(readScales({0.5, 0.25}, json::array({product}), 1),
+            where + ".launches1.args5 has 'scalar' = 1, there are 1");
+}
+
+TEST(ManifestTest, RoundsNumbersOfScalesAsTheCompilerDoes) {
+  ScaleTable table;
+  table.scales = {0.3f, 0.7f, 3.0f};
+  table.scalars = {
+      {{0, 1}, false}, {{2}, true}, {{1}, false}, {{0, 1, 2}, false}};
+  float product = 0.3f * 0.7f;
+  EXPECT_EQ(table.evaluate(table.scales),
+            (std::vector<float>{product, 1.0f / 3.0f, 0.7f, product * 3.0f}));
+  EXPECT_EQ(table.evaluate({2.0f, 4.0f, 8.0f}),
+            (std::vector<float>{8.0f, 0.125f, 4.0f, 64.0f}));
 }
 
 /// The error message for an input of `size` rows and a check of the size.

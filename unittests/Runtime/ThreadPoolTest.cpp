@@ -148,6 +148,64 @@ TEST(ThreadPoolTest, IsSetThroughTheInterface) {
   EXPECT_EQ(fuse_set_num_threads(0), FUSE_OK);
 }
 
+namespace {
+
+std::atomic<int> numRegions = 0;
+int teamSize = 0;
+
+/// Stands for GOMP_parallel.
+void runRegion(void (*body)(void *), void *data, unsigned count, unsigned) {
+  ++numRegions;
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < count; ++i)
+    threads.emplace_back(body, data);
+  body(data);
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+int getTeamSize() { return teamSize; }
+
+} // namespace
+
+TEST(ThreadPoolTest, RunsLoopsOnATeamOfTheSameSize) {
+  ThreadPool &pool = ThreadPool::get();
+  pool.setNumThreads(3);
+  EXPECT_EQ(fuse_set_team(runRegion, nullptr), FUSE_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(fuse_last_error(), "one of parallel and max_threads is null");
+  ThreadPool::setTeam({runRegion, getTeamSize});
+  auto countRegions = [&](ThreadPool &pool) {
+    numRegions = 0;
+    for (const std::atomic<int> &runs : countRuns(pool, 100))
+      EXPECT_EQ(runs, 1);
+    return int(numRegions);
+  };
+  teamSize = 3;
+  int each = countRegions(pool);
+  EXPECT_GT(each, 0);
+  teamSize = 4;
+  EXPECT_EQ(countRegions(pool), 0);
+  teamSize = 3;
+  ThreadPool other(3);
+  EXPECT_EQ(countRegions(other), 0);
+  EXPECT_EQ(countRegions(pool), each);
+
+  // A forked process has its own threads.
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ThreadPool::get().setNumThreads(3);
+    ::_exit(countRegions(ThreadPool::get()));
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+
+  ThreadPool::setTeam({});
+  EXPECT_EQ(countRegions(pool), 0);
+  pool.setNumThreads(0);
+}
+
 /// A forked process has none of the threads.
 TEST(ThreadPoolTest, SurvivesAFork) {
   ThreadPool::get().setNumThreads(2);

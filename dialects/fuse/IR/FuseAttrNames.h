@@ -25,6 +25,13 @@ inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
 inline constexpr llvm::StringLiteral kNameAttrName = "fuse.name";
 /// Attribute of a buffer argument: the function writes a result to it.
 inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
+/// Attribute of an argument in f32 that follows from static scales: a
+/// dictionary of its `value`, and of the scales whose product it is (`of`) or
+/// whose reciprocal it is (`over`).
+inline constexpr llvm::StringLiteral kScalarAttrName = "fuse.scalar";
+/// Function attribute: static scales are constants in the code.
+inline constexpr llvm::StringLiteral kConstantScalesAttrName =
+    "fuse.constant_scales";
 /// Function attribute: all ops of the function become one `fuse.group`.
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 /// Function attribute: the launches of the function, with their sizes.

@@ -75,7 +75,21 @@ def Fuse_BiasPlaceEnum : Fuse_Enum<"BiasPlace",
 def Fuse_ScaleScopeEnum : Fuse_Enum<"ScaleScope",
     "which values share a dynamic scale", [
   I32EnumAttrCase<"PerToken", 0, "per_token">,
-  I32EnumAttrCase<"PerTensor", 1, "per_tensor">
+  I32EnumAttrCase<"PerTensor", 1, "per_tensor">,
+  I32EnumAttrCase<"PerGroup", 2, "per_group">
+]>;
+
+def Fuse_ScaleGranularityEnum : Fuse_Enum<"ScaleGranularity",
+    "which elements of a weight share a scale", [
+  I32EnumAttrCase<"Tensor", 0, "tensor">,
+  I32EnumAttrCase<"Channel", 1, "channel">,
+  I32EnumAttrCase<"Block", 2, "block">
+]>;
+
+def Fuse_ScaleFloorEnum : Fuse_Enum<"ScaleFloor",
+    "quantity that a dynamic scale bounds from below", [
+  I32EnumAttrCase<"Scale", 0, "scale">,
+  I32EnumAttrCase<"AMax", 1, "amax">
 ]>;
 
 def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
@@ -232,6 +246,80 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
     }
     /// Number of scales given per channel.
     unsigned getNumPerChannel() const;
+
+    /// The text between the angle brackets, which ops print as a clause.
+    static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+def Fuse_QuantAttr : Fuse_Attr<"Quant", "quant"> {
+  let summary = "arithmetic of weights and activations with dynamic scales";
+  let description = [{
+    What implementations of one quantized format do differently. An op reads
+    the parts that concern it: `fuse.dynamic_quantize` those of activations,
+    `fuse.linear` those of weights and sums. All members of a chain have one
+    such attribute. Scales are operands in f32, whatever a file stores.
+
+    - `weights`: `tensor`, `channel` (one scale per output) or `block<RxC>`,
+      one scale per R outputs and C inputs. `block<1xC>` is a group of inputs of
+      one output. The last block may be smaller;
+    - `activations`: `per_tensor`, `per_token` or `per_group<C>`, one scale per
+      C consecutive features of a token;
+    - `floor`: the lower limit of the scale, or of the largest magnitude
+      (`amax`), which avoids a division by zero. Default: `scale<2^-64>`;
+    - `upper`: the upper limit of the largest magnitude, or none;
+    - `scale_op`: whether the largest magnitude is divided by the largest code
+      `L` (`divide`, the default) or multiplied by `1 / L` in f32
+      (`reciprocal`);
+    - `order`: whether values are multiplied by the reciprocal of the scale
+      (`reciprocal`, the default) or divided by it (`divide`);
+    - `sums`: `whole`, or `block<C>`: the sum of C consecutive products is
+      multiplied by the product of its two scales and added to an f32 sum in
+      one rounding, in ascending order.
+
+    With `L` the largest finite code, all in f32:
+
+    ```
+    m = min(max(amax, floor), upper)      // max only with floor = amax
+    s = max(m / L, floor)                 // max only with floor = scale
+    q = saturate(round(x * (1 / s)))
+    y = fma(s_x * s_w, sum of block, y)   // for each block, ascending
+    ```
+
+    Rounding points between members are those of `#fuse.rounding`; a quantizer
+    that reads an unrounded f32 product has `types {product = f32}` there.
+    Static scales are numbers in code and stay in `#fuse.static_scales`.
+
+    Example: `#fuse.quant<f8E4M3FN, weights = block<128x128>,
+    activations = per_group<128>, floor = amax<1.0e-4>, scale_op = reciprocal,
+    sums = block<128>>`
+  }];
+  let parameters = (ins
+    "::mlir::Type":$storageType,
+    EnumParameter<Fuse_ScaleGranularityEnum>:$weights,
+    "int64_t":$blockRows,
+    "int64_t":$blockColumns,
+    EnumParameter<Fuse_ScaleScopeEnum>:$activations,
+    "int64_t":$groupSize,
+    EnumParameter<Fuse_ScaleFloorEnum>:$floorKind,
+    "::mlir::FloatAttr":$floor,
+    OptionalParameter<"::mlir::FloatAttr">:$upper,
+    EnumParameter<Fuse_QuantOrderEnum>:$scaleOp,
+    EnumParameter<Fuse_QuantOrderEnum>:$order,
+    "int64_t":$sumLength
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether sums are scaled block by block.
+    bool hasBlockSums() const { return getSumLength() != 0; }
+    /// Shape of the scales of an [out, in] weight.
+    ::llvm::SmallVector<int64_t> getWeightScaleShape(int64_t out,
+                                                     int64_t in) const;
+    /// Shape of the scales of an activation.
+    ::llvm::SmallVector<int64_t>
+    getInputScaleShape(::llvm::ArrayRef<int64_t> shape) const;
 
     /// The text between the angle brackets, which ops print as a clause.
     static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);

@@ -83,7 +83,8 @@ ParseResult fuse::parseKeyword(OpAsmParser &parser, BiasPlaceAttr &keyword) {
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser, ScaleScopeAttr &keyword) {
   return parseCaseAttr<ScaleScopeAttr, ScaleScope>(
-      parser, keyword, "scope", symbolizeScaleScope, "per_token, per_tensor");
+      parser, keyword, "scope", symbolizeScaleScope,
+      "per_token, per_tensor, per_group");
 }
 
 void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
@@ -120,6 +121,33 @@ void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
 // Clauses of layer ops
 //===----------------------------------------------------------------------===//
 
+/// Parses `keyword(...)`: the body of an attribute of a known class.
+template <typename AttrTy>
+static ParseResult parseClause(OpAsmParser &parser, StringRef keyword,
+                               AttrTy &attr) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  if (parser.parseLParen())
+    return failure();
+  auto parsed = dyn_cast_or_null<AttrTy>(AttrTy::parseBody(parser));
+  if (!parsed)
+    return failure();
+  attr = parsed;
+  return parser.parseRParen();
+}
+
+ParseResult fuse::parseQuant(OpAsmParser &parser, QuantAttr &quant) {
+  return parseClause(parser, "quant", quant);
+}
+
+void fuse::printQuant(OpAsmPrinter &printer, Operation *, QuantAttr quant) {
+  if (!quant)
+    return;
+  printer << " quant(";
+  quant.printBody(printer);
+  printer << ")";
+}
+
 ParseResult fuse::parseLinearScales(OpAsmParser &parser, FloatAttr &input,
                                     FloatAttr &weight) {
   if (failed(parser.parseOptionalKeyword("scales")))
@@ -139,7 +167,8 @@ ParseResult fuse::parseLinearScales(OpAsmParser &parser, FloatAttr &input,
 
 void fuse::printLinearScales(OpAsmPrinter &printer, Operation *op,
                              FloatAttr input, FloatAttr weight) {
-  if (!input && !cast<LinearOp>(op).getDynamicScale())
+  auto linear = cast<LinearOp>(op);
+  if (linear.getQuantAttr() || (!input && !linear.getDynamicScale()))
     return;
   printer << " scales(";
   if (input)
@@ -264,21 +293,6 @@ void fuse::printLinears(OpAsmPrinter &printer, Operation *,
                           if (hasBias)
                             printer << " bias " << *bias++;
                         });
-}
-
-/// Parses `keyword(...)`: the body of an attribute of a known class.
-template <typename AttrTy>
-static ParseResult parseClause(OpAsmParser &parser, StringRef keyword,
-                               AttrTy &attr) {
-  if (failed(parser.parseOptionalKeyword(keyword)))
-    return success();
-  if (parser.parseLParen())
-    return failure();
-  auto parsed = dyn_cast_or_null<AttrTy>(AttrTy::parseBody(parser));
-  if (!parsed)
-    return failure();
-  attr = parsed;
-  return parser.parseRParen();
 }
 
 ParseResult fuse::parseContract(OpAsmParser &parser, ArrayAttr &extras,

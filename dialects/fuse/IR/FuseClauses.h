@@ -64,6 +64,11 @@ mlir::ParseResult parseLinearScales(mlir::OpAsmParser &parser,
 void printLinearScales(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                        mlir::FloatAttr input, mlir::FloatAttr weight);
 
+/// `quant(...)`, the body of the attribute, or nothing.
+mlir::ParseResult parseQuant(mlir::OpAsmParser &parser, QuantAttr &quant);
+void printQuant(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                QuantAttr quant);
+
 /// `norm(rms %w eps 1.0e-6 [offset 1] [cast after_weight])`,
 /// `norm(layer %w, %b eps 1.0e-5)`, or nothing.
 mlir::ParseResult parseNorm(mlir::OpAsmParser &parser, NormAttr &norm,

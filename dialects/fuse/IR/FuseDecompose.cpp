@@ -84,7 +84,7 @@ public:
   FamilyBuilder(OpTy op, OpBuilder &builder)
       : ChainBuilder(cast<FusedOpInterface>(op.getOperation()), builder),
         op(op), builder(builder), rounding(op.getRounding()),
-        scales(op.getScalesAttr()),
+        scales(op.getScalesAttr()), quant(getQuantOf(op)),
         defaultType(op.getX().getType().getElementType()) {}
 
   /// The type `like` with the element type of a rounding point.
@@ -117,6 +117,17 @@ public:
 
   /// Quantizes a value if the op has scales of activations.
   Value addQuantize(ChainMember name, ScaleKind scale, Value x) {
+    if (quant) {
+      auto type = cast<RankedTensorType>(x.getType());
+      Value q = this->template add<DynamicQuantizeOp>(
+          name, withElementType(type, quant.getStorageType()),
+          RankedTensorType::get(quant.getInputScaleShape(type.getShape()),
+                                builder.getF32Type()),
+          ScaleScopeAttr::get(builder.getContext(), quant.getActivations()), x,
+          quant);
+      measured = q.getDefiningOp<DynamicQuantizeOp>().getScale();
+      return q;
+    }
     if (!scales || isWeightOnly())
       return x;
     return this->template add<QuantizeOp>(
@@ -140,14 +151,19 @@ public:
                   Value x, Value weight, Value bias) {
     FloatAttr scale;
     Value channelScale;
+    auto biasPlace = BiasPlaceAttr::get(builder.getContext(),
+                                        bias ? rounding.getBiasPlace()
+                                             : BiasPlace::BeforeRounding);
+    if (quant)
+      return this->template add<LinearOp>(
+          name, type, x, weight, bias,
+          op.getChannelScales()[nextChannelScale++], measured, FloatAttr(),
+          FloatAttr(), biasPlace, quant);
     if (scales) {
       scale = scales.lookup(weightScale);
       if (!scale)
         channelScale = op.getChannelScales()[nextChannelScale++];
     }
-    auto biasPlace = BiasPlaceAttr::get(builder.getContext(),
-                                        bias ? rounding.getBiasPlace()
-                                             : BiasPlace::BeforeRounding);
     if (isQDQ() || isWeightOnly()) {
       weight = this->template add<DequantizeOp>(
           dequantizeName, at(RoundingPoint::Dequantized, weight), weight,
@@ -176,12 +192,15 @@ public:
   }
 
   Value stream, normed;
+  /// Scales of the last activation that a member quantized dynamically.
+  Value measured;
 
 protected:
   OpTy op;
   OpBuilder &builder;
   RoundingAttr rounding;
   StaticScalesAttr scales;
+  QuantAttr quant;
   Type defaultType;
   unsigned nextChannelScale = 0;
 };

@@ -13,8 +13,8 @@
 
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseDialect.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "fuse/Support/IRVersion.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -86,6 +86,7 @@ static constexpr KnownAttr kFunctionAttrs[] = {
     kMustFuse,
     kExpectSites,
     {kGroupAttrName, isUnit, "a unit attribute"},
+    {kConstantScalesAttrName, isUnit, "a unit attribute"},
     {kLibraryAttrName, isName, "the path of a shared library"},
     {kLaunchPlanAttrName, isDictionary, "a dictionary"},
     {kCPUPlanAttrName, isDictionary, "a dictionary"},
@@ -99,7 +100,8 @@ static constexpr KnownAttr kArgumentAttrs[] = {
      "the name of a parameter or its symbol in a model"},
     {kNameAttrName, isName, "the name of an argument"},
     {kDefaultAttrName, [](Attribute) { return true; }, ""},
-    {kResultAttrName, isUnit, "a unit attribute"}};
+    {kResultAttrName, isUnit, "a unit attribute"},
+    {kScalarAttrName, isDictionary, "a dictionary"}};
 
 static constexpr KnownAttr kResultAttrs[] = {
     {kNameAttrName, isName, "the name of a result"},

@@ -36,6 +36,7 @@ class FamilyVerifier {
 public:
   FamilyVerifier(OpTy op, ArrayRef<RoundingPoint> points)
       : op(op), rounding(op.getRounding()), scales(op.getScalesAttr()),
+        quant(getQuantOf(op)),
         defaultType(op.getX().getType().getElementType()), points(points) {}
 
   /// Starts an error of member `name`.
@@ -155,9 +156,23 @@ public:
       llvm::erase_if(names, [&](ScaleName name) {
         return llvm::is_contained(activationNames, name);
       });
+    if (quant) {
+      if (scales)
+        return op.emitOpError("has both 'scales' and 'quant'; expected one of "
+                              "them");
+      if (!quantized)
+        return op.emitOpError("has 'quant' but no quantized member");
+      // Kernels compute tokens without those of others.
+      if (quant.getActivations() == ScaleScope::PerTensor)
+        return op.emitOpError("must measure activations per_token or "
+                              "per_group, got per_tensor");
+      numWeights = allNames.size() - activationNames.size();
+      return success();
+    }
     if (!scales) {
       if (quantized)
-        return op.emitOpError("with quantized members needs 'scales'");
+        return op.emitOpError("with quantized members needs 'scales' or "
+                              "'quant'");
       return success();
     }
     if (!quantized)
@@ -186,11 +201,13 @@ public:
   /// Verifies that `channel_scales` has one operand per scale given per
   /// channel.
   LogicalResult verifyChannelScaleCount(OperandRange channelScales) {
-    unsigned expected = scales ? scales.getNumPerChannel() : 0;
+    unsigned expected = quant    ? numWeights
+                        : scales ? scales.getNumPerChannel()
+                                 : 0;
     if (channelScales.size() != expected)
       return op.emitOpError()
-             << "expected " << expected
-             << " 'channel_scales', one per scale given per_channel, got "
+             << "expected " << expected << " 'channel_scales', one per "
+             << (quant ? "weight" : "scale given per_channel") << ", got "
              << channelScales.size();
     return success();
   }
@@ -234,6 +251,11 @@ public:
   /// Adds a quantize member if the op has scales of activations, and in the qdq
   /// form a dequantize member.
   void quantize(ChainMember quantizeName, ChainMember dequantizeName) {
+    if (quant) {
+      member<DynamicQuantizeOp>(quantizeName);
+      current = withElementType(current, quant.getStorageType());
+      return;
+    }
     if (!scales || isWeightOnly())
       return;
     member<QuantizeOp>(quantizeName);
@@ -269,8 +291,13 @@ public:
           withElementType(weightType, typeAt(RoundingPoint::Dequantized));
     }
     member<LinearOp>(role);
+    // The input is verified first, because a wrong width has a better message
+    // as a width than as groups.
     if (failed(verifyLinear(in(name), {current, weightType, typeOf(bias),
-                                       typeOf(channelScale), result})))
+                                       typeOf(channelScale), result, quant})))
+      return failure();
+    if (quant && failed(verifyDynamicInput(in(name), quant, current,
+                                           current.getElementType())))
       return failure();
     if (scales && !isQuantized(stored.getElementType()))
       return in(name)() << "'weight' must be quantized like its input, got "
@@ -281,6 +308,9 @@ public:
   OpTy op;
   RoundingAttr rounding;
   StaticScalesAttr scales;
+  QuantAttr quant;
+  /// Number of weights of an op with `quant`.
+  unsigned numWeights = 0;
   Type defaultType;
   ArrayRef<RoundingPoint> points;
   /// Name and inherent attributes of each member.
@@ -294,14 +324,15 @@ public:
 /// Assigns the operands of `channel_scales` to members, in their order.
 class ChannelScales {
 public:
-  ChannelScales(StaticScalesAttr scales, OperandRange operands)
-      : scales(scales), next(operands.begin()) {}
+  ChannelScales(StaticScalesAttr scales, QuantAttr quant, OperandRange operands)
+      : scales(scales), quant(quant), next(operands.begin()) {}
   Value take(ScaleName name) {
-    return scales && scales.isPerChannel(name) ? *next++ : Value();
+    return quant || (scales && scales.isPerChannel(name)) ? *next++ : Value();
   }
 
 private:
   StaticScalesAttr scales;
+  QuantAttr quant;
   OperandRange::iterator next;
 };
 
@@ -372,7 +403,8 @@ LogicalResult GatedMLPOp::verify() {
       failed(chain.verifyChannelScaleCount(getChannelScales())) ||
       failed(chain.verifyHead()))
     return failure();
-  ChannelScales channelScales(getScalesAttr(), getChannelScales());
+  ChannelScales channelScales(getScalesAttr(), getQuantAttr(),
+                              getChannelScales());
   chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
   RankedTensorType gate, up;
   if (failed(chain.verifyLinearMember(
@@ -411,7 +443,8 @@ LogicalResult MLPOp::verify() {
       failed(chain.verifyChannelScaleCount(getChannelScales())) ||
       failed(chain.verifyHead()))
     return failure();
-  ChannelScales channelScales(getScalesAttr(), getChannelScales());
+  ChannelScales channelScales(getScalesAttr(), getQuantAttr(),
+                              getChannelScales());
   chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
   RankedTensorType up;
   if (failed(chain.verifyLinearMember(ChainMember::DequantizeUp,
@@ -470,7 +503,8 @@ LogicalResult NormLinearOp::verify() {
   RankedTensorType normed = chain.current;
   if (failed(verifyHeadExtras(chain, *this, normed, numLinears)))
     return failure();
-  ChannelScales channelScales(getScalesAttr(), getChannelScales());
+  ChannelScales channelScales(getScalesAttr(), getQuantAttr(),
+                              getChannelScales());
   chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
   auto bias = getBiases().begin();
   for (unsigned i = 0; i < numLinears; ++i) {

@@ -48,7 +48,9 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     - `then_add(%s)` adds `%s` to the result; `add_stream` adds the stream;
     - `also([stream])` returns the stream as a second result;
     - `scales` requires `input`, `gate`, `up`, `hidden` and `down`, or with
-      `form = weight_only` only those of the weights.
+      `form = weight_only` only those of the weights;
+    - `quant` instead of `scales`: both quantize ops measure their scales, and
+      `channel_scales` has the scales of each weight.
 
     Every op that verifies has a kernel: at least that of the portable path.
 
@@ -63,6 +65,15 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
          : (tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<64xbf16>,
             tensor<128x64xf8E4M3FN>, tensor<128x64xf8E4M3FN>,
             tensor<64x128xf8E4M3FN>) -> tensor<?x64xbf16>
+    %z = fuse.gated_mlp %x norm(rms %w eps 1.0e-6)
+           gate(%wg) up(%wu) down(%wd) act(silu)
+           channel_scales(%sg, %su, %sd)
+           quant(f8E4M3FN, weights = channel, activations = per_token)
+           rounding(exact)
+         : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<128x64xf8E4M3FN>,
+            tensor<128x64xf8E4M3FN>, tensor<64x128xf8E4M3FN>,
+            tensor<128xf32>, tensor<128xf32>, tensor<64xf32>)
+           -> tensor<?x64xbf16>
     ```
   }];
   let arguments = !con((ins
@@ -80,7 +91,8 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     Variadic<Fuse_ScaleVector>:$channel_scales,
     OptionalAttr<Fuse_NormAttr>:$norm,
     Fuse_ActivationAttr:$activation,
-    UnitAttr:$add_stream), Fuse_ContractAttrs);
+    UnitAttr:$add_stream,
+    OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
@@ -92,6 +104,7 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     (`then_add` `(` $output_residual^ `)`)?
     (`add_stream` $add_stream^)?
     (`channel_scales` `(` $channel_scales^ `)`)?
+    `` custom<Quant>($quant)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
   }];
@@ -103,7 +116,7 @@ def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
     The chain `[residual_add] [norm] [quantize] up, act [quantize] down
     [residual_add]`. Members in square brackets are optional. The clauses are
     those of `fuse.gated_mlp`; `scales` requires `input`, `up`, `hidden` and
-    `down`.
+    `down`. `quant` is as in `fuse.gated_mlp`.
 
     Example:
 
@@ -129,7 +142,8 @@ def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
     Variadic<Fuse_ScaleVector>:$channel_scales,
     OptionalAttr<Fuse_NormAttr>:$norm,
     Fuse_ActivationAttr:$activation,
-    UnitAttr:$add_stream), Fuse_ContractAttrs);
+    UnitAttr:$add_stream,
+    OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
@@ -140,6 +154,7 @@ def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
     (`then_add` `(` $output_residual^ `)`)?
     (`add_stream` $add_stream^)?
     (`channel_scales` `(` $channel_scales^ `)`)?
+    `` custom<Quant>($quant)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
   }];
@@ -152,7 +167,8 @@ def Fuse_NormLinearOp
     The chain `[residual_add] norm [quantize] linear...`, for example the
     projections of an attention block. Returns one result per linear, in the
     order of the weights, then those named by `also` (`stream`, `normed`).
-    `scales` requires `input` and `weight0`, `weight1`, ...
+    `scales` requires `input` and `weight0`, `weight1`, ... `quant` is as in
+    `fuse.gated_mlp`.
 
     Example:
 
@@ -173,13 +189,15 @@ def Fuse_NormLinearOp
     Variadic<Fuse_FloatTensor>:$biases,
     Variadic<Fuse_ScaleVector>:$channel_scales,
     Fuse_NormAttr:$norm,
-    DenseBoolArrayAttr:$bias_mask), Fuse_ContractAttrs);
+    DenseBoolArrayAttr:$bias_mask,
+    OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
     `` custom<RequiredNorm>($norm, $norm_weight, $norm_bias)
     `linear` `(` custom<Linears>($weights, $biases, $bias_mask) `)`
     (`channel_scales` `(` $channel_scales^ `)`)?
+    `` custom<Quant>($quant)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
   }];

@@ -111,6 +111,27 @@ LogicalResult fuse::verifyNorm(EmitError emitError, NormKind kind,
   return success();
 }
 
+/// Verifies the scales of a weight that `quant` describes.
+static LogicalResult verifyWeightScale(EmitError emitError, QuantAttr quant,
+                                       RankedTensorType weight,
+                                       RankedTensorType scale) {
+  int64_t out = weight.getShape()[0], in = weight.getShape()[1];
+  if (weight.getElementType() != quant.getStorageType())
+    return emitError() << "'weight' must be stored as "
+                       << quant.getStorageType() << ", which 'quant' states, "
+                       << "got " << weight;
+  SmallVector<int64_t> expected = quant.getWeightScaleShape(out, in);
+  if (!scale || scale.getShape() != ArrayRef(expected))
+    return emitError() << "'channel_scale' must be "
+                       << RankedTensorType::get(
+                              expected, Float32Type::get(weight.getContext()))
+                       << " for a weight of " << out << "x" << in
+                       << " with weights = "
+                       << stringifyScaleGranularity(quant.getWeights())
+                       << ", got " << scale;
+  return success();
+}
+
 LogicalResult fuse::verifyLinear(EmitError emitError,
                                  const LinearTypes &types) {
   if (failed(verifyTensor(emitError, "x", types.x)) ||
@@ -142,10 +163,29 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
     return emitError() << "'x' and 'weight' must have the same element type "
                           "or both an 8-bit float, got "
                        << xElement << " and " << weightElement;
-  return failure(
-      failed(verifyVector(emitError, "bias", types.bias, "output", out)) ||
-      failed(verifyVector(emitError, "channel_scale", types.channelScale,
-                          "output", out)));
+  if (failed(verifyVector(emitError, "bias", types.bias, "output", out)))
+    return failure();
+  if (types.quant)
+    return verifyWeightScale(emitError, types.quant, types.weight,
+                             types.channelScale);
+  return verifyVector(emitError, "channel_scale", types.channelScale, "output",
+                      out);
+}
+
+LogicalResult fuse::verifyDynamicInput(EmitError emitError, QuantAttr quant,
+                                       RankedTensorType x, Type storage) {
+  if (storage != quant.getStorageType())
+    return emitError() << "quantizes to " << storage << ", 'quant' states "
+                       << quant.getStorageType();
+  if (quant.getActivations() == ScaleScope::PerGroup &&
+      x.getShape().back() % quant.getGroupSize() != 0)
+    return emitError() << "'x' has " << x.getShape().back()
+                       << " features, which groups of " << quant.getGroupSize()
+                       << " do not divide";
+  if (quant.getActivations() != ScaleScope::PerTensor && x.getRank() < 2)
+    return emitError() << stringifyScaleScope(quant.getActivations())
+                       << " needs a dimension of tokens, got " << x;
+  return success();
 }
 
 /// Verifies dynamic scales: one number, or one per token of `x`.
@@ -191,17 +231,41 @@ LogicalResult LayerNormOp::verify() {
                     getEpsAttr(), 0, getY().getType());
 }
 
+/// Verifies a linear with `quant`, whose scales are operands.
+static LogicalResult verifyQuantized(LinearOp op) {
+  auto emitError = [&] { return op.emitOpError(); };
+  RankedTensorType x = op.getX().getType();
+  if (op.getInputScaleAttr() || op.getWeightScaleAttr())
+    return op.emitOpError("with 'quant' has its scales as operands, so it has "
+                          "no 'scales'");
+  if (failed(verifyDynamicInput(emitError, op.getQuantAttr(), x,
+                                x.getElementType())))
+    return failure();
+  auto expected =
+      RankedTensorType::get(op.getQuantAttr().getInputScaleShape(x.getShape()),
+                            Float32Type::get(op.getContext()));
+  RankedTensorType scale = typeOf(op.getDynamicScale());
+  if (!scale || failed(verifyCompatibleShape(scale, expected)))
+    return op.emitOpError()
+           << "'dynamic_scale' must be " << expected << " with activations = "
+           << stringifyScaleScope(op.getQuantAttr().getActivations())
+           << ", got " << scale;
+  return success();
+}
+
 LogicalResult LinearOp::verify() {
   if (failed(verifyRequired(
           *this, {{odsIndex_x, "x"}, {odsIndex_weight, "weight"}})) ||
       failed(verifyLinear([&] { return emitOpError(); },
                           {getX().getType(), getWeight().getType(),
                            typeOf(getBias()), typeOf(getChannelScale()),
-                           getY().getType()})))
+                           getY().getType(), getQuantAttr()})))
     return failure();
   bool quantized = isQuantized(getX().getType().getElementType());
   if (getBiasPlace() == BiasPlace::AfterRounding && !getBias())
     return emitOpError("has no bias to add after rounding");
+  if (getQuantAttr())
+    return verifyQuantized(*this);
   if (quantized && !getInputScaleAttr() && !getDynamicScale())
     return emitOpError("with quantized operands needs scales");
   if (!quantized && (getInputScaleAttr() || getWeightScaleAttr() ||
@@ -279,6 +343,26 @@ LogicalResult DynamicQuantizeOp::verify() {
   if (failed(verifyTensor(emitError, "x", x)) ||
       failed(verifySameShape(emitError, "x", x, "q", getQ().getType())))
     return failure();
+  if (QuantAttr quant = getQuantAttr()) {
+    if (quant.getActivations() != getScope())
+      return emitOpError() << "measures " << stringifyScaleScope(getScope())
+                           << ", 'quant' states "
+                           << stringifyScaleScope(quant.getActivations());
+    if (failed(verifyDynamicInput(emitError, quant, x,
+                                  getQ().getType().getElementType())))
+      return failure();
+  }
+  if (getScope() == ScaleScope::PerGroup) {
+    if (!getQuantAttr())
+      return emitOpError("per_group needs 'quant' with the size of a group");
+    SmallVector<int64_t> shape =
+        getQuantAttr().getInputScaleShape(x.getShape());
+    if (scale.getShape() == ArrayRef(shape))
+      return success();
+    return emitOpError() << "per_group scales must be "
+                         << RankedTensorType::get(shape, scale.getElementType())
+                         << ", got " << scale;
+  }
   if (getScope() == ScaleScope::PerTensor) {
     if (scale.getRank() == 1 && scale.getShape().front() == 1)
       return success();

@@ -155,7 +155,10 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments],
     input is the attribute `input_scale`, or the operand `dynamic_scale` from
     `fuse.dynamic_quantize`: one f32 value per token, or a single one.
 
-    The order of the sum over `k` is unspecified.
+    With `quant`, both scales are operands of the shapes that it states, and
+    sums may be scaled block by block, see `#fuse.quant`.
+
+    The order of the sum over `k`, or over the `k` of a block, is unspecified.
 
     Example:
 
@@ -172,6 +175,11 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments],
     %d = fuse.linear %xd, %wq dynamic_scale(%t) scales(dynamic, 1.3e-3)
       : (tensor<?x768xf8E4M3FN>, tensor<3072x768xf8E4M3FN>, tensor<?xf32>)
         -> tensor<?x3072xbf16>
+    %e = fuse.linear %xg, %wq channel_scale(%b) dynamic_scale(%g)
+           quant(f8E4M3FN, weights = block<128x128>,
+                 activations = per_group<128>, sums = block<128>)
+      : (tensor<?x768xf8E4M3FN>, tensor<3072x768xf8E4M3FN>, tensor<24x6xf32>,
+         tensor<?x6xf32>) -> tensor<?x3072xbf16>
     ```
   }];
   let arguments = (ins
@@ -183,7 +191,8 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments],
     OptionalAttr<F64Attr>:$input_scale,
     OptionalAttr<F64Attr>:$weight_scale,
     DefaultValuedAttr<Fuse_BiasPlaceAttr,
-                      "::fuse::BiasPlace::BeforeRounding">:$bias_place
+                      "::fuse::BiasPlace::BeforeRounding">:$bias_place,
+    OptionalAttr<Fuse_QuantAttr>:$quant
   );
   let results = (outs Fuse_FloatTensor:$y);
   let builders = [
@@ -195,7 +204,18 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments],
       build($_builder, $_state, y, x, weight, bias, channel_scale,
             /*dynamic_scale=*/::mlir::Value(), input_scale, weight_scale,
             BiasPlaceAttr::get($_builder.getContext(),
-                               BiasPlace::BeforeRounding));
+                               BiasPlace::BeforeRounding),
+            QuantAttr());
+    }]>,
+    OpBuilder<(ins "::mlir::Type":$y, "::mlir::Value":$x,
+                   "::mlir::Value":$weight, "::mlir::Value":$bias,
+                   "::mlir::Value":$channel_scale,
+                   "::mlir::Value":$dynamic_scale,
+                   "::mlir::FloatAttr":$input_scale,
+                   "::mlir::FloatAttr":$weight_scale,
+                   "::fuse::BiasPlaceAttr":$bias_place), [{
+      build($_builder, $_state, y, x, weight, bias, channel_scale,
+            dynamic_scale, input_scale, weight_scale, bias_place, QuantAttr());
     }]>
   ];
   let assemblyFormat = [{
@@ -204,6 +224,7 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments],
     (`channel_scale` `(` $channel_scale^ `)`)?
     (`dynamic_scale` `(` $dynamic_scale^ `)`)?
     `` custom<LinearScales>($input_scale, $weight_scale)
+    `` custom<Quant>($quant)
     attr-dict `:` functional-type(operands, results)
   }];
 }
@@ -365,9 +386,9 @@ def Fuse_DynamicQuantizeOp
     is NaN or infinite, the scale is, too, and all values that share it have no
     finite real value.
 
-    Accuracy checks compare static scales with this op. Kernels with two matrix
-    products do not contain it, because the scale of the hidden value depends on
-    all of its elements.
+    With `per_group`, each group of consecutive features of a token has a
+    scale. `quant` states its size, and limits and orders of the arithmetic
+    other than those above, see `#fuse.quant`.
 
     Example:
 
@@ -376,12 +397,24 @@ def Fuse_DynamicQuantizeOp
       : (tensor<?x1024xbf16>) -> (tensor<?x1024xf8E4M3FN>, tensor<?xf32>)
     %p, %t = fuse.dynamic_quantize per_tensor %x
       : (tensor<?x1024xbf16>) -> (tensor<?x1024xi8>, tensor<1xf32>)
+    %g, %u = fuse.dynamic_quantize per_group %x
+               quant(f8E4M3FN, weights = block<128x128>,
+                     activations = per_group<128>, floor = amax<1.0e-4>,
+                     scale_op = reciprocal, sums = block<128>)
+      : (tensor<?x1024xbf16>) -> (tensor<?x1024xf8E4M3FN>, tensor<?x8xf32>)
     ```
   }];
-  let arguments = (ins Fuse_ScaleScopeAttr:$scope, Fuse_FloatTensor:$x);
+  let arguments = (ins Fuse_ScaleScopeAttr:$scope, Fuse_FloatTensor:$x,
+                       OptionalAttr<Fuse_QuantAttr>:$quant);
   let results = (outs Fuse_QuantizedTensor:$q, Fuse_ScaleVector:$scale);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$q, "::mlir::Type":$scale,
+                   "::fuse::ScaleScopeAttr":$scope, "::mlir::Value":$x), [{
+      build($_builder, $_state, q, scale, scope, x, QuantAttr());
+    }]>
+  ];
   let assemblyFormat = [{
-    custom<Keyword>($scope) $x
+    custom<Keyword>($scope) $x `` custom<Quant>($quant)
     attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -28,6 +28,16 @@ namespace fuse {
 /// Whether `op` is a layer op, which rounds once.
 bool isLayerOp(mlir::Operation *op);
 
+/// The `quant` attribute of a fused op whose family has one, or null.
+template <typename OpTy>
+QuantAttr getQuantOf(OpTy op) {
+  if constexpr (std::is_same_v<OpTy, GatedMLPOp> ||
+                std::is_same_v<OpTy, MLPOp> ||
+                std::is_same_v<OpTy, NormLinearOp>)
+    return op.getQuantAttr();
+  return {};
+}
+
 /// `type` with another element type.
 mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);
 

@@ -33,7 +33,10 @@ SmallVector<OpOperand *> LinearOp::getTokenOperands() {
     if (auto cast = value.getDefiningOp<tensor::CastOp>())
       value = cast.getSource();
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (type && type.getRank() == getX().getType().getRank() - 1 &&
+    bool isPerGroup = getQuantAttr() &&
+                      getQuantAttr().getActivations() == ScaleScope::PerGroup;
+    if (type &&
+        type.getRank() == getX().getType().getRank() - (isPerGroup ? 0 : 1) &&
         type.getShape() != ArrayRef<int64_t>(1))
       operands.push_back(&scale);
   }
@@ -50,7 +53,7 @@ SmallVector<OpOperand *> ResidualAddOp::getTokenOperands() {
 
 SmallVector<OpResult> DynamicQuantizeOp::getTokenResults() {
   SmallVector<OpResult> results = {cast<OpResult>(getQ())};
-  if (getScope() == ScaleScope::PerToken)
+  if (getScope() != ScaleScope::PerTensor)
     results.push_back(cast<OpResult>(getScale()));
   return results;
 }
@@ -184,7 +187,12 @@ LogicalResult fuse::inferShapes(DynamicQuantizeOp::Adaptor op, Shapes &shapes) {
   if (!x)
     return failure();
   shapes.emplace_back(*x);
-  if (op.getScope() == ScaleScope::PerTensor)
+  QuantAttr quant = op.getQuantAttr();
+  if (op.getScope() == ScaleScope::PerGroup) {
+    if (!quant || quant.getActivations() != ScaleScope::PerGroup)
+      return failure();
+    shapes.emplace_back(quant.getInputScaleShape(*x));
+  } else if (op.getScope() == ScaleScope::PerTensor)
     shapes.emplace_back(ArrayRef<int64_t>(1));
   else
     shapes.emplace_back(ArrayRef<int64_t>(*x).drop_back());

@@ -64,11 +64,18 @@ mlir::LogicalResult verifyNorm(EmitError emitError, NormKind kind,
                                mlir::RankedTensorType bias, mlir::FloatAttr eps,
                                int64_t offset, mlir::RankedTensorType y);
 
-/// Types of a linear map; null for an absent operand.
+/// Types of a linear map, and its attribute; null for an absent operand.
 struct LinearTypes {
   mlir::RankedTensorType x, weight, bias, channelScale, y;
+  QuantAttr quant = {};
 };
 mlir::LogicalResult verifyLinear(EmitError emitError, const LinearTypes &types);
+
+/// Verifies that a dynamic quantize op can have `quant`: the storage type, and
+/// groups that divide the features of `x`.
+mlir::LogicalResult verifyDynamicInput(EmitError emitError, QuantAttr quant,
+                                       mlir::RankedTensorType x,
+                                       mlir::Type storage);
 
 bool isQuantized(mlir::Type elementType);
 

@@ -239,6 +239,54 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_MmaScheduleAttr : AttrDef<Tile_Dialect, "MmaSchedule"> {
+  let mnemonic = "mma_schedule";
+  let summary = "schedule of kernels with warp-level products";
+  let description = [{
+    The discardable attribute `tile.schedule` of a fused op for GPUs without
+    kernels of their own. The kernels use `cp.async`, `ldmatrix` and `mma.sync`,
+    which every GPU since sm_80 has. Weights are the left operand of both
+    products and tokens the right one. A k-step is 128 bytes of the reduction.
+
+    - `tokens`: upper bound of the number of tokens.
+    - `token_tile`: tokens that a block multiplies at a time, a multiple of 8 up
+      to 128.
+    - `blocks`: grid size of the products. All blocks are resident.
+    - `split_k`: number of K-slices of GEMM2, whose partial sums are added in
+      the order of the slices.
+    - `gemm1_tile_m`, `gemm2_tile_m`: weight rows of a tile of either product:
+      64, 128, 192 or 256.
+    - `stages`: depth of the pipeline. A stage is a k-step of the rows of a tile
+      and of `token_tile` tokens.
+    - `launches`: 1 for norm and products in one launch, in which blocks wait
+      for each other, or 3 for a launch of the norm and one of each product.
+      With 1, `tokens` is at most `token_tile`.
+
+    Example: `#tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128,
+    split_k = 16, gemm1_tile_m = 256, gemm2_tile_m = 256, stages = 4,
+    launches = 1>`
+  }];
+  let parameters = (ins
+    "int64_t":$tokens,
+    "int64_t":$token_tile,
+    "int64_t":$blocks,
+    "int64_t":$splitK,
+    "int64_t":$gemm1_tile_m,
+    "int64_t":$gemm2_tile_m,
+    "int64_t":$stages,
+    "int64_t":$launches
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Bytes of dynamic shared memory that the pipeline uses.
+    int64_t getSharedBytes() const {
+      return getStages() * (std::max(getGemm1TileM(), getGemm2TileM()) +
+                            getTokenTile()) * 128;
+    }
+  }];
+}
+
 def Tile_RowScheduleAttr : AttrDef<Tile_Dialect, "RowSchedule"> {
   let mnemonic = "row_schedule";
   let summary = "schedule of a kernel that takes token rows one by one";

@@ -89,6 +89,36 @@ def Tile_MmaWaitOp : Tile_Op<"mma.wait", [
   let hasVerifier = 1;
 }
 
+def Tile_MmaSyncOp : Tile_Op<"mma_sync", [
+    Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "Accumulates a matrix product of fragments";
+  let description = [{
+    Warp w of a warpgroup multiplies rows 16w to 16w + 15 of a matrix of 64 rows
+    and 16 columns by the transposed rows of the right operands. `lhs` are the
+    four matrices of these rows: both halves of rows of the first eight
+    columns, then of the others. A right operand has eight rows in two matrices,
+    the first eight columns and the others, or sixteen rows in four. Together
+    they have a row for each column of the accumulator.
+
+    Becomes `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32`, or of f16,
+    for every eight columns.
+
+    Example:
+    `%r = tile.mma_sync %a, (%b, %c) into %acc
+       : vector<8xbf16>, (vector<8xbf16>, vector<4xbf16>), !tile.acc<64x24xf32>`
+  }];
+  let arguments = (ins
+    AnyVectorOfNonZeroRank:$lhs, Variadic<AnyVectorOfNonZeroRank>:$rhs,
+    Tile_Acc:$acc
+  );
+  let results = (outs Tile_Acc:$result);
+  let assemblyFormat = [{
+    $lhs `,` `(` $rhs `)` `into` $acc attr-dict
+    `:` type($lhs) `,` `(` type($rhs) `)` `,` qualified(type($acc))
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_AccWaitOp : Tile_Op<"acc.wait", [
     AllTypesMatch<["accs", "results"]>]> {
   let summary = "Waits for all products and gives access to accumulators";
@@ -186,9 +216,9 @@ def Tile_MarkOp : Tile_Op<"mark", [
 }
 
 def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
-  let summary = "Values of a vector of bf16 or f32 as f32";
+  let summary = "Values of a vector of bf16, f16 or f32 as f32";
   let description = [{
-    Exact. Becomes a shift or a mask for each bf16.
+    Exact. Becomes a shift or a mask for each bf16, a conversion for each f16.
 
     Example: `%v:2 = tile.unpack %p : vector<2xbf16>`
   }];

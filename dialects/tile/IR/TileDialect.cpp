@@ -242,6 +242,39 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult
+MmaScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        int64_t tokens, int64_t tokenTile, int64_t blocks,
+                        int64_t splitK, int64_t gemm1TileM, int64_t gemm2TileM,
+                        int64_t stages, int64_t launches) {
+  if (tokens < 1 || tokens > kMaxPrefillTokens)
+    return emitError() << "tokens = " << tokens << " is not from 1 to "
+                       << kMaxPrefillTokens;
+  if (tokenTile < 8 || tokenTile > 128 || tokenTile % 8 != 0)
+    return emitError() << "token_tile = " << tokenTile
+                       << " is not a multiple of 8 from 8 to 128";
+  if (blocks < 1 || blocks > 65535)
+    return emitError() << "blocks = " << blocks << " is not from 1 to 65535";
+  if (splitK < 1 || splitK > 64)
+    return emitError() << "split_k = " << splitK << " is not from 1 to 64";
+  for (auto [name, rows] : {std::pair("gemm1_tile_m", gemm1TileM),
+                            std::pair("gemm2_tile_m", gemm2TileM)})
+    if (rows < 64 || rows > 256 || rows % 64 != 0)
+      return emitError() << name << " = " << rows
+                         << " is not 64, 128, 192 or 256";
+  if (launches != 1 && launches != 3)
+    return emitError() << "launches = " << launches << " is not 1 or 3";
+  if (launches == 1 && tokens > tokenTile)
+    return emitError() << "launches = 1 requires at most token_tile = "
+                       << tokenTile << " tokens, not " << tokens;
+  // Sums over rows use static shared memory in addition to the pipeline.
+  int64_t most = (kMaxSharedBytes - 2048) /
+                 ((std::max(gemm1TileM, gemm2TileM) + tokenTile) * 128);
+  if (stages < 2 || stages > most)
+    return emitError() << "stages = " << stages << " is not from 2 to " << most;
+  return success();
+}
+
+LogicalResult
 RowScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                         int64_t blocks, int64_t threads) {
   if (blocks < 1 || blocks > 65535)
@@ -310,10 +343,12 @@ LogicalResult DispatchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       tokens = decode.getTokens();
     else if (auto prefill = dyn_cast<PrefillScheduleAttr>(schedule))
       tokens = prefill.getTokens();
+    else if (auto mma = dyn_cast<MmaScheduleAttr>(schedule))
+      tokens = mma.getTokens();
     else
       return emitError() << schedule << " of the range up to " << bound
-                         << " tokens is neither #tile.schedule nor "
-                            "#tile.prefill_schedule";
+                         << " tokens is not #tile.schedule, "
+                            "#tile.prefill_schedule or #tile.mma_schedule";
     if (tokens < bound)
       return emitError() << "the range up to " << bound
                          << " tokens has a schedule for " << tokens;

@@ -97,6 +97,37 @@ getNumbers(Attribute argument) {
       .Default([](Attribute) { return std::nullopt; });
 }
 
+LogicalResult ScalarAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef name, FloatAttr value,
+                                 ArrayAttr factors, FloatAttr divisor) {
+  if (!factors && !divisor)
+    return success();
+  auto toF32 = [](Attribute attr) {
+    return cast<FloatAttr>(attr).getValue().convertToFloat();
+  };
+  auto isF32 = [](Attribute attr) {
+    auto number = dyn_cast<FloatAttr>(attr);
+    return number && number.getType().isF32();
+  };
+  if (factors && divisor)
+    return emitError() << "scalar '" << name
+                       << "' is either a product or a reciprocal, not both";
+  if (!isF32(value) || (divisor && !isF32(divisor)) ||
+      (factors && (factors.empty() || !llvm::all_of(factors, isF32))))
+    return emitError() << "scalar '" << name
+                       << "' and its scales must be numbers of type f32";
+  float expected = 1.0f;
+  if (divisor)
+    expected = 1.0f / toF32(divisor);
+  else
+    for (Attribute factor : factors)
+      expected *= toF32(factor);
+  if (expected != toF32(value))
+    return emitError() << "scalar '" << name << "' is " << toF32(value)
+                       << ", and its scales make it " << expected;
+  return success();
+}
+
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t blocks, int64_t threads,
                                int64_t sharedBytes, int64_t cluster, bool, bool,

@@ -259,6 +259,100 @@ def Tile_ScratchOp : Tile_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_SharedBufferOp : Tile_Op<"shared_buffer", [Pure]> {
+  let summary = "Dynamic shared memory from a byte offset on";
+  let description = [{
+    The offset is a multiple of 16 inside the `shared_bytes` of the kernel. The
+    rings of a kernel are in the same memory.
+
+    Becomes a pointer into the array for dynamic shared memory.
+
+    Example: `%b = tile.shared_buffer at(1024) : !tile.buffer<bf16, shared>`
+  }];
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs Tile_Buffer:$buffer);
+  let assemblyFormat =
+      "`at` `(` $offset `)` attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
+def Tile_AsyncCopyOp : Tile_Op<"async_copy", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Asynchronous copy of 16 bytes by a thread";
+  let description = [{
+    Copies 16 bytes from element `offset` of a global buffer to element `index`
+    of a shared one, past L1. Both places are multiples of 16 bytes. The copy
+    belongs to the next group that the thread commits.
+
+    Becomes `cp.async.cg.shared.global`, which every GPU since sm_80 has.
+
+    Example:
+    `tile.async_copy %w[%o] to %b[%i]
+       : !tile.buffer<bf16>, !tile.buffer<bf16, shared>`
+  }];
+  let arguments = (ins
+    Tile_Buffer:$source, I64:$offset, Tile_Buffer:$target, I32:$index
+  );
+  let assemblyFormat = [{
+    $source `[` $offset `]` `to` $target `[` $index `]` attr-dict
+    `:` qualified(type($source)) `,` qualified(type($target))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_AsyncCopyCommitOp : Tile_Op<"async_copy.commit", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Ends a group of asynchronous copies of a thread";
+  let description = [{
+    A group may be empty.
+
+    Becomes `cp.async.commit_group`.
+
+    Example: `tile.async_copy.commit`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_AsyncCopyWaitOp : Tile_Op<"async_copy.wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most `pending` groups of copies are in flight";
+  let description = [{
+    The copies of older groups are visible to this thread afterwards, and after
+    a barrier to the other threads of the block.
+
+    Becomes `cp.async.wait_group`.
+
+    Example: `tile.async_copy.wait 2`
+  }];
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>]> {
+  let summary = "Fragments of 8x8 matrices from shared memory";
+  let description = [{
+    Loads one, two or four matrices of 8x8 16-bit elements with a whole warp.
+    Lane `8i + r` passes the element index of row r of matrix i, a multiple of
+    eight; the lanes of matrices that do not exist pass any valid index. A
+    thread gets two elements of each matrix: lane l has columns `2 (l mod 4)`
+    and the next one of row `l / 4`.
+
+    Becomes `ldmatrix.sync.aligned.m8n8.x1.shared.b16`, or x2 or x4.
+
+    Example:
+    `%a = tile.load_matrix %b[%i]
+       : !tile.buffer<bf16, shared> -> vector<8xbf16>`
+  }];
+  let arguments = (ins Tile_Buffer:$buffer, I32:$index);
+  let results = (outs AnyVectorOfNonZeroRank:$fragments);
+  let assemblyFormat = [{
+    $buffer `[` $index `]` attr-dict
+    `:` qualified(type($buffer)) `->` type($fragments)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let summary = "Load of one element or a vector";
   let description = [{

@@ -135,6 +135,67 @@ LogicalResult ScratchOp::verify() {
   return success();
 }
 
+LogicalResult SharedBufferOp::verify() {
+  if (getBuffer().getType().getMemory() != Memory::Shared)
+    return emitOpError() << "makes a " << getBuffer().getType()
+                         << ": expected a shared buffer";
+  auto offset = static_cast<int64_t>(getOffset());
+  if (offset < 0 || offset % 16 != 0)
+    return emitOpError() << "begins at byte " << offset
+                         << ": expected a multiple of 16";
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel && offset > static_cast<int64_t>(kernel.getSharedBytes()))
+    return emitOpError() << "begins at byte " << offset
+                         << ", after the shared_bytes of the kernel, "
+                         << kernel.getSharedBytes();
+  return success();
+}
+
+LogicalResult AsyncCopyOp::verify() {
+  BufferType source = getSource().getType(), target = getTarget().getType();
+  if (source.getMemory() != Memory::Global ||
+      target.getMemory() != Memory::Shared)
+    return emitOpError() << "copies from a " << source << " to a " << target
+                         << ": expected a global and a shared buffer";
+  if (source.getElementType() != target.getElementType())
+    return emitOpError() << "copies from a " << source << " to a " << target
+                         << ": expected equal element types";
+  return success();
+}
+
+LogicalResult AsyncCopyWaitOp::verify() {
+  auto pending = static_cast<int64_t>(getPending());
+  if (pending < 0 || pending > 63)
+    return emitOpError() << "leaves " << pending
+                         << " groups pending: expected 0 to 63";
+  return success();
+}
+
+/// Whether a vector has the elements that a thread holds of one of `counts`
+/// numbers of 8x8 matrices.
+static bool isFragments(Type type, ArrayRef<int64_t> counts) {
+  auto vector = cast<VectorType>(type);
+  return isa<BFloat16Type, Float16Type>(vector.getElementType()) &&
+         vector.getRank() == 1 && !vector.isScalable() &&
+         llvm::any_of(counts, [&](int64_t count) {
+           return vector.getNumElements() == 2 * count;
+         });
+}
+
+LogicalResult LoadMatrixOp::verify() {
+  BufferType buffer = getBuffer().getType();
+  if (buffer.getMemory() != Memory::Shared)
+    return emitOpError() << "loads from a " << buffer
+                         << ": expected a shared buffer";
+  Type type = getFragments().getType();
+  if (!isFragments(type, {1, 2, 4}) ||
+      cast<VectorType>(type).getElementType() != buffer.getElementType())
+    return emitOpError() << "loads a " << type << " from a " << buffer
+                         << ": expected 2, 4 or 8 of its elements, of type "
+                            "bf16 or f16";
+  return success();
+}
+
 /// Verifies an access to one element of `buffer`, or to a vector that one
 /// instruction can load or store.
 static LogicalResult verifyAccess(Operation *op, BufferType buffer,
@@ -194,6 +255,27 @@ LogicalResult MmaOp::verify() {
   if (lhs.getRows() != acc.getRows() || rhs.getRows() != acc.getColumns())
     return emitOpError() << "multiplies " << lhs.getRows() << " rows by "
                          << rhs.getRows() << " rows into " << acc;
+  return success();
+}
+
+LogicalResult MmaSyncOp::verify() {
+  Type lhs = getLhs().getType();
+  if (!isFragments(lhs, {4}))
+    return emitOpError() << "has a left operand " << lhs
+                         << ": expected 8 elements of bf16 or f16";
+  int64_t columns = 0;
+  for (Value rhs : getRhs()) {
+    auto type = cast<VectorType>(rhs.getType());
+    if (!isFragments(type, {2, 4}) ||
+        type.getElementType() != cast<VectorType>(lhs).getElementType())
+      return emitOpError() << "has a right operand " << type
+                           << ": expected 4 or 8 elements of the type of the "
+                              "left one";
+    columns += type.getNumElements() * 2;
+  }
+  AccType acc = getAcc().getType();
+  if (columns != acc.getColumns())
+    return emitOpError() << "multiplies by " << columns << " rows into " << acc;
   return success();
 }
 
@@ -311,11 +393,12 @@ void UnpackOp::print(OpAsmPrinter &printer) {
 
 LogicalResult UnpackOp::verify() {
   auto type = cast<VectorType>(getVector().getType());
-  if (!isa<Float32Type, BFloat16Type>(type.getElementType()) ||
+  if (!isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType()) ||
       type.getRank() != 1 || type.isScalable() ||
       (type.getNumElements() != 1 && type.getNumElements() % 2 != 0))
     return emitOpError() << "has a " << type
-                         << ": expected one or an even number of bf16 or f32";
+                         << ": expected one or an even number of bf16, f16 or "
+                            "f32";
   if (type.getNumElements() != static_cast<int64_t>(getNumResults()))
     return emitOpError() << "has " << getNumResults() << " results for "
                          << type.getNumElements() << " elements";

@@ -105,14 +105,29 @@ def Tile_TokensAttr : Tile_PlanPart<"Tokens", "tokens"> {
 }
 
 def Tile_ScalarAttr : Tile_PlanPart<"Scalar", "scalar"> {
-  let summary = "an argument that is a constant, with its name";
+  let summary = "an argument that is a number, with its name";
   let description = [{
-    Example: `#tile.scalar<"input" = 5.000000e-01 : f32>`
+    A number that follows from static scales names them: it is the product of
+    the scales `of`, rounded to f32 after each factor, or the reciprocal of the
+    scale `over`. A host can thus launch the same kernel with other scales.
+
+    Examples:
+
+    - `#tile.scalar<"input" = 5.000000e-01 : f32>`
+    - `#tile.scalar<"gate" = 5.000000e-01 : f32 of [2.000000e+00 : f32,
+      2.500000e-01 : f32]>`
+    - `#tile.scalar<"hidden" = 4.000000e+00 : f32 over 2.500000e-01 : f32>`
   }];
   let parameters = (ins
-    StringRefParameter<>:$name, "::mlir::FloatAttr":$value
+    StringRefParameter<>:$name,
+    "::mlir::FloatAttr":$value,
+    OptionalParameter<"::mlir::ArrayAttr">:$factors,
+    OptionalParameter<"::mlir::FloatAttr">:$divisor
   );
-  let assemblyFormat = "`<` $name `=` $value `>`";
+  let assemblyFormat = [{
+    `<` $name `=` $value (`of` $factors^)? (`over` $divisor^)? `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -197,6 +197,23 @@ struct PrefillFields {
   }
 };
 
+struct MmaFields {
+  int64_t tokens, tokenTile, blocks, splitK, gemm1TileM, gemm2TileM, stages,
+      launches;
+
+  template <typename Visitor>
+  void visit(Visitor &&visit) {
+    visit("tokens", tokens);
+    visit("token_tile", tokenTile);
+    visit("blocks", blocks);
+    visit("split_k", splitK);
+    visit("gemm1_tile_m", gemm1TileM, int64_t(256));
+    visit("gemm2_tile_m", gemm2TileM, int64_t(256));
+    visit("stages", stages);
+    visit("launches", launches);
+  }
+};
+
 struct RowFields {
   int64_t blocks, threads;
 
@@ -268,6 +285,22 @@ void PrefillScheduleAttr::print(AsmPrinter &printer) const {
   PrefillFields{getTokens(),  getBlocks(),       getSplitK(),   getGemm2TileM(),
                 getStages(),  getGroup(),        getCluster(),  getLaunches(),
                 getStreamK(), getUnevenSplitK(), getDependent()}
+      .visit(FieldsPrinter(printer));
+}
+
+Attribute MmaScheduleAttr::parse(AsmParser &parser, Type) {
+  MmaFields f;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseFields(parser, "#tile.mma_schedule", f))
+    return {};
+  return parser.getChecked<MmaScheduleAttr>(
+      loc, parser.getContext(), f.tokens, f.tokenTile, f.blocks, f.splitK,
+      f.gemm1TileM, f.gemm2TileM, f.stages, f.launches);
+}
+
+void MmaScheduleAttr::print(AsmPrinter &printer) const {
+  MmaFields{getTokens(),     getTokenTile(),  getBlocks(), getSplitK(),
+            getGemm1TileM(), getGemm2TileM(), getStages(), getLaunches()}
       .visit(FieldsPrinter(printer));
 }
 

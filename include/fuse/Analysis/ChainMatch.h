@@ -37,6 +37,10 @@ struct ChainMatch {
   /// RMSNormOp or LayerNormOp.
   mlir::Operation *norm = nullptr;
   QuantizeOp quantizeInput, quantizeHidden;
+  /// The same with scales that are measured at run time, and the contract that
+  /// all members share.
+  DynamicQuantizeOp measureInput, measureHidden;
+  QuantAttr quant;
   /// In the order of the family: gate, up, down; up, down; or all.
   llvm::SmallVector<LinearOp> linears;
   ActivationOp activation;

@@ -44,8 +44,8 @@ struct CompileOptions {
   bool link = false;
   /// Code for a GPU, such as "sm_90a"; empty for none.
   std::string chip;
-  /// Whether the scheduled path may be used. It exists for sm_90a, and the
-  /// portable path compiles the ops that it does not support.
+  /// Whether the scheduled path may be used. The portable path compiles the ops
+  /// that it does not support.
   bool scheduled = true;
   /// Largest number of tokens that scheduled kernels support in functions with
   /// a dynamic number of tokens. `multiprocessors` is the number of SMs they

@@ -21,6 +21,8 @@ struct DeviceModule {
   std::string source;
   /// Result of `serializeKernel` if there is no PTX yet.
   std::string kernel;
+  /// PTX version of such a kernel, times ten.
+  int64_t ptxVersion = 0;
 };
 
 /// A function with code for a GPU.

@@ -39,6 +39,12 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
 
     Every op that verifies is lowered.
 
+    With `scale-arguments`, code does not depend on the values of static scales.
+    Each number that follows from them becomes an argument of its function, of
+    type f32 with the attribute `fuse.scalar`, after all other arguments. If an
+    op with static scales is in a private function, they remain constants, and
+    public functions get the attribute `fuse.constant_scales`.
+
     After this pass no op of the fuse dialect remains.
 
     Example:
@@ -61,7 +67,13 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
     } -> tensor<?x8xbf16>
     ```
   }];
+  let options = [
+    Option<"scaleArguments", "scale-arguments", "bool", "false",
+           "Whether numbers that follow from static scales are arguments">
+  ];
   let statistics = [
+    Statistic<"numScalars", "scale-arguments-added",
+              "Arguments added for numbers that follow from static scales">,
     Statistic<"numDecomposed", "kernels-decomposed",
               "Fused ops replaced by their decomposition">,
     Statistic<"numLowered", "layers-lowered", "Layer ops lowered">
@@ -385,8 +397,8 @@ def ConvertFuseToTilePass
     its kernel into a gpu.module. A `#tile.schedule` has one persistent launch
     for norm, products, activation, quantization and residual adds. A
     `#tile.prefill_schedule` has a launch for the norm and one for each product,
-    which share a workspace. Ops with equal kernels share one; scales are
-    arguments of the launch.
+    which share a workspace. A `#tile.mma_schedule` has either. Ops with equal
+    kernels share one; scales are arguments of the launch.
 
     An op without a schedule does not change; the portable path lowers it. An op
     that its schedule does not fit is an error.
@@ -427,7 +439,8 @@ def ConvertTileToNVVMPass
     per register, also in loops. `math.erf`, which PTX lacks, becomes a
     polynomial.
 
-    Every op that verifies is lowered, for sm_90a and PTX 8.0.
+    Every op that verifies is lowered. Rings, `tile.mma` and what goes with them
+    need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0.
 
     After this pass the module contains no tile op. The next passes are
     `convert-scf-to-cf` and `convert-to-llvm`.

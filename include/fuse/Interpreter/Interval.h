@@ -89,6 +89,7 @@ Interval div(Interval lhs, Interval rhs);
 /// A product and a sum, with and without a rounding between them.
 Interval mulAdd(Interval lhs, Interval rhs, Interval addend);
 Interval max(Interval lhs, Interval rhs);
+Interval min(Interval lhs, Interval rhs);
 
 /// Applies a function that is monotone below `turn` and increasing above it.
 /// The result may be off by `relative` of its value plus `absolute`.

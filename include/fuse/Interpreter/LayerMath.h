@@ -67,6 +67,8 @@ struct LinearParts {
   /// none.
   std::optional<double> inputScale, weightScale;
   const Tensor *dynamicScale = nullptr, *channelScale = nullptr;
+  /// Granularities of the scales, which are then tensors.
+  QuantAttr quant = {};
 };
 
 Tensor normalize(const Tensor &x, const NormParts &parts, Rounding rounding);
@@ -81,8 +83,10 @@ Tensor quantize(const Tensor &x, std::optional<double> scale,
 Tensor dequantize(const Tensor &q, std::optional<double> scale,
                   const Tensor *channelScale, Rounding rounding);
 /// Quantizes with dynamic scales, and returns the scales as the second tensor.
+/// `quant` is null for the arithmetic that `fuse.dynamic_quantize` has without
+/// it.
 std::pair<Tensor, Tensor> quantizeDynamically(const Tensor &x, ScaleScope scope,
-                                              mlir::Type type);
+                                              QuantAttr quant, mlir::Type type);
 Tensor rotate(const Tensor &x, const Tensor &cos, const Tensor &sin,
               int64_t heads, mlir::Type productType, Rounding rounding);
 

@@ -73,6 +73,11 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
   Option<int64_t> columns{*this, "columns",
                           llvm::cl::desc("Outputs per block of a linear"),
                           llvm::cl::init(4)};
+  Option<bool> scaleArguments{
+      *this, "scale-arguments",
+      llvm::cl::desc("Pass numbers that follow from static scales as "
+                     "arguments, so that code does not depend on them"),
+      llvm::cl::init(false)};
 };
 
 /// From layers and fused ops in functions on tensors to linalg on tensors.
@@ -80,7 +85,7 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
 /// Pre: a module of functions with fuse, arith, linalg, math and tensor ops,
 /// and of models, which first become functions.
 /// Post: no op of the fuse dialect, and no reshapes between layers.
-void buildLinalgPipeline(mlir::OpPassManager &pm);
+void buildLinalgPipeline(mlir::OpPassManager &pm, bool scaleArguments = false);
 
 /// From functions on tensors to the LLVM dialect for a CPU.
 ///
@@ -140,6 +145,11 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("Where to stop: gpu (kernels and launches), nvvm (kernels "
                      "in the NVVM dialect) or ptx"),
       llvm::cl::init("ptx")};
+  Option<bool> scaleArguments{
+      *this, "scale-arguments",
+      llvm::cl::desc("Pass numbers that follow from static scales as "
+                     "arguments, so that code does not depend on them"),
+      llvm::cl::init(false)};
 };
 
 /// The portable path: from functions on tensors to PTX, for any fused op and
@@ -191,6 +201,9 @@ struct HopperPipelineOptions
   Option<std::string> table{
       *this, "table",
       llvm::cl::desc("File of schedules that fuse-tune measured")};
+  Option<std::string> chip{*this, "chip",
+                           llvm::cl::desc("GPU that the kernels are for"),
+                           llvm::cl::init("sm_90a")};
   Option<HopperStage> stage{
       *this, "stage", llvm::cl::desc("Where to stop"),
       llvm::cl::init(HopperStage::PTX),
@@ -200,7 +213,8 @@ struct HopperPipelineOptions
           clEnumValN(HopperStage::PTX, "ptx", "binaries that hold PTX"))};
 };
 
-/// From fused ops that the scheduled path supports to PTX for sm_90a.
+/// From fused ops that the scheduled path supports to PTX: Hopper kernels for
+/// sm_90a, mma kernels for other chips.
 ///
 /// Pre: functions on tensors with fused ops.
 /// Post: `tile.launch` ops with their plans, and one gpu.binary with the PTX of
@@ -208,22 +222,19 @@ struct HopperPipelineOptions
 void buildHopperPipeline(mlir::OpPassManager &pm,
                          const HopperPipelineOptions &options);
 
-/// PTX version of these kernels, times ten. It is the oldest version with all
-/// instructions that they use, so that older drivers can load them.
-constexpr int64_t kHopperPTXVersion = 80;
-
 /// The first of two parts of the Hopper pipeline, for a compiler that lowers
 /// each kernel on demand. It ends with unoptimized kernels in the tile dialect,
-/// and ignores the stage.
+/// in modules with their target, and ignores the stage.
 void buildHopperPlanPipeline(mlir::OpPassManager &pm,
                              const HopperPipelineOptions &options);
 
-/// The second part: from kernels in the tile dialect to PTX for sm_90a.
+/// The second part: from kernels in the tile dialect to PTX for `chip`.
 ///
 /// Pre: gpu.modules with `tile.kernel` ops.
 /// Post: a gpu.binary with PTX for each, or what the stage has instead.
 void buildHopperKernelPipeline(mlir::OpPassManager &pm,
-                               HopperStage stage = HopperStage::PTX);
+                               HopperStage stage = HopperStage::PTX,
+                               llvm::StringRef chip = "sm_90a");
 
 /// Registers the pipelines by name for command-line tools.
 void registerPipelines();

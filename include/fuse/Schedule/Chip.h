@@ -22,6 +22,9 @@ struct Chip {
   unsigned ptxVersion;
   /// Whether the chip has instructions to convert 8-bit floats.
   bool hasFloat8;
+  /// Shared memory that a block can have, in bytes (CUDA C++ programming guide,
+  /// table of technical specifications).
+  int64_t sharedBytes;
 
   /// The feature string of the NVPTX back end, such as `+ptx80`.
   std::string getFeatures() const;

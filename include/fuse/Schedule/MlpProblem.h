@@ -40,6 +40,7 @@ struct MlpProblem {
   llvm::SmallVector<DecodeOutput> outputs;
   NormAttr norm;
   StaticScalesAttr scales;
+  QuantAttr quant;
   RoundingAttr rounding;
   Activation activation = Activation::SiLU;
   bool addStream = false;

@@ -649,7 +649,7 @@ def RecordChecksPass : Pass<"fuse-record-checks", "::mlir::func::FuncOp"> {
 }
 
 def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
-  let summary = "Choose a Hopper schedule for each fused op";
+  let summary = "Choose a schedule for each fused op";
   let description = [{
     Sets `tile.schedule` on every `fuse.mlp`, `fuse.gated_mlp` and
     `fuse.norm_linear` that the scheduled kernels support. For more than 256
@@ -667,6 +667,11 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     elements 32 bits can count. Ranges end at 8, 16, 32, 64 and 128 tokens, and
     at 192 and 256 if one launch is faster there. Later ranges end where another
     prefill schedule is expected to be faster by more than a few percent.
+
+    For a `chip` other than sm_90a, the schedule is a `#tile.mma_schedule`, also
+    of tokens and weights in f16. Products of stored values have none. Ranges
+    end at 8, 16, 32, 64 and 128 tokens, and at numbers from which on another
+    split of GEMM2 is used.
 
     An existing schedule of an op does not change. `table` names a file of
     `fuse-tune` with measured schedules, which take precedence over those of the
@@ -711,7 +716,9 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
            "Multiprocessors of the GPU, one resident block on each">,
     Option<"table", "table", "std::string", /*default=*/"",
-           "File of schedules that fuse-tune measured">
+           "File of schedules that fuse-tune measured">,
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+           "GPU that the kernels are for">
   ];
   let statistics = [
     Statistic<"numSelected", "schedules-selected", "Ops that got a schedule">,

@@ -170,16 +170,19 @@ void CPUKernelBuilder::addPacked(Value &slot, ArrayRef<Value> weights) {
 }
 
 void CPUKernelBuilder::begin(StringRef suffix, int64_t panels,
-                             int64_t tokensPerTask) {
+                             int64_t tokensPerTask, int64_t multiple) {
   types.insert(types.begin(), MemRefType::get({3}, index));
   b.setInsertionPointToEnd(kernels.getBody());
   std::string symbol = prefix + "_" + suffix.str();
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
   function->setAttr(kPointersAttrName, b.getUnitAttr());
-  phases.push_back(b.getDictionaryAttr(
-      {entry("function", symbol), entry("panels", panels),
-       entry("tokens", tokensPerTask),
-       b.getNamedAttr("arguments", b.getArrayAttr(plans))}));
+  SmallVector<NamedAttribute> phase = {
+      entry("function", symbol), entry("panels", panels),
+      entry("tokens", tokensPerTask),
+      b.getNamedAttr("arguments", b.getArrayAttr(plans))};
+  if (multiple)
+    phase.push_back(entry("multiple", multiple));
+  phases.push_back(b.getDictionaryAttr(phase));
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
   for (auto [slot, argument] :

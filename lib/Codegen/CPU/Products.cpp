@@ -23,8 +23,17 @@ static constexpr int64_t kTokens[] = {6, 4, 2, 1};
 /// rounding error of a long sum thus stays as small as that of a short one.
 static constexpr int64_t kTermsPerSum = 256;
 /// Bytes of a panel that all tokens of a task use before the next bytes are
-/// read. They stay in the L2 cache.
-static constexpr int64_t kBlockBytes = 256 * 1024;
+/// read. They stay in the L1 cache of 48 KB, while the next ones are prefetched
+/// into the L2 cache. For 33 tokens on a Zen 5, products in f32 take 0.77 and
+/// in bf16 0.81 times as long as with 256 KB and without prefetching.
+static constexpr int64_t kBlockBytes = 32 * 1024;
+/// The same for AMX, where adding the sums of a block to the total takes longer
+/// in relation. These bytes stay in the L2 cache.
+static constexpr int64_t kTileBlockBytes = 256 * 1024;
+static constexpr int64_t kLineBytes = 64;
+/// Bits of the first word of a range that have the number of tokens. The bits
+/// above have the number of tokens in a task; 0 stands for `kTokensPerTask`.
+static constexpr int64_t kTokenBits = 48;
 
 //===----------------------------------------------------------------------===//
 // Sums of a few tokens and one panel
@@ -115,12 +124,12 @@ func::FuncOp CPUKernelBuilder::getMultiply(int64_t tokens) {
     return known;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(kernels.getBody());
-  auto function =
-      func::FuncOp::create(b, symbol,
-                           b.getFunctionType({bufferOf(inputType), index, index,
-                                              bufferOf(weightType), index,
-                                              index, bufferOf(f32), index},
-                                             {}));
+  auto function = func::FuncOp::create(
+      b, symbol,
+      b.getFunctionType({bufferOf(inputType), index, index,
+                         bufferOf(weightType), index, index, bufferOf(f32),
+                         index, index},
+                        {}));
   function.setPrivate();
   function->setAttr(kPointersAttrName, b.getUnitAttr());
   // Copies of the function in every phase would double the compile time in
@@ -131,7 +140,8 @@ func::FuncOp CPUKernelBuilder::getMultiply(int64_t tokens) {
   Value input = body->getArgument(0), start = body->getArgument(1),
         stride = body->getArgument(2), packed = body->getArgument(3),
         at = body->getArgument(4), steps = body->getArgument(5),
-        tile = body->getArgument(6), sumsAt = body->getArgument(7);
+        tile = body->getArgument(6), sumsAt = body->getArgument(7),
+        ahead = body->getArgument(8);
   int64_t columns = vectors.getPanelColumns();
   Values starts, places;
   for (int64_t token = 0; token < tokens; ++token) {
@@ -139,11 +149,17 @@ func::FuncOp CPUKernelBuilder::getMultiply(int64_t tokens) {
     for (int64_t v = 0; v < vectors.getPanelVectors(); ++v)
       places.push_back(plus(sumsAt, token * columns + v * vectors.lanes));
   }
+  int64_t line = kLineBytes * 8 / weightType.getIntOrFloatBitWidth();
   int64_t terms = isPaired() ? 2 : 1, most = kTermsPerSum / terms;
   loop(c(0), steps, most, [&](Value first) {
     Value end = arith::MinSIOp::create(b, plus(first, most), steps);
     Values sums(places.size(), zeros());
     sums = loop(first, end, 1, sums, [&](Value step, ValueRange sums) {
+      // Few tokens read weights as fast as they arrive.
+      if (tokens == kTokens[0])
+        LLVM::Prefetch::create(
+            b, addressOf(packed, plus(ahead, times(step, line))),
+            /*rw=*/0, /*hint=*/2, /*cache=*/1);
       return multiplyStep(tokens, input, starts, packed,
                           plus(at, times(step, columns * terms)),
                           times(step, terms), sums);
@@ -166,7 +182,8 @@ void CPUKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
   int64_t columns = vectors.getPanelColumns(), perStep = isPaired() ? 2 : 1;
   int64_t steps = getSteps(terms), stepElements = columns * perStep;
   int64_t stepBytes = stepElements * weightType.getIntOrFloatBitWidth() / 8;
-  int64_t blockSteps = std::min(steps, kBlockBytes / stepBytes);
+  int64_t blockBytes = hasTiles(terms) ? kTileBlockBytes : kBlockBytes;
+  int64_t blockSteps = std::min(steps, blockBytes / stepBytes);
   forBlocks(steps, blockSteps, [&](Value step) {
     Value count = c(steps);
     if (blockSteps < steps)
@@ -188,7 +205,17 @@ void CPUKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
                              func::CallOp::create(b, multiply, operands);
                            });
     auto call = [&](int64_t tokens, Value token) {
-      func::CallOp::create(b, getMultiply(tokens), makeOperands(token));
+      Values operands = makeOperands(token);
+      // A call prefetches a line per step. The calls for the first tokens share
+      // the lines of the next block.
+      int64_t parts = std::max<int64_t>(stepBytes / kLineBytes, 1);
+      int64_t line = stepElements / parts;
+      Value part = arith::RemSIOp::create(
+          b, arith::DivSIOp::create(b, token, c(kTokens[0])).getResult(),
+          c(parts));
+      Value lines = times(times(part, count), line);
+      operands.push_back(plus(plus(at, times(count, stepElements)), lines));
+      func::CallOp::create(b, getMultiply(tokens), operands);
     };
     int64_t most = kTokens[0];
     Value rest = arith::RemSIOp::create(b, numTokens, c(most));
@@ -216,13 +243,18 @@ void CPUKernelBuilder::buildTasks(
   tile = memref::ReinterpretCastOp::create(
       b, bufferOf(f32), memory, /*offset=*/int64_t(0), bufferOf(f32).getShape(),
       ArrayRef<int64_t>{1});
+  Value perTask = arith::ShRUIOp::create(b, numTokens, c(kTokenBits));
+  Value isDefault =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, perTask, c(0));
+  perTask = arith::SelectOp::create(b, isDefault, c(kTokensPerTask), perTask);
+  numTokens =
+      arith::AndIOp::create(b, numTokens, c((int64_t(1) << kTokenBits) - 1));
   loop(firstTask, lastTask, 1, [&](Value task) {
     Value panel = arith::RemSIOp::create(b, task, c(panels));
     Value chunk = arith::DivSIOp::create(b, task, c(panels));
-    Value first = times(chunk, kTokensPerTask);
+    Value first = times(chunk, perTask);
     Value count = arith::MinSIOp::create(
-        b, c(kTokensPerTask),
-        arith::SubIOp::create(b, numTokens, first).getResult());
+        b, perTask, arith::SubIOp::create(b, numTokens, first).getResult());
     loop(c(0), times(count, columns), vectors.lanes,
          [&](Value at) { store(zeros(), tile, at); });
     multiplyRows(input, packed, terms, first, count, panel);
@@ -230,6 +262,10 @@ void CPUKernelBuilder::buildTasks(
       finish(plus(first, token), times(token, columns), panel);
     });
   });
+}
+
+int64_t CPUKernelBuilder::getTokensPerCall(int64_t terms) const {
+  return hasTiles(terms) ? 2 * kTileRows : kTokens[0];
 }
 
 Value CPUKernelBuilder::getMask(Value column, int64_t width) {
@@ -269,7 +305,7 @@ void CPUKernelBuilder::buildHidden() {
   int64_t width =
       vectors.getPanelColumns() / static_cast<int64_t>(weights.size());
   int64_t panels = llvm::divideCeil(p.hidden, width);
-  begin("hidden", panels, kTokensPerTask);
+  begin("hidden", panels, kTokensPerTask, getTokensPerCall(p.width));
   buildTasks(
       input, packed, panels, p.width,
       [&](Value token, Value sums, Value panel) {
@@ -317,7 +353,8 @@ void CPUKernelBuilder::buildOutput(unsigned number) {
   addResult(result, p.op->getResult(number));
   int64_t columns = vectors.getPanelColumns();
   int64_t panels = llvm::divideCeil(linear.rows, columns);
-  begin("output" + std::to_string(number), panels, kTokensPerTask);
+  begin("output" + std::to_string(number), panels, kTokensPerTask,
+        getTokensPerCall(p.getReduction()));
   buildTasks(source, packed, panels, p.getReduction(),
              [&](Value token, Value sums, Value panel) {
                forBlocks(columns, vectors.lanes, [&](Value offset) {

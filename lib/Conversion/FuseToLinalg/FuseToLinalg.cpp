@@ -12,10 +12,12 @@
 
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
 #include "LayerBuilder.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/IR/FuseVerify.h"
 #include "fuse/Support/ReplacementCounter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -32,6 +34,109 @@ using namespace fuse;
 
 static float toF32(FloatAttr attr) {
   return static_cast<float>(attr.getValueAsDouble());
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers that follow from static scales
+//===----------------------------------------------------------------------===//
+
+/// The scales of an op whose product or reciprocal its code reads.
+struct ScaleNumber {
+  SmallVector<FloatAttr, 2> scales;
+  bool isReciprocal = false;
+
+  float getValue() const {
+    float value = toF32(scales.front());
+    for (FloatAttr scale : llvm::drop_begin(scales))
+      value *= toF32(scale);
+    return isReciprocal ? 1.0f / value : value;
+  }
+
+  /// The value of `fuse.scalar`.
+  DictionaryAttr getAttr(Builder &b) const {
+    SmallVector<Attribute> factors;
+    for (FloatAttr scale : scales)
+      factors.push_back(b.getF32FloatAttr(toF32(scale)));
+    NamedAttribute value =
+        b.getNamedAttr("value", b.getF32FloatAttr(getValue()));
+    NamedAttribute source = isReciprocal
+                                ? b.getNamedAttr("over", factors.front())
+                                : b.getNamedAttr("of", b.getArrayAttr(factors));
+    return b.getDictionaryAttr({source, value});
+  }
+};
+
+/// The number that the code of an op reads, if it has static scales. Fused ops
+/// have been decomposed.
+static std::optional<ScaleNumber> getScaleNumber(Operation *op) {
+  if (auto quantize = dyn_cast<QuantizeOp>(op)) {
+    if (FloatAttr scale = quantize.getScaleAttr())
+      return ScaleNumber{{scale}, quantize.getOrder() != QuantOrder::Divide};
+  } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
+    if (FloatAttr scale = dequantize.getScaleAttr())
+      return ScaleNumber{{scale}};
+  } else if (auto linear = dyn_cast<LinearOp>(op)) {
+    ScaleNumber number;
+    for (FloatAttr scale :
+         {linear.getInputScaleAttr(), linear.getWeightScaleAttr()})
+      if (scale)
+        number.scales.push_back(scale);
+    if (!number.scales.empty())
+      return number;
+  }
+  return std::nullopt;
+}
+
+/// Adds an argument for the number of each op below `root`, and returns the
+/// arguments by their ops. Adds none if a private function has such an op,
+/// because its callers would have to pass the number.
+static DenseMap<Operation *, Value> addScaleArguments(Operation *root) {
+  SmallVector<std::pair<Operation *, ScaleNumber>> found;
+  bool allPublic = true;
+  root->walk([&](Operation *op) {
+    std::optional<ScaleNumber> number = getScaleNumber(op);
+    if (!number)
+      return;
+    auto function = op->getParentOfType<func::FuncOp>();
+    allPublic &= function && function.isPublic();
+    found.push_back({op, std::move(*number)});
+  });
+  DenseMap<Operation *, Value> arguments;
+  Builder builder(root->getContext());
+  if (!allPublic) {
+    root->walk([&](func::FuncOp function) {
+      if (function.isPublic())
+        function->setAttr(kConstantScalesAttrName, builder.getUnitAttr());
+    });
+    return arguments;
+  }
+  DenseMap<std::pair<Operation *, Attribute>, Value> known;
+  for (auto &[op, number] : found) {
+    auto function = op->getParentOfType<func::FuncOp>();
+    DictionaryAttr scalar = number.getAttr(builder);
+    Value &argument = known[{function, scalar}];
+    if (!argument) {
+      unsigned index = function.getNumArguments();
+      // Inserting after the last argument cannot fail.
+      (void)function.insertArgument(
+          index, builder.getF32Type(),
+          builder.getDictionaryAttr(
+              builder.getNamedAttr(kScalarAttrName, scalar)),
+          op->getLoc());
+      argument = function.getArgument(index);
+    }
+    arguments[op] = argument;
+  }
+  return arguments;
+}
+
+/// The number of an op: an argument of its function, or a constant.
+static Value getNumber(ImplicitLocOpBuilder &b, Operation *op,
+                       const DenseMap<Operation *, Value> *arguments) {
+  if (arguments)
+    if (Value argument = arguments->lookup(op))
+      return argument;
+  return constantF32(b, getScaleNumber(op)->getValue());
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,6 +199,42 @@ static LayerBuilder getScaleBuilder(PatternRewriter &rewriter, OpTy op,
   return b;
 }
 
+/// The dynamic scales of a linear, one row per token.
+static Value flattenScale(LayerBuilder &b, LinearOp op) {
+  return op.getQuantAttr().getActivations() == ScaleScope::PerGroup
+             ? b.flatten(op.getDynamicScale())
+             : b.flattenPerToken(op.getDynamicScale());
+}
+
+/// The stored value to which the largest magnitude is mapped.
+static float getLargestAim(Type stored) {
+  if (stored.isInteger())
+    return 127.0f;
+  return APFloat::getLargest(cast<FloatType>(stored).getFloatSemantics())
+      .convertToFloat();
+}
+
+/// The scale for the largest magnitude `amax` of the values that share it.
+static Value computeScale(ImplicitLocOpBuilder &b, Value amax, QuantAttr quant,
+                          Type stored) {
+  float largest = getLargestAim(stored);
+  bool boundsScale = !quant || quant.getFloorKind() == ScaleFloor::Scale;
+  float floor = quant ? toF32(quant.getFloor()) : 0x1p-64f;
+  if (!boundsScale)
+    amax = arith::MaximumFOp::create(b, amax, constantF32(b, floor));
+  if (quant && quant.getUpper())
+    amax = arith::MinimumFOp::create(b, amax,
+                                     constantF32(b, toF32(quant.getUpper())));
+  Value scale;
+  if (quant && quant.getScaleOp() == QuantOrder::Reciprocal)
+    scale = mul(b, amax, 1.0f / largest);
+  else
+    scale = arith::DivFOp::create(b, amax, constantF32(b, largest));
+  if (boundsScale)
+    scale = arith::MaximumFOp::create(b, scale, constantF32(b, floor));
+  return scale;
+}
+
 namespace {
 
 struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
@@ -104,6 +245,17 @@ struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
     rewriter.replaceOp(op, op.decompose(rewriter).results);
     return success();
   }
+};
+
+/// A pattern for a layer that may have static scales.
+template <typename LayerOp>
+struct LowerScaled : OpRewritePattern<LayerOp> {
+  /// `arguments` has the numbers of ops that are no constants.
+  LowerScaled(MLIRContext *context,
+              const DenseMap<Operation *, Value> *arguments)
+      : OpRewritePattern<LayerOp>(context), arguments(arguments) {}
+
+  const DenseMap<Operation *, Value> *arguments;
 };
 
 struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
@@ -195,8 +347,8 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
   }
 };
 
-struct LowerLinear : OpRewritePattern<LinearOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct LowerLinear : LowerScaled<LinearOp> {
+  using LowerScaled::LowerScaled;
 
   LogicalResult matchAndRewrite(LinearOp op,
                                 PatternRewriter &rewriter) const override {
@@ -206,9 +358,14 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
     xShape.back() = type.getShape().back();
     LayerBuilder b(rewriter, op.getLoc(), {type.getShape(), xShape},
                    type.getRank() - 1);
-    Value y = b.product(b.flatten(op.getX()), op.getWeight());
+    QuantAttr quant = op.getQuantAttr();
+    bool hasBlocks = quant && quant.hasBlockSums();
+    Value x = b.flatten(op.getX());
+    Value y = hasBlocks
+                  ? b.productOfBlocks(x, op.getWeight(), flattenScale(b, op),
+                                      op.getChannelScale(), quant)
+                  : b.product(x, op.getWeight());
 
-    FloatAttr inputScale = op.getInputScaleAttr();
     Type element = type.getElementType();
     if (isQuantized(xType.getElementType()) || op.getBias() ||
         !element.isF32()) {
@@ -218,10 +375,14 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
         at = inputs.size();
         inputs.push_back({value, access});
       };
-      if (Value scale = op.getDynamicScale())
+      if (Value scale = op.getDynamicScale(); scale && !hasBlocks)
         addInput(b.flattenPerToken(scale), getScaleAccess(scale), dynamicAt);
-      if (Value scale = op.getChannelScale())
-        addInput(scale, Access::PerColumn, channelAt);
+      if (Value scale = op.getChannelScale(); scale && !hasBlocks)
+        addInput(scale,
+                 quant && quant.getWeights() == ScaleGranularity::Tensor
+                     ? Access::Single
+                     : Access::PerColumn,
+                 channelAt);
       if (Value bias = op.getBias())
         addInput(bias, Access::PerColumn, biasAt);
       y = b.elementwise(
@@ -229,14 +390,13 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
             Value value = widen(b, args[0]);
             if (dynamicAt) {
               Value weightScale =
-                  channelAt ? args[channelAt]
-                            : constantF32(b, toF32(op.getWeightScaleAttr()));
+                  channelAt ? args[channelAt] : getNumber(b, op, arguments);
               value = mul(b, value, mul(b, args[dynamicAt], weightScale));
             } else if (channelAt) {
-              value = mul(b, value, mul(b, args[channelAt], toF32(inputScale)));
-            } else if (inputScale) {
               value = mul(b, value,
-                          toF32(inputScale) * toF32(op.getWeightScaleAttr()));
+                          mul(b, args[channelAt], getNumber(b, op, arguments)));
+            } else if (op.getInputScaleAttr()) {
+              value = mul(b, value, getNumber(b, op, arguments));
             }
             if (biasAt) {
               if (op.getBiasPlace() == BiasPlace::AfterRounding)
@@ -291,8 +451,8 @@ struct LowerBinary : OpRewritePattern<LayerOp> {
   }
 };
 
-struct LowerQuantize : OpRewritePattern<QuantizeOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct LowerQuantize : LowerScaled<QuantizeOp> {
+  using LowerScaled::LowerScaled;
 
   LogicalResult matchAndRewrite(QuantizeOp op,
                                 PatternRewriter &rewriter) const override {
@@ -305,15 +465,16 @@ struct LowerQuantize : OpRewritePattern<QuantizeOp> {
         type.getElementType(), inputs,
         [&](ImplicitLocOpBuilder &b, ValueRange args) {
           Value value = widen(b, args[0]);
-          FloatAttr scale = op.getScaleAttr();
+          bool isStatic = !!op.getScaleAttr();
           if (divide) {
-            Value divisor = scale ? constantF32(b, toF32(scale)) : args[1];
+            Value divisor = isStatic ? getNumber(b, op, arguments) : args[1];
             value = arith::DivFOp::create(b, value, divisor);
           } else {
             Value factor =
-                scale ? constantF32(b, 1.0f / toF32(scale))
-                      : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
-                            .getResult();
+                isStatic
+                    ? getNumber(b, op, arguments)
+                    : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
+                          .getResult();
             value = mul(b, value, factor);
           }
           return saturateTo(b, value, type.getElementType());
@@ -332,48 +493,58 @@ struct LowerDynamicQuantize : OpRewritePattern<DynamicQuantizeOp> {
     Type stored = type.getElementType();
     LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
     Value x = b.flatten(op.getX());
-    // A maximum that propagates NaN does not depend on the order of its terms.
-    Value amax = b.sumOfRows(
-        {{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
-          Value magnitude = math::AbsFOp::create(b, widen(b, args[0]));
-          return arith::MaximumFOp::create(b, args[1], magnitude);
-        });
+    QuantAttr quant = op.getQuantAttr();
     bool perTensor = op.getScope() == ScaleScope::PerTensor;
+    bool perGroup = op.getScope() == ScaleScope::PerGroup;
+    // A maximum that propagates NaN does not depend on the order of its terms.
+    Value amax =
+        perGroup
+            ? b.maxOfGroups(x, quant.getGroupSize())
+            : b.sumOfRows(
+                  {{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+                    Value magnitude =
+                        math::AbsFOp::create(b, widen(b, args[0]));
+                    return arith::MaximumFOp::create(b, args[1], magnitude);
+                  });
     if (perTensor)
       amax = b.reduceVector(
           amax, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
             return arith::MaximumFOp::create(b, args[1], args[0]);
           });
-    Value scale = b.elementwiseOnRows(
-        amax, [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
-          Value largest = constantF32(b, getLargestAim(stored));
-          Value quotient = arith::DivFOp::create(b, args[0], largest);
-          return arith::MaximumFOp::create(b, quotient,
-                                           constantF32(b, 0x1p-64f));
-        });
+    auto getScale = [&](ImplicitLocOpBuilder &b, ValueRange args) {
+      return computeScale(b, args[0], quant, stored);
+    };
+    Value scale = perGroup ? b.elementwise(b.getF32Type(), {{amax}}, getScale)
+                           : b.elementwiseOnRows(amax, getScale);
+    LayerInput divisor = {scale, perTensor ? Access::Single : Access::PerRow};
+    if (perGroup)
+      divisor.map =
+          AffineMap::get(2, 0,
+                         {b.getAffineDimExpr(0),
+                          b.getAffineDimExpr(1).floorDiv(quant.getGroupSize())},
+                         b.getContext());
+    bool divides = quant && quant.getOrder() == QuantOrder::Divide;
     Value q = b.elementwise(
-        stored, {{x}, {scale, perTensor ? Access::Single : Access::PerRow}},
-        [&](ImplicitLocOpBuilder &b, ValueRange args) {
-          Value factor =
-              arith::DivFOp::create(b, constantF32(b, 1.0f), args[1]);
-          return saturateTo(b, mul(b, widen(b, args[0]), factor), stored);
+        stored, {{x}, divisor}, [&](ImplicitLocOpBuilder &b, ValueRange args) {
+          Value value = widen(b, args[0]);
+          if (divides)
+            value = arith::DivFOp::create(b, value, args[1]);
+          else
+            value =
+                mul(b, value,
+                    arith::DivFOp::create(b, constantF32(b, 1.0f), args[1]));
+          return saturateTo(b, value, stored);
         });
+    RankedTensorType scaleType = op.getScale().getType();
     rewriter.replaceOp(op, {b.restore(q, type),
-                            b.restorePerToken(scale, op.getScale().getType())});
+                            perGroup ? b.restore(scale, scaleType)
+                                     : b.restorePerToken(scale, scaleType)});
     return success();
-  }
-
-  /// The stored value to which the largest magnitude is mapped.
-  static float getLargestAim(Type stored) {
-    if (stored.isInteger())
-      return 127.0f;
-    return APFloat::getLargest(cast<FloatType>(stored).getFloatSemantics())
-        .convertToFloat();
   }
 };
 
-struct LowerDequantize : OpRewritePattern<DequantizeOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct LowerDequantize : LowerScaled<DequantizeOp> {
+  using LowerScaled::LowerScaled;
 
   LogicalResult matchAndRewrite(DequantizeOp op,
                                 PatternRewriter &rewriter) const override {
@@ -384,9 +555,9 @@ struct LowerDequantize : OpRewritePattern<DequantizeOp> {
     Value x =
         b.elementwise(type.getElementType(), inputs,
                       [&](ImplicitLocOpBuilder &b, ValueRange args) {
-                        FloatAttr scale = op.getScaleAttr();
-                        Value factor =
-                            scale ? constantF32(b, toF32(scale)) : args[1];
+                        Value factor = op.getScaleAttr()
+                                           ? getNumber(b, op, arguments)
+                                           : args[1];
                         return roundTo(b, mul(b, widen(b, args[0]), factor),
                                        type.getElementType());
                       });
@@ -404,7 +575,8 @@ struct ConvertFuseToLinalgPass
       return signalPassFailure();
     RewritePatternSet fused(&getContext()), layers(&getContext());
     populateFusedOpDecompositionPatterns(fused);
-    populateLayerToLinalgPatterns(layers);
+    DenseMap<Operation *, Value> arguments;
+    populateLayerToLinalgPatterns(layers, &arguments);
     populateFunctionToLinalgPatterns(layers);
     FrozenRewritePatternSet frozen(std::move(fused));
     auto isFused = [&](FusedOpInterface op) {
@@ -414,6 +586,11 @@ struct ConvertFuseToLinalgPass
     ReplacementCounter decomposed(numDecomposed);
     while (getOperation()->walk(isFused).wasInterrupted())
       walkAndApplyPatterns(getOperation(), frozen, &decomposed);
+    if (scaleArguments)
+      arguments = addScaleArguments(getOperation());
+    llvm::SmallPtrSet<Value, 8> added(llvm::from_range,
+                                      llvm::make_second_range(arguments));
+    numScalars += added.size();
     // One walk in program order, because a layer reads its sizes from the
     // reshapes of the layer before it.
     ReplacementCounter lowered(numLowered);
@@ -427,9 +604,12 @@ void fuse::populateFusedOpDecompositionPatterns(RewritePatternSet &patterns) {
   patterns.add<DecomposeFusedOp>(patterns.getContext());
 }
 
-void fuse::populateLayerToLinalgPatterns(RewritePatternSet &patterns) {
+void fuse::populateLayerToLinalgPatterns(
+    RewritePatternSet &patterns,
+    const DenseMap<Operation *, Value> *arguments) {
   patterns.add<LowerActivation, LowerBinary<GatedMulOp, arith::MulFOp>,
-               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDequantize,
-               LowerDynamicQuantize, LowerLayerNorm, LowerLinear, LowerQuantize,
-               LowerRMSNorm>(patterns.getContext());
+               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDynamicQuantize,
+               LowerLayerNorm, LowerRMSNorm>(patterns.getContext());
+  patterns.add<LowerDequantize, LowerLinear, LowerQuantize>(
+      patterns.getContext(), arguments);
 }

@@ -227,13 +227,17 @@ static AffineMap getMap(Access access, MLIRContext *context) {
   llvm_unreachable("unknown access");
 }
 
+static AffineMap getMap(const LayerInput &input, MLIRContext *context) {
+  return input.map ? input.map : getMap(input.access, context);
+}
+
 Value LayerBuilder::elementwise(Type element, ArrayRef<LayerInput> inputs,
                                 BodyFn body) {
   SmallVector<Value> values;
   SmallVector<AffineMap> maps;
   for (const LayerInput &input : inputs) {
     values.push_back(input.value);
-    maps.push_back(getMap(input.access, getContext()));
+    maps.push_back(getMap(input, getContext()));
   }
   maps.push_back(getMap(Access::Full, getContext()));
   auto type = cast<RankedTensorType>(values.front().getType());
@@ -254,7 +258,7 @@ Value LayerBuilder::sumOfRows(ArrayRef<LayerInput> inputs, BodyFn body) {
   SmallVector<AffineMap> maps;
   for (const LayerInput &input : inputs) {
     values.push_back(input.value);
-    maps.push_back(getMap(input.access, getContext()));
+    maps.push_back(getMap(input, getContext()));
   }
   maps.push_back(getMap(Access::PerRow, getContext()));
   auto type = cast<RankedTensorType>(values.front().getType());
@@ -270,6 +274,24 @@ Value LayerBuilder::reduceVector(Value vector, BodyFn body) {
       AffineMap::get(1, 0, {getAffineConstantExpr(0)}, getContext());
   return generic(vector, init, {getMultiDimIdentityMap(1), first},
                  IteratorType::reduction, body);
+}
+
+Value LayerBuilder::maxOfGroups(Value x, int64_t size) {
+  auto type = cast<RankedTensorType>(x.getType());
+  int64_t groups = type.getShape()[1] / size;
+  auto grouped = RankedTensorType::get({type.getShape()[0], groups, size},
+                                       type.getElementType());
+  SmallVector<ReassociationIndices> parts = {{0}, {1, 2}};
+  Value values = tensor::ExpandShapeOp::create(*this, grouped, x, parts);
+  Value init = zeros({type.getShape()[0], groups}, getF32Type(), x);
+  AffineMap all = getMultiDimIdentityMap(3);
+  return generic(
+      values, init, {all, all.dropResult(2)},
+      {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
+      [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+        Value magnitude = math::AbsFOp::create(b, widen(b, args[0]));
+        return arith::MaximumFOp::create(b, args[1], magnitude);
+      });
 }
 
 Value LayerBuilder::product(Value x, Value weight) {
@@ -296,4 +318,68 @@ Value LayerBuilder::product(Value x, Value weight) {
         Value term = arith::MulIOp::create(b, lhs, rhs);
         return arith::AddIOp::create(b, args[2], term);
       });
+}
+
+/// Whether term `k` is the last one of a block of a sum.
+static Value isLastOfBlock(ImplicitLocOpBuilder &b, Value k, int64_t length,
+                           int64_t terms) {
+  auto equals = [&](Value value, int64_t number) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, value,
+                                 arith::ConstantIndexOp::create(b, number));
+  };
+  Value place =
+      arith::RemUIOp::create(b, k, arith::ConstantIndexOp::create(b, length));
+  Value isLast = equals(place, length - 1);
+  if (terms % length != 0)
+    isLast = arith::OrIOp::create(b, isLast, equals(k, terms - 1));
+  return isLast;
+}
+
+Value LayerBuilder::productOfBlocks(Value x, Value weight, Value inputScale,
+                                    Value weightScale, QuantAttr quant) {
+  auto xType = cast<RankedTensorType>(x.getType());
+  auto weightType = cast<RankedTensorType>(weight.getType());
+  int64_t terms = weightType.getShape()[1];
+  AffineExpr m = getAffineDimExpr(0), n = getAffineDimExpr(1),
+             k = getAffineDimExpr(2), zero = getAffineConstantExpr(0);
+  auto map = [&](ArrayRef<AffineExpr> results) {
+    return AffineMap::get(3, 0, results, getContext());
+  };
+  AffineMap ofInput = map(zero), ofWeight = map(zero);
+  if (quant.getActivations() == ScaleScope::PerToken)
+    ofInput = map(m);
+  else if (quant.getActivations() == ScaleScope::PerGroup)
+    ofInput = map({m, k.floorDiv(quant.getGroupSize())});
+  if (quant.getWeights() == ScaleGranularity::Channel)
+    ofWeight = map(n);
+  else if (quant.getWeights() == ScaleGranularity::Block)
+    ofWeight = map({n.floorDiv(quant.getBlockRows()),
+                    k.floorDiv(quant.getBlockColumns())});
+  // The second result is the sum of the current block. One loop nest needs no
+  // memory for the sums of all blocks.
+  SmallVector<int64_t> shape = {xType.getShape()[0], weightType.getShape()[0]};
+  Value inits[] = {zeros(shape, getF32Type(), x),
+                   zeros(shape, getF32Type(), x)};
+  AffineMap output = map({m, n});
+  Type types[] = {inits[0].getType(), inits[1].getType()};
+  auto op = linalg::GenericOp::create(
+      *this, types, ValueRange{x, weight, inputScale, weightScale}, inits,
+      ArrayRef<AffineMap>{map({m, k}), map({n, k}), ofInput, ofWeight, output,
+                          output},
+      ArrayRef<IteratorType>{IteratorType::parallel, IteratorType::parallel,
+                             IteratorType::reduction},
+      [&](OpBuilder &nested, Location loc, ValueRange args) {
+        ImplicitLocOpBuilder b(loc, nested);
+        Value block = math::FmaOp::create(b, widen(b, args[0]),
+                                          widen(b, args[1]), args[5]);
+        Value alpha = arith::MulFOp::create(b, args[2], args[3]);
+        Value sum = math::FmaOp::create(b, alpha, block, args[4]);
+        Value isLast = isLastOfBlock(b, linalg::IndexOp::create(b, 2),
+                                     quant.getSumLength(), terms);
+        Value none = arith::ConstantOp::create(b, b.getF32FloatAttr(0.0f));
+        sum = arith::SelectOp::create(b, isLast, sum, args[4]);
+        block = arith::SelectOp::create(b, isLast, none, block);
+        linalg::YieldOp::create(b, ValueRange{sum, block});
+      });
+  return op.getResult(0);
 }

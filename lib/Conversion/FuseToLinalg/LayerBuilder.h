@@ -8,6 +8,7 @@
 #define FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 
 #include "fuse/Codegen/ElementMath.h"
+#include "fuse/IR/FuseAttrs.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -20,6 +21,8 @@ enum class Access { Full, PerRow, PerColumn, Single };
 struct LayerInput {
   mlir::Value value;
   Access access = Access::Full;
+  /// Instead of `access`, if it is not null.
+  mlir::AffineMap map = {};
 };
 
 /// Computes one element from block arguments.
@@ -59,8 +62,15 @@ public:
   /// Builds a reduction of a vector to one f32 value. The last argument of the
   /// body is the partial result, initially 0.
   mlir::Value reduceVector(mlir::Value vector, BodyFn body);
+  /// The largest magnitude of each group of `size` consecutive columns.
+  mlir::Value maxOfGroups(mlir::Value x, int64_t size);
   /// `sum_k x[m, k] * weight[n, k]` in f32 or i32.
   mlir::Value product(mlir::Value x, mlir::Value weight);
+  /// The same in f32, with the sum of each block of `quant` multiplied by its
+  /// two scales.
+  mlir::Value productOfBlocks(mlir::Value x, mlir::Value weight,
+                              mlir::Value inputScale, mlir::Value weightScale,
+                              QuantAttr quant);
 
 private:
   mlir::Value empty(llvm::ArrayRef<int64_t> shape, mlir::Type element,

@@ -15,6 +15,7 @@
 
 #include "fuse/Codegen/Hopper/PrefillKernel.h"
 #include "fuse/Codegen/Hopper/RowKernel.h"
+#include "fuse/Codegen/Mma/MmaKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -106,15 +107,25 @@ struct ConvertFuseToTilePass
     return launch;
   }
 
+  /// Whether all kernels are mma kernels, which support other types.
+  static bool isMma(Attribute attr) {
+    if (auto ranges = dyn_cast<DispatchAttr>(attr))
+      return llvm::all_of(ranges.getSchedules(),
+                          llvm::IsaPred<MmaScheduleAttr>);
+    return isa<MmaScheduleAttr>(attr);
+  }
+
   FailureOr<Operation *> convertProducts(Operation *op) {
     Attribute attr = op->getAttr(kScheduleAttrName);
-    if (!isa<ScheduleAttr, PrefillScheduleAttr, DispatchAttr>(attr))
+    if (!isa<ScheduleAttr, PrefillScheduleAttr, MmaScheduleAttr, DispatchAttr>(
+            attr))
       return op->emitOpError()
              << "has " << kScheduleAttrName << " = " << attr
-             << ": expected #tile.schedule, #tile.prefill_schedule or "
-                "#tile.dispatch";
+             << ": expected #tile.schedule, #tile.prefill_schedule, "
+                "#tile.mma_schedule or #tile.dispatch";
     std::string reason;
-    std::optional<MlpProblem> problem = describeDecode(op, reason);
+    std::optional<MlpProblem> problem =
+        isMma(attr) ? describeMma(op, reason) : describeDecode(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
     OpBuilder builder(op);
@@ -154,15 +165,22 @@ struct ConvertFuseToTilePass
                                                       Attribute schedule) {
     Operation *op = problem.op;
     auto decode = dyn_cast<ScheduleAttr>(schedule);
+    auto mma = dyn_cast<MmaScheduleAttr>(schedule);
     std::string reason =
-        decode
-            ? getScheduleProblem(problem, decode)
+        decode ? getScheduleProblem(problem, decode)
+        : mma
+            ? getScheduleProblem(problem, mma)
             : getScheduleProblem(problem, cast<PrefillScheduleAttr>(schedule));
+    if (mma && problem.scales)
+      reason = "a product of stored values has no mma kernel";
     if (!reason.empty())
       return op->emitOpError() << "does not fit its schedule: " << reason;
     if (decode)
       return SmallVector<PlannedKernel>{buildDecodeKernel(
           problem, decode, getModule(), getKernelName(op, "decode"))};
+    if (mma)
+      return buildMmaKernels(problem, mma, getModule(),
+                             [&] { return getKernelName(op, "mma"); });
     return buildPrefillKernels(problem, cast<PrefillScheduleAttr>(schedule),
                                getModule(),
                                [&] { return getKernelName(op, "prefill"); });

@@ -152,10 +152,10 @@ static bool classify(linalg::GenericOp op, Contraction &c) {
       staged[it->second == N].insert(value);
   };
   for (Operation &bodyOp : *op.getBody()) {
-    if (bodyOp.getNumRegions() != 0 || !isPure(&bodyOp) ||
-        isa<linalg::IndexOp>(bodyOp))
+    if (bodyOp.getNumRegions() != 0 || !isPure(&bodyOp))
       return false;
-    unsigned side = 0;
+    // Tiles hold numbers, so an index is computed for every point.
+    unsigned side = isa<linalg::IndexOp>(bodyOp) ? Inner : 0;
     for (Value operand : bodyOp.getOperands())
       side |= sides.lookup(operand);
     bool isYield = bodyOp.hasTrait<OpTrait::IsTerminator>();

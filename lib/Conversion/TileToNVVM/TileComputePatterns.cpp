@@ -413,6 +413,16 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
       rewriter.replaceOpWithMultiple(op, std::move(results));
       return success();
     }
+    if (cast<VectorType>(vector.getType()).getElementType().isF16()) {
+      for (unsigned index = 0; index < op.getNumResults(); ++index) {
+        Value element = LLVM::ExtractElementOp::create(rewriter, loc, vector,
+                                                       emit.i32(index));
+        results.push_back({arith::ExtFOp::create(
+            rewriter, loc, rewriter.getF32Type(), element)});
+      }
+      rewriter.replaceOpWithMultiple(op, std::move(results));
+      return success();
+    }
     if (op.getNumResults() == 1) {
       Value bits = arith::ExtUIOp::create(
           rewriter, loc, i32, emit.bitcast(rewriter.getI16Type(), vector));

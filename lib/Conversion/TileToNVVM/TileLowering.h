@@ -77,6 +77,9 @@ void populateTileKernelPatterns(const TileTypeConverter &converter,
 void populateTileMemoryPatterns(const TileTypeConverter &converter,
                                 TileLoweringState &state,
                                 mlir::RewritePatternSet &patterns);
+void populateTileWarpPatterns(const TileTypeConverter &converter,
+                              TileLoweringState &state,
+                              mlir::RewritePatternSet &patterns);
 void populateTileComputePatterns(const TileTypeConverter &converter,
                                  TileLoweringState &state,
                                  mlir::RewritePatternSet &patterns);

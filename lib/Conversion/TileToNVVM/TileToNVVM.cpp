@@ -201,6 +201,7 @@ struct ConvertTileToNVVMPass
     RewritePatternSet patterns(context);
     populateTileKernelPatterns(converter, state, patterns);
     populateTileMemoryPatterns(converter, state, patterns);
+    populateTileWarpPatterns(converter, state, patterns);
     populateTileComputePatterns(converter, state, patterns);
     ConversionTarget target(*context);
     target.addIllegalDialect<TileDialect>();

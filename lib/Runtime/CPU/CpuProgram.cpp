@@ -120,7 +120,8 @@ class CpuInstance : public Instance {
 public:
   CpuInstance(std::shared_ptr<Program> program, const Function &function,
               const CpuEntries &entries)
-      : Instance(std::move(program), function), entries(entries),
+      : Instance(std::move(program), function, function.cpu->scales),
+        entries(entries),
         plan(function.cpu->plan ? &*function.cpu->plan : nullptr) {}
 
   std::unique_ptr<Workspace> createWorkspace(size_t bytes) override {
@@ -204,6 +205,10 @@ public:
     auto it = std::find(functions.begin(), functions.end(), &function);
     return std::make_unique<CpuInstance>(shared_from_this(), function,
                                          entries[it - functions.begin()]);
+  }
+
+  const ScaleTable &getScales(const Function &function) const override {
+    return function.cpu->scales;
   }
 
 private:
@@ -327,6 +332,39 @@ struct PhaseCall {
 
 } // namespace
 
+static size_t divideUp(size_t number, size_t by) {
+  return (number + by - 1) / by;
+}
+
+/// Number of tokens per task for which the thread with the most tasks has the
+/// least work. Threads share few panels equally only if tokens are divided.
+static size_t getTaskTokens(const CpuPhase &phase, size_t numTokens,
+                            size_t numThreads) {
+  if (!phase.multiple)
+    return phase.tokens;
+  // A task reads a panel, which takes about as long as multiplying it by this
+  // many tokens once it is in a cache.
+  constexpr size_t kReading = 8;
+  // More parts of the tokens than needed to have room in the task.
+  constexpr size_t kMoreParts = 8;
+  size_t largest = phase.tokens / phase.multiple * phase.multiple;
+  size_t least = divideUp(numTokens, largest);
+  size_t best = largest, bestCost = SIZE_MAX;
+  for (size_t parts = least; parts <= least + kMoreParts; ++parts) {
+    size_t each = divideUp(divideUp(numTokens, parts), phase.multiple);
+    size_t tokens = std::min(each * phase.multiple, largest);
+    size_t tasks = phase.panels * divideUp(numTokens, tokens);
+    size_t cost = divideUp(tasks, numThreads) * (tokens + kReading);
+    if (cost < bestCost) {
+      best = tokens;
+      bestCost = cost;
+    }
+    if (tokens == phase.multiple)
+      break;
+  }
+  return best;
+}
+
 void CpuInstance::launchPhases(const Views &tensors,
                                const LaunchOptions &options) {
   size_t numTokens = getNumTokens(tensors);
@@ -350,8 +388,8 @@ void CpuInstance::launchPhases(const Views &tensors,
     memory = ownMemory.get();
   }
   using Kind = CpuPhase::Argument::Kind;
+  ThreadPool &pool = ThreadPool::get();
   PhaseCall call;
-  call.numTokens = static_cast<int64_t>(numTokens);
   for (size_t i = 0; i < plan->phases.size(); ++i) {
     const CpuPhase &phase = plan->phases[i];
     call.entry = entries.phases[i];
@@ -371,8 +409,11 @@ void CpuInstance::launchPhases(const Views &tensors,
       words[4] = 1;
       call.buffers[call.numBuffers++] = words;
     }
-    size_t chunks = (numTokens + phase.tokens - 1) / phase.tokens;
-    ThreadPool::get().run(phase.panels * chunks, PhaseCall::run, &call);
+    size_t tokens = getTaskTokens(phase, numTokens, pool.getNumThreads());
+    call.numTokens = static_cast<int64_t>(numTokens);
+    if (phase.multiple)
+      call.numTokens |= static_cast<int64_t>(tokens << CpuPhase::kTokenBits);
+    pool.run(phase.panels * divideUp(numTokens, tokens), PhaseCall::run, &call);
   }
 }
 
@@ -402,6 +443,9 @@ void CpuInstance::launchPortable(const Views &tensors) {
     pointers.push_back(next);
     next += getDescriptorWords(rank);
   }
+  // The code only reads them.
+  for (const float &scalar : scalars)
+    pointers.push_back(const_cast<float *>(&scalar));
   entries.portable(pointers.data());
 
   // This function owns the results from here on, even if one of them is wrong.

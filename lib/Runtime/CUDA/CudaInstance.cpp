@@ -55,9 +55,9 @@ public:
   CudaInstance(std::shared_ptr<CudaProgram> program,
                std::shared_ptr<const CudaDevice> device,
                const Function &function)
-      : Instance(program, function), cudaProgram(std::move(program)),
-        device(std::move(device)), code(*function.device),
-        rangeName("fuse " + function.label) {}
+      : Instance(program, function, function.device->scales),
+        cudaProgram(std::move(program)), device(std::move(device)),
+        code(*function.device), rangeName("fuse " + function.label) {}
 
   std::unique_ptr<Workspace> createWorkspace(size_t bytes) override;
 
@@ -508,6 +508,9 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
   }
   case Kind::Value:
     value = argument.bits;
+    break;
+  case Kind::Scalar:
+    std::memcpy(&value, &scalars[argument.index], 4);
     break;
   case Kind::Packed:
     value = packedWeights[argument.index].memory->get();

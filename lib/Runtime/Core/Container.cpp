@@ -63,12 +63,13 @@ static std::string_view toBytes(const Digest &digest) {
 /// Earliest format version that can represent the sections. Version 5 allows
 /// archives in place of one object; older libraries would pass them to a
 /// linker. Version 6 has constants, which older libraries do not upload.
-static uint32_t getWrittenVersion(const std::vector<Section> &sections) {
+/// `version` is the earliest one for the content of the manifest.
+static uint32_t getWrittenVersion(const std::vector<Section> &sections,
+                                  uint32_t version) {
   constexpr std::string_view archiveMagic = "!<arch>\n";
-  uint32_t version = 4;
   for (const Section &section : sections) {
     if (section.kind == FUSE_SECTION_CONSTANTS)
-      version = 6;
+      version = std::max(version, uint32_t(6));
     else if (section.kind == FUSE_SECTION_HOST_OBJECT &&
              section.data.substr(0, archiveMagic.size()) == archiveMagic)
       version = std::max(version, uint32_t(5));
@@ -76,8 +77,8 @@ static uint32_t getWrittenVersion(const std::vector<Section> &sections) {
   return version;
 }
 
-std::string
-fuse::runtime::writeContainer(const std::vector<Section> &sections) {
+std::string fuse::runtime::writeContainer(const std::vector<Section> &sections,
+                                          uint32_t least) {
   size_t end = kHeaderBytes + sections.size() * kEntryBytes;
   std::string bytes(end, '\0');
   for (size_t i = 0; i < sections.size(); ++i) {
@@ -89,7 +90,7 @@ fuse::runtime::writeContainer(const std::vector<Section> &sections) {
     bytes.append(sections[i].data);
   }
   bytes.replace(0, kMagic.size(), kMagic);
-  putInt(bytes, 8, getWrittenVersion(sections), 4);
+  putInt(bytes, 8, getWrittenVersion(sections, least), 4);
   putInt(bytes, 12, sections.size(), 4);
   putInt(bytes, 16, bytes.size(), 8);
   Digest digest = getFileDigest(bytes);

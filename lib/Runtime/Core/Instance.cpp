@@ -76,6 +76,24 @@ void Instance::bind(size_t argument, const DLTensor *tensor,
   lock.unlock();
 }
 
+void Instance::setScales(const std::vector<float> &values) {
+  if (values.size() != scales.scales.size())
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "the code of " + function.name + " has " +
+                      std::to_string(scales.scales.size()) +
+                      " static scales, got " + std::to_string(values.size()));
+  // The range of the scales of ops: reciprocals are normal numbers, too.
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!(values[i] >= 0x1p-126f && values[i] <= 0x1p126f))
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "scale " + std::to_string(i) + " of " + function.name +
+                        " is " + std::to_string(values[i]) +
+                        ", expected a number from 2^-126 to 2^126");
+  std::vector<float> next = scales.evaluate(values);
+  ExclusiveLock lock(mutex);
+  scalars = std::move(next);
+}
+
 void Instance::prepare(SharedWeights *shared) {
   std::lock_guard<std::mutex> guard(loading);
   ExclusiveLock lock(mutex);

@@ -223,6 +223,52 @@ readResultSizes(const Reader &reader, const TensorSpec &spec,
 }
 
 //===----------------------------------------------------------------------===//
+// Static scales
+//===----------------------------------------------------------------------===//
+
+std::vector<float>
+ScaleTable::evaluate(const std::vector<float> &scales) const {
+  std::vector<float> values;
+  for (const Scalar &scalar : scalars) {
+    float value = scales[scalar.factors[0]];
+    for (size_t i = 1; i < scalar.factors.size(); ++i)
+      value *= scales[scalar.factors[i]];
+    values.push_back(scalar.isReciprocal ? 1.0f / value : value);
+  }
+  return values;
+}
+
+static ScaleTable readScales(const Reader &reader) {
+  ScaleTable table;
+  if (!reader.has("scalars"))
+    return table;
+  for (const json &scale : reader.getArray("scales")) {
+    if (!scale.is_number() || !(scale.get<float>() > 0))
+      reader.fail("has a scale that is not a positive number");
+    table.scales.push_back(scale.get<float>());
+  }
+  auto readFactor = [&](const Reader &scalar, const json &index) {
+    if (!index.is_number_unsigned() ||
+        index.get<uint64_t>() >= table.scales.size())
+      scalar.fail("names a scale that does not exist");
+    return index.get<size_t>();
+  };
+  table.scalars = reader.readList("scalars", [&](const Reader &scalar) {
+    ScaleTable::Scalar read;
+    read.isReciprocal = scalar.has("over");
+    if (read.isReciprocal)
+      read.factors.push_back(readFactor(scalar, scalar.get("over")));
+    else
+      for (const json &index : scalar.getArray("of"))
+        read.factors.push_back(readFactor(scalar, index));
+    if (read.factors.empty())
+      scalar.fail("is the product of no scales");
+    return read;
+  });
+  return table;
+}
+
+//===----------------------------------------------------------------------===//
 // Code for a device
 //===----------------------------------------------------------------------===//
 
@@ -294,6 +340,9 @@ static KernelArgument readKernelArgument(const Reader &reader,
   } else if (reader.has("packed")) {
     argument.kind = Kind::Packed;
     readIndex("packed", code.packed.size());
+  } else if (reader.has("scalar")) {
+    argument.kind = Kind::Scalar;
+    readIndex("scalar", code.scales.scalars.size());
   } else if (reader.has("constant")) {
     argument.kind = Kind::Constant;
     readIndex("constant", code.constants.size());
@@ -470,6 +519,7 @@ static DeviceCode readDeviceCode(const Reader &reader,
     });
   if (reader.has("constants"))
     code.constants = reader.readList("constants", readConstant);
+  code.scales = readScales(reader);
   if (reader.has("alternatives"))
     readAlternatives(reader, function, function.maxTokens, code);
   else
@@ -490,6 +540,11 @@ static CpuPhase readCpuPhase(const Reader &reader, const Function &function,
   phase.tokens = reader.getUnsigned("tokens", uint64_t(1) << 32);
   if (phase.panels == 0 || phase.tokens == 0)
     reader.fail("has tasks of nothing");
+  if (reader.has("multiple")) {
+    phase.multiple = reader.getUnsigned("multiple", phase.tokens);
+    if (phase.multiple == 0 || phase.tokens >= uint64_t(1) << 16)
+      reader.fail("has tasks of no size");
+  }
   phase.arguments = reader.readList("args", [&](const Reader &argument) {
     std::pair<const char *, size_t> kinds[] = {
         {"tensor", function.arguments.size() + function.results.size()},
@@ -543,6 +598,7 @@ static CpuCode readCpuCode(const Reader &reader, const Function &function) {
         readCpuPlan(reader.at(reader.get("scheduled"), "scheduled"), function);
   if (!code.plan || reader.has("symbol"))
     code.symbol = reader.getString("symbol");
+  code.scales = readScales(reader);
   return code;
 }
 

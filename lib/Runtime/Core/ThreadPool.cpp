@@ -42,6 +42,10 @@ static void pause() {
 /// Never destroyed: other static objects may still launch something.
 static std::atomic<ThreadPool *> processPool = nullptr;
 static std::mutex processMutex;
+/// The functions of the team. They are set one after the other, and `parallel`
+/// last.
+static std::atomic<decltype(ThreadTeam::parallel)> teamParallel = nullptr;
+static std::atomic<decltype(ThreadTeam::maxThreads)> teamMaxThreads = nullptr;
 
 ThreadPool &ThreadPool::get() {
   if (ThreadPool *pool = processPool.load(std::memory_order_acquire))
@@ -50,13 +54,32 @@ ThreadPool &ThreadPool::get() {
   ThreadPool *pool = processPool.load(std::memory_order_acquire);
   if (!pool) {
     pool = new ThreadPool;
+    pool->isShared = true;
     // Threads do not survive a fork, and the locks that they held stay locked.
-    static int registered =
-        ::pthread_atfork(nullptr, nullptr, [] { processPool.store(nullptr); });
+    static int registered = ::pthread_atfork(nullptr, nullptr, [] {
+      processPool.store(nullptr);
+      teamParallel.store(nullptr);
+    });
     (void)registered;
     processPool.store(pool, std::memory_order_release);
   }
   return *pool;
+}
+
+void ThreadPool::setTeam(ThreadTeam team) {
+  // The handler of forks exists from here on.
+  (void)get();
+  teamParallel.store(nullptr);
+  teamMaxThreads.store(team.maxThreads);
+  if (team.maxThreads)
+    teamParallel.store(team.parallel);
+}
+
+decltype(ThreadTeam::parallel) ThreadPool::getTeam() const {
+  auto parallel = isShared ? teamParallel.load() : nullptr;
+  bool fits =
+      parallel && teamMaxThreads.load()() == static_cast<int>(numThreads);
+  return fits ? parallel : nullptr;
 }
 
 unsigned ThreadPool::getDefaultThreads() {
@@ -189,6 +212,14 @@ void ThreadPool::run(size_t count, Body function, void *argument) {
   body = function;
   context = argument;
   nextTask.store(0, std::memory_order_relaxed);
+  if (auto parallel = getTeam()) {
+    auto takeAll = [](void *pool) {
+      static_cast<ThreadPool *>(pool)->takeTasks();
+    };
+    parallel(takeAll, this, numThreads, /*flags=*/0);
+    isInside = false;
+    return;
+  }
   uint64_t generation = getGeneration(state.load()) + uint64_t(1);
   if (generation > UINT32_MAX)
     generation = 1;

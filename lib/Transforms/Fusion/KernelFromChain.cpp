@@ -82,6 +82,11 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
 /// the operands of those given per channel.
 static StaticScalesAttr getScales(ChainMatch &match,
                                   SmallVectorImpl<Value> &channelScales) {
+  if (match.quant) {
+    for (LinearOp linear : match.linears)
+      channelScales.push_back(linear.getChannelScale());
+    return {};
+  }
   QuantizeOp first =
       match.quantizeInput ? match.quantizeInput : match.quantizeHidden;
   if (!first && !match.weightOnly)
@@ -212,13 +217,14 @@ static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
         builder, loc, p.resultTypes, match.getInput(), p.residual, p.normWeight,
         p.normBias, weight(0), bias(0), weight(1), bias(1), weight(2), bias(2),
         p.outputResidual, p.channelScales, p.norm, activation, addStream,
-        p.extras, p.scales, p.rounding, p.origins, p.site, p.provenance);
+        match.quant, p.extras, p.scales, p.rounding, p.origins, p.site,
+        p.provenance);
   case KernelFamily::MLP:
     return MLPOp::create(
         builder, loc, p.resultTypes, match.getInput(), p.residual, p.normWeight,
         p.normBias, weight(0), bias(0), weight(1), bias(1), p.outputResidual,
-        p.channelScales, p.norm, activation, addStream, p.extras, p.scales,
-        p.rounding, p.origins, p.site, p.provenance);
+        p.channelScales, p.norm, activation, addStream, match.quant, p.extras,
+        p.scales, p.rounding, p.origins, p.site, p.provenance);
   case KernelFamily::NormLinear: {
     SmallVector<Value> weights, biases;
     SmallVector<bool> mask;
@@ -231,8 +237,8 @@ static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
     return NormLinearOp::create(
         builder, loc, p.resultTypes, match.getInput(), p.residual, p.normWeight,
         p.normBias, weights, biases, p.channelScales, p.norm,
-        builder.getDenseBoolArrayAttr(mask), p.extras, p.scales, p.rounding,
-        p.origins, p.site, p.provenance);
+        builder.getDenseBoolArrayAttr(mask), match.quant, p.extras, p.scales,
+        p.rounding, p.origins, p.site, p.provenance);
   }
   case KernelFamily::NormQuantize:
     return NormQuantizeOp::create(builder, loc, p.resultTypes, match.getInput(),
@@ -280,7 +286,10 @@ static bool reproducesChain(FusedOpInterface kernel, ChainMatch &match) {
                /*markEquivalent=*/nullptr,
                OperationEquivalence::IgnoreDiscardableAttrs |
                    OperationEquivalence::IgnoreLocations);
-    original[built->getResult(0)] = member->getResult(0);
+    if (same)
+      for (auto [ours, theirs] :
+           llvm::zip_equal(built->getResults(), member->getResults()))
+        original[ours] = theirs;
   }
   if (same)
     for (auto [built, result] :

@@ -106,7 +106,12 @@ FailureOr<Attribute> PlanBuilder::getArgument(Value value) {
       return failure();
     return Attribute(AffineMapAttr::get(getMap(*expr)));
   }
-  if (auto argument = dyn_cast<BlockArgument>(value))
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument)
+    if (Attribute scalar =
+            function.getArgAttr(argument.getArgNumber(), kScalarAttrName))
+      return scalar;
+  if (argument)
     return Attribute(
         builder.getStringAttr("arg" + Twine(argument.getArgNumber())));
   return value.getDefiningOp()->emitOpError(

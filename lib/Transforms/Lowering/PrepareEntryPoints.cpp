@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -43,10 +44,13 @@ struct PrepareEntryPointsPass
   }
 
   /// Removes the fuse dialect's attributes, which later passes do not
-  /// understand.
+  /// understand. The pipeline that asked for arguments for scales reads their
+  /// attributes after this pass, and removes them.
   void removeAttributes(FunctionOpInterface function) {
     auto isOurs = [](NamedAttribute attribute) {
-      return isa_and_nonnull<FuseDialect>(attribute.getNameDialect());
+      return isa_and_nonnull<FuseDialect>(attribute.getNameDialect()) &&
+             attribute.getName() != kScalarAttrName &&
+             attribute.getName() != kConstantScalesAttrName;
     };
     for (NamedAttribute attribute :
          llvm::to_vector(function->getDiscardableAttrs()))

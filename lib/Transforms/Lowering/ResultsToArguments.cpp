@@ -79,11 +79,16 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
     if (isa<TensorType>(argument.getType()))
       function.setArgAttr(argument.getArgNumber(), readOnly, no);
 
+  // Results follow the arguments of the source, whatever was added to these.
+  unsigned numAdded =
+      llvm::count_if(function.getArguments(), [&](BlockArgument argument) {
+        return function.getArgAttr(argument.getArgNumber(), kScalarAttrName);
+      });
   OpBuilder builder(returnOp);
   for (Value value : returnOp.getOperands()) {
     auto type = cast<RankedTensorType>(value.getType());
     auto bufferType = MemRefType::get(type.getShape(), type.getElementType());
-    unsigned index = function.getNumArguments();
+    unsigned index = function.getNumArguments() - numAdded;
     auto attrs = DictionaryAttr::get(
         &getContext(),
         builder.getNamedAttr(kResultAttrName, builder.getUnitAttr()));

@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseOps.h"
+#include "fuse/Schedule/Chip.h"
+#include "fuse/Schedule/MmaSchedule.h"
 #include "fuse/Schedule/PrefillSchedule.h"
 #include "fuse/Schedule/RowProblem.h"
 #include "fuse/Schedule/ScheduleTable.h"
@@ -33,14 +35,11 @@ using namespace fuse;
 
 /// Why a plan cannot have the launches of a scheduled op, or an empty string. A
 /// plan is a flat list, and its host packs weights before the first launch.
-static std::string getPlacementProblem(Operation *op) {
+static std::string
+getPlacementProblem(Operation *op, const std::optional<MlpProblem> &problem) {
   auto function = dyn_cast<func::FuncOp>(op->getParentOp());
   if (!function || !function.getBody().hasOneBlock())
     return "it is under control flow, and a plan is a list of launches";
-  if (isRowOp(op))
-    return "";
-  std::string reason;
-  std::optional<MlpProblem> problem = describeDecode(op, reason);
   if (!problem)
     return "";
   SmallVector<Value> weights = {problem->gate, problem->up};
@@ -75,11 +74,18 @@ struct SelectSchedulesPass
     if (failed(check("tokens", tokens, tile::kMaxPrefillTokens)) ||
         failed(check("multiprocessors", multiprocessors, 65535)))
       return failure();
+    FailureOr<Chip> known = lookupChip(chip, [&](const Twine &message) {
+      return LogicalResult(emitError(UnknownLoc::get(context))
+                           << "fuse-select-schedules: " << message);
+    });
+    if (failed(known))
+      return failure();
+    target = *known;
     if (table.empty())
       return success();
     std::string error;
     std::optional<ScheduleTable> read =
-        ScheduleTable::read(table, "sm_90a", multiprocessors, context, error);
+        ScheduleTable::read(table, chip, multiprocessors, context, error);
     if (!read)
       return emitError(UnknownLoc::get(context))
              << "fuse-select-schedules: " << error;
@@ -91,34 +97,95 @@ struct SelectSchedulesPass
     getOperation()->walk([&](FusedOpInterface op) { select(op); });
   }
 
+  /// Whether the kernels are those of Hopper.
+  bool isHopper() const { return target->name == "sm_90a"; }
+
+  /// Describes an op that is not a row op. If there is no kernel for it, sets
+  /// `reason`.
+  std::optional<MlpProblem> describe(Operation *op, std::string &reason) {
+    return isHopper() ? describeDecode(op, reason) : describeMma(op, reason);
+  }
+
+  /// Removes a schedule in the text that the chip has no instructions for.
+  void dropForeignSchedule(Operation *op) {
+    Attribute schedule = op->getAttr(tile::kScheduleAttrName);
+    if (!schedule || isHopper())
+      return;
+    bool isForeign =
+        isa<tile::ScheduleAttr, tile::PrefillScheduleAttr>(schedule) ||
+        (isa<tile::RowScheduleAttr>(schedule) && !target->hasFloat8);
+    if (auto ranges = dyn_cast<tile::DispatchAttr>(schedule))
+      isForeign = !llvm::all_of(ranges.getSchedules(),
+                                llvm::IsaPred<tile::MmaScheduleAttr>);
+    if (!isForeign)
+      return;
+    op->removeAttr(tile::kScheduleAttrName);
+    remark::missed(op->getLoc(),
+                   remark::RemarkOpts::name("schedule").category("codegen"))
+        << remark::reason("the schedule in the text is not for {0}",
+                          target->name)
+        << remark::suggest("{0}", "another one is chosen");
+  }
+
   void select(Operation *op) {
     std::string reason;
     GpuModel gpu;
     gpu.multiprocessors = multiprocessors;
+    dropForeignSchedule(op);
     bool isChosen = op->hasAttr(tile::kScheduleAttrName);
-    std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
-    if (!key && !isChosen)
+    std::optional<MlpProblem> problem;
+    bool isSupported;
+    if (isRowOp(op)) {
+      isSupported = describeRows(op, reason).has_value();
+      if (isSupported && !target->hasFloat8) {
+        isSupported = false;
+        reason = (target->name + " has no conversions to 8-bit floats").str();
+      }
+    } else {
+      problem = describe(op, reason);
+      isSupported = problem.has_value();
+    }
+    if (!isSupported && !isChosen)
       return decline(op, reason);
-    if (std::string problem = getPlacementProblem(op); !problem.empty()) {
-      op->emitWarning() << "gets no scheduled kernel: " << problem;
+    if (std::string why = getPlacementProblem(op, problem); !why.empty()) {
+      op->emitWarning() << "gets no scheduled kernel: " << why;
       op->removeAttr(tile::kScheduleAttrName);
-      return decline(op, problem);
+      return decline(op, why);
     }
     // A schedule in the text is the user's choice.
     if (isChosen)
       return;
     if (isRowOp(op)) {
-      Attribute schedule = findMeasured(op, *key, tokens, gpu);
+      Attribute schedule;
+      if (std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason))
+        schedule = findMeasured(op, *key, tokens, gpu);
       if (!schedule)
         schedule = selectRows(*describeRows(op, reason), gpu);
       (void)accept(op, schedule);
       return;
     }
-    MlpProblem problem = *describeDecode(op, reason);
-    if (dispatch && !problem.tokens)
-      selectForRanges(problem, gpu);
+    if (!isHopper())
+      selectMmaSchedule(*problem, gpu);
+    else if (dispatch && !problem->tokens)
+      selectForRanges(*problem, gpu);
     else
-      selectForTokens(problem, *key, gpu);
+      selectForTokens(*problem, *getScheduleKey(op, tokens, reason), gpu);
+  }
+
+  /// Selects a schedule of mma kernels, or one for each of several ranges.
+  void selectMmaSchedule(const MlpProblem &problem, const GpuModel &gpu) {
+    Attribute schedule;
+    if (dispatch && !problem.tokens)
+      schedule = selectMmaRanges(problem, tokens, gpu, target->sharedBytes);
+    else
+      schedule = selectMma(problem, problem.tokens.value_or(tokens), gpu,
+                           target->sharedBytes);
+    if (!schedule)
+      return decline(problem.op, Twine(problem.tokens.value_or(tokens)) +
+                                     " tokens make more elements than 32 bits "
+                                     "count");
+    accept(problem.op, schedule)
+        << remark::metric("weight_bytes", problem.getWeightBytes());
   }
 
   /// Selects one schedule for each of several ranges of token counts.
@@ -193,5 +260,6 @@ struct SelectSchedulesPass
   }
 
   ScheduleTable measured;
+  std::optional<Chip> target;
 };
 } // namespace

@@ -193,7 +193,14 @@ FailureOr<Attribute> PlanBuilder::getTileArgument(Attribute argument,
              entry("size", AffineMapAttr::get(getMap(op.tokens)))}));
       })
       .Case([&](tile::ScalarAttr attr) -> Result {
-        return Attribute(attr.getValue());
+        if (!attr.getFactors() && !attr.getDivisor())
+          return Attribute(attr.getValue());
+        NamedAttrList scalar = entry("value", attr.getValue());
+        if (ArrayAttr factors = attr.getFactors())
+          scalar.push_back(entry("of", factors));
+        if (FloatAttr divisor = attr.getDivisor())
+          scalar.push_back(entry("over", divisor));
+        return Attribute(scalar.getDictionary(builder.getContext()));
       });
 }
 

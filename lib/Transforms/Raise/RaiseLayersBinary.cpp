@@ -69,7 +69,8 @@ static Value raiseBias(LayerRaiser &raiser, const LayerRoot &root,
                           linear.getWeight(), vector, linear.getChannelScale(),
                           linear.getDynamicScale(), linear.getInputScaleAttr(),
                           linear.getWeightScaleAttr(),
-                          BiasPlaceAttr::get(root.op()->getContext(), place))
+                          BiasPlaceAttr::get(root.op()->getContext(), place),
+                          linear.getQuantAttr())
       .getY();
 }
 

@@ -103,6 +103,10 @@ unsigned fuse::splitMergedLinears(RewriterBase &rewriter, Block &block) {
     // A dequantized weight would no longer be the result of its dequantize.
     if (linear.getWeight().getDefiningOp<DequantizeOp>())
       continue;
+    // Only scales per channel have the rows of the weight.
+    if (QuantAttr quant = linear.getQuantAttr();
+        quant && quant.getWeights() != ScaleGranularity::Channel)
+      continue;
     SmallVector<tensor::ExtractSliceOp> slices = getSlices(linear);
     if (slices.empty())
       continue;

@@ -27,10 +27,11 @@ from fuse_mlir.quantized.value_range import (
     Range,
     ScaleChoice,
     about,
-    choose_scale,
+    choose_threshold,
     dequantize,
     largest_value,
     quantize,
+    scales_of,
 )
 from fuse_mlir.support.about import About
 from fuse_mlir.support.html import histogram, page, preformatted
@@ -241,7 +242,19 @@ def calibrate(
     largest = largest_value(storage)
     scales: dict[str, dict[str, float | str]] = {}
     channel_scales: dict[str, torch.Tensor] = {}
-    tensors = []
+    names: list[str] = []
+    ranges: list[Range] = []
+    thresholds: list[float] = []
+    device: torch.device | str = "cpu"
+
+    def add(what: str, name: str, seen: Range) -> None:
+        with about(what):
+            thresholds.append(
+                choose_threshold(seen, storage, method, percentile)
+            )
+        names.append(name)
+        ranges.append(seen)
+
     for linear, seen in inputs.items():
         name = weight_name(linear)
         weight = parameters.get(name)
@@ -256,28 +269,26 @@ def calibrate(
                 f"no parameter '{name}'; there are "
                 + ", ".join(sorted(parameters))
             )
-        with about(f"input of '{linear}'"):
-            choice = choose_scale(seen, storage, method, percentile)
-        tensors.append(_tensor(f"{linear}.input", choice, seen))
+        device = weight.device
+        add(f"input of '{linear}'", f"{linear}.input", seen)
         weights_seen = Range()
         with about(f"weight of '{linear}'"):
             weights_seen.add(weight)
-            weight_choice = choose_scale(
-                weights_seen, storage, method, percentile
-            )
-        tensors.append(_tensor(name, weight_choice, weights_seen))
-        scales[linear] = {
-            "input_scale": choice.scale,
-            "weight_scale": weight_choice.scale,
-            "storage": storage,
-        }
+        add(f"weight of '{linear}'", name, weights_seen)
         if per_channel:
             amax = weight.float().abs().amax(dim=1)
             # Any scale stores a channel of zeros as zeros. A scale that is too
             # small for kernels is replaced, which also stores zeros.
             amax[amax < largest * 2.0**-100] = largest
             channel_scales[f"{linear}.weight_scale"] = amax / largest
-            scales[linear]["weight_scale"] = "per_channel"
+    choices = scales_of(ranges, thresholds, storage, method, device)
+    tensors = list(map(_tensor, names, choices, ranges))
+    for linear, of_input, of_weight in zip(inputs, choices[::2], choices[1::2]):
+        scales[linear] = {
+            "input_scale": of_input.scale,
+            "weight_scale": "per_channel" if per_channel else of_weight.scale,
+            "storage": storage,
+        }
     _share_inputs(inputs, scales)
     return Calibration(storage, scales, channel_scales, tensors)
 

@@ -8,7 +8,7 @@ hf_quant_config.json of ModelOpt.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,7 +38,6 @@ _UNSUPPORTED = {
     "fp_quant": "FP-Quant",
     "mxfp4": "MXFP4",
     "gguf": "GGUF",
-    "fbgemm_fp8": "FBGEMM FP8",
 }
 #: Width of codes in bits, for configurations that lack it.
 _BITS = {
@@ -49,6 +48,30 @@ _BITS = {
     "bitnet": 2,
     "quip": 2,
     "fbgemm_fp8": 8,
+}
+#: What a user can do with a checkpoint of a method, by its name.
+_ADVICE = {
+    "compressed-tensors": "CompressedTensorsConfig(run_compressed=False) of "
+    "transformers loads it dequantized",
+    "mxfp4": "Mxfp4Config(dequantize=True) of transformers loads it "
+    "dequantized",
+    "bitsandbytes": "model.dequantize() of transformers gives weights that "
+    "can be fused",
+    "gguf": "gguf_file of from_pretrained loads it dequantized",
+    "modelopt": "fuse the checkpoint that it was made from, or quantize that "
+    "one to FP8",
+}
+_ANY_ADVICE = (
+    "fuse the checkpoint that it was made from, or one of the model in FP8"
+)
+#: Entries that hold codes of several weights in one element, by the end of
+#: their names, and their formats and methods.
+_PACKED_ENTRIES = {
+    ".weight_packed": ("packed compressed-tensors", "compressed-tensors"),
+    ".qweight": ("AWQ or GPTQ", "awq"),
+    "_blocks": ("MXFP4", "mxfp4"),
+    "_qdata": ("torchao", "torchao"),
+    ".weight_qdata": ("torchao", "torchao"),
 }
 #: Formats of compressed-tensors with one code of 8 bits per element.
 _COMPRESSED_8BIT = ("float-quantized", "int-quantized", "naive-quantized")
@@ -145,7 +168,7 @@ def is_supported(quantization: Quantization) -> bool:
     """Whether the weights of a format are 8-bit codes, one per element, with
     separate scales."""
     method = quantization.get("quant_method")
-    if method == "fp8":
+    if method in ("fp8", "fbgemm_fp8"):
         return True
     if method == "modelopt":
         return str(quantization.get("quant_algo") or "FP8").upper() in (
@@ -170,9 +193,40 @@ def refusal(quantization: Quantization) -> str | None:
     return (
         f"FUSE-N313 unsupported-format: {describe(quantization)} weights, "
         "which no kernel reads; supported are fine-grained FP8, "
-        "compressed-tensors and ModelOpt checkpoints with 8 bits per "
-        "element, and unquantized ones"
+        "compressed-tensors, ModelOpt and FBGEMM checkpoints with 8 bits per "
+        f"element, and unquantized ones; {_advice(quantization)}"
     )
+
+
+def _advice(quantization: Quantization) -> str:
+    method = str(quantization.get("quant_method"))
+    return _ADVICE.get(method, _ANY_ADVICE)
+
+
+def packed_entries(names: Iterable[str], name: str) -> str | None:
+    """What the entries of a file have in place of a missing weight.
+
+    Args:
+        names: all entries of the file.
+        name: of the missing parameter, such as "mlp.up_proj.weight".
+
+    Returns:
+        A refusal with the format, or None if no entry is known.
+    """
+    stem = name.removesuffix(".weight")
+    known = {
+        f"{base}{suffix}": found
+        for base in {stem, stem.removeprefix("model."), f"model.{stem}"}
+        for suffix, found in _PACKED_ENTRIES.items()
+    }
+    for entry in names:
+        if entry in known:
+            format_name, method = known[entry]
+            return (
+                f"FUSE-N313 unsupported-format: '{entry}' holds {format_name} "
+                f"codes, which no kernel reads; {_ADVICE.get(method, _ANY_ADVICE)}"
+            )
+    return None
 
 
 #: Packages whose modules have weights that no kernel reads, and their formats.

@@ -19,11 +19,16 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from fuse_mlir.checkpoint.formats import quantization_of, refusal
+from fuse_mlir.checkpoint.formats import (
+    packed_entries,
+    quantization_of,
+    refusal,
+)
 from fuse_mlir.checkpoint.models import build_from_config, model_class
 from fuse_mlir.errors import BlockError, Refused
 from fuse_mlir.matching.members import Chain, take_chain
 from fuse_mlir.quantized.fp8_reference import emulate
+from fuse_mlir.quantized.schemes import Schemes, schemes_of
 from fuse_mlir.quantized.stored import (
     WEIGHT_SCALES,
     Kept,
@@ -119,17 +124,45 @@ class Checkpoint:
         }
 
 
+#: Methods whose linears add their biases in a separate op.
+_SEPARATE_BIAS = ("fp8", "fbgemm_fp8")
+
+
 def policy_of(
-    directory: str | Path, policy: Policy, bias_place: str | None
+    directory: str | Path,
+    policy: Policy,
+    bias_place: str | None,
+    order: str | None = None,
 ) -> Policy:
-    """`policy` with the bias position of the checkpoint, unless the user chose
-    one: FP8Linear of transformers adds a bias in a separate op."""
-    if bias_place is not None:
-        return replace(policy, bias_place=bias_place)
-    quantization = quantization_of(directory) or {}
-    if quantization.get("quant_method") == "fp8":
-        return replace(policy, bias_place="after_rounding")
-    return policy
+    """`policy` with what the format of a checkpoint implies.
+
+    Args:
+        directory: of the checkpoint.
+        policy: the user's choices.
+        bias_place: where biases are added; None for the place of the format.
+            Linears of `fp8` and `fbgemm_fp8` add them in a separate op.
+        order: division order of static scales; None for that of the format.
+            compressed-tensors divides.
+    """
+    method = (quantization_of(directory) or {}).get("quant_method")
+    if bias_place is None and method in _SEPARATE_BIAS:
+        bias_place = "after_rounding"
+    if order is None and method == "compressed-tensors":
+        order = "divide"
+    return replace(
+        policy,
+        bias_place=bias_place or policy.bias_place,
+        order=order or policy.order,
+    )
+
+
+def _policy_at(path: str, policy: Policy, schemes: Schemes) -> Policy:
+    """`policy` with the scheme of the linear at a path."""
+    scheme = schemes(path)
+    weights_alone = scheme is not None and scheme.activations == "none"
+    if weights_alone and policy.activations == "static":
+        policy = replace(policy, activations="none")
+    return replace(policy, scheme=scheme)
 
 
 def load_chain(
@@ -170,6 +203,7 @@ def load_chain(
     )
     checkpoint = Checkpoint(directory)
     before = None if original is None else Checkpoint(original)
+    schemes = schemes_of(quantization_of(directory))
     kept: list[Kept] = []
     for path, module in list(chain.named_modules()):
         if not isinstance(module, nn.Linear):
@@ -180,7 +214,14 @@ def load_chain(
         reference = None
         if before is not None:
             reference = before.entries(path).get("weight")
-        linear, left = make_linear(path, entries, policy, dtype, reference)
+        linear, left = make_linear(
+            path,
+            entries,
+            _policy_at(path, policy, schemes),
+            dtype,
+            reference,
+            shape=(module.out_features, module.in_features),
+        )
         if left is not None:
             kept.append(left)
         owner, _, name = path.rpartition(".")
@@ -208,7 +249,7 @@ def _fill(
             if entry is None and full in tied:
                 continue
             if entry is None:
-                raise BlockError(f"'{checkpoint.directory}' has no '{full}'")
+                raise BlockError(_missing(checkpoint, full))
             tensor = checkpoint.read(entry)
             if tensor.shape != parameter.shape:
                 raise BlockError(
@@ -218,6 +259,13 @@ def _fill(
             setattr(
                 owner, name, nn.Parameter(tensor.to(dtype), requires_grad=False)
             )
+
+
+def _missing(checkpoint: Checkpoint, name: str) -> str:
+    """Why a file has no tensor of a name, for a message."""
+    text = f"'{checkpoint.directory}' has no '{name}'"
+    found = packed_entries(checkpoint, name)
+    return text if found is None else f"{text}: {found}"
 
 
 def is_stored_checkpoint(directory: str | Path) -> bool:
@@ -284,12 +332,23 @@ def load_stored(
     with no_init_weights():
         model = build_from_config(_float_config(directory), dtype, "cpu")
     read = set()
+    quantization = quantization_of(directory)
+    schemes = schemes_of(quantization)
+    separate = (quantization or {}).get("quant_method") in _SEPARATE_BIAS
     for path, module in model.named_modules():
         if not isinstance(module, nn.Linear):
             continue
         entries = checkpoint.entries(path)
         if not is_stored(entries):
             continue
+        shape = entries["weight"].shape
+        if shape != module.weight.shape:
+            raise Refused(
+                "weight-width",
+                path,
+                f"the weight has shape {list(shape)}, the model wants "
+                f"{list(module.weight.shape)}",
+            )
         if not any(name in entries for name in WEIGHT_SCALES):
             raise Refused(
                 "weight-scale-missing",
@@ -304,10 +363,17 @@ def load_stored(
             module.bias = nn.Parameter(bias.to(dtype), requires_grad=False)
         for name, tensor in entries.items():
             module.register_buffer(name, tensor)
+        setattr(module, "fuse_scheme", schemes(path))
+        if separate:
+            setattr(module, "fuse_bias_place", "after_rounding")
     _fill(model, checkpoint, dtype, lambda path, _: path not in read)
     checkpoint.end()
     tie: Callable[[], None] = getattr(model, "tie_weights")
     tie()
+    if quantization is not None:
+        # A saved model has the entries of the file, and the config that
+        # explains them.
+        setattr(model.config, "quantization_config", dict(quantization))
     emulate(model)
     return model.eval()
 
@@ -470,8 +536,8 @@ def load_model(
     """A model with its weights from a local directory.
 
     Weights in 8 bits keep their codes and scales, and PyTorch computes their
-    linears. The exception is the FP8 layout of transformers on a machine with
-    a GPU.
+    linears. The exception is the FP8 layout of transformers with static scales
+    or experts on a machine with a GPU.
 
     Args:
         path: directory with config.json and weights.
@@ -488,10 +554,17 @@ def load_model(
 
     if not Path(path).is_dir():
         raise BlockError(f"no directory '{path}'")
-    method = (quantization_of(path) or {}).get("quant_method")
-    if method == "fp8" and not torch.cuda.is_available():
+    quantization = quantization_of(path) or {}
+    method = quantization.get("quant_method")
+    # transformers widens scales of blocks to f32, so that a saved model would
+    # not be the file. It merges experts, which are not linears.
+    own = method != "fp8" or (
+        quantization.get("weight_block_size") is not None
+        and not any(".experts." in entry for entry in Checkpoint(path))
+    )
+    if not own and not torch.cuda.is_available():
         return load_fp8(path, dtype, progress)
-    if method != "fp8" and is_stored_checkpoint(path):
+    if own and is_stored_checkpoint(path):
         return load_stored(path, dtype, progress)
     config = config or transformers.AutoConfig.from_pretrained(path)
     return from_pretrained(model_class(config), path, dtype, config, progress)

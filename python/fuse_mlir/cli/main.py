@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from fuse_mlir.cli.advice import for_commands
 from fuse_mlir.cli.compare_command import add_compare
 from fuse_mlir.cli.doctor_command import add_doctor
 from fuse_mlir.cli.model_arguments import (
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text = f"a package is missing: {first}"
         if isinstance(error, OSError) and error.filename is not None:
             text = f"{error.filename}: {error.strerror}"
-        print(f"error: {text}", file=sys.stderr)
+        print(f"error: {for_commands(text)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
@@ -819,7 +820,7 @@ def _sites(options: argparse.Namespace, results: FusionResult) -> str:
         return report.sites_html(results, "Fusion", _about(options))
     if options.format == "json":
         return report.sites_json(results, _about(options))
-    return str(results)
+    return for_commands(str(results))
 
 
 def _run_explain(options: argparse.Namespace) -> int:
@@ -839,6 +840,8 @@ def _run_explain(options: argparse.Namespace) -> int:
 def _run_fuse(options: argparse.Namespace) -> int:
     from fuse_mlir.deploy import hub
     from fuse_mlir.fusion import compiled_module, modules
+    from fuse_mlir.fusion.places import fused_sites
+    from fuse_mlir.matching.sites import join
     from fuse_mlir.reports import report
 
     model = _model(options)
@@ -858,8 +861,15 @@ def _run_fuse(options: argparse.Namespace) -> int:
     print(_sites(options, results), end="")
     for path, sites in files.items():
         print(f"{path}: kernel of {len(sites)} sites")
-    for number, sites in enumerate(files.values() if options.hub else ()):
-        name = f"{options.hub}-{number}" if len(files) > 1 else options.hub
+    layers = {
+        join(parent, module.site)
+        for parent, module in fused_sites(model)
+        if hub.has_layer(module)
+    }
+    # Projections of attention are no layer of the Hub.
+    kinds = [sites for sites in files.values() if sites[0] in layers]
+    for number, sites in enumerate(kinds if options.hub else ()):
+        name = f"{options.hub}-{number}" if len(kinds) > 1 else options.hub
         made = hub.export_hub_kernel(
             model, options.output / name, sites[0], name=name
         )

@@ -106,8 +106,8 @@ def add_stored(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--order",
-        default="reciprocal",
-        help="division order of static scales: reciprocal (default) or divide",
+        help="division order of static scales: divide (default for "
+        "compressed-tensors) or reciprocal (default for other formats)",
     )
     group.add_argument(
         "--bias-place",
@@ -201,20 +201,23 @@ def _pretrained_chain(
         )
     if not hasattr(options, "activations"):
         raise ValueError(
-            f"'{options.pretrained}' is quantized already; import "
-            "keeps its scales"
+            f"'{options.pretrained}' is quantized already, and accuracy "
+            "quantizes weights in floating point; expected a directory with "
+            "such weights"
         )
     inverse = tuple(n for n in options.inverse_scales.split(",") if n)
     policy = policy_of(
         options.pretrained,
         Policy(
             activations=options.activations,
-            order=options.order,
             unsupported=options.unsupported,
             inverse=inverse,
         ),
         options.bias_place,
+        options.order,
     )
+    if options.order is None:
+        _say(f"division order of static scales: {policy.order}")
     chain, kept = load_chain(
         options.pretrained,
         options.parent,

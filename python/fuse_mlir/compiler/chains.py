@@ -22,8 +22,13 @@ import torch
 from torch import nn
 
 from fuse_mlir import errors, native
-from fuse_mlir.compiler.exports import InputType, Shared, export_chain
+from fuse_mlir.compiler.exports import InputType, export_chain
 from fuse_mlir.compiler.ptx import compile_ptx
+from fuse_mlir.compiler.scale_names import (
+    stand_in,
+    with_scales,
+    without_scales,
+)
 from fuse_mlir.compiler.stored_exports import ResultType
 from fuse_mlir.errors import KernelError, PtxError
 from fuse_mlir.frontend.walker import storage_key
@@ -31,7 +36,7 @@ from fuse_mlir.matching.plans import Plan, run_plan
 from fuse_mlir.matching.ptx_kernel import PtxKernel
 from fuse_mlir.native.device import gpu_chip
 from fuse_mlir.native.refusals import refusal
-from fuse_mlir.quantized.stored import Policy, StoredLinear
+from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.support.module_snapshot import (
     STANDARD,
     has_own_forward,
@@ -105,6 +110,45 @@ class Chain(nn.Module):
 
 
 @dataclass
+class Text:
+    """The IR of a function."""
+
+    #: With recognized layers, and with the formed kernel.
+    layers: str
+    formed: str
+    remarks: list[native.Remark] = field(default_factory=list)
+
+
+class _LaterText:
+    """The IR of a function with other scales, which few callers read.
+
+    Args:
+        source: IR of the importer, with stand-ins for scales.
+        scales: the scale of each stand-in.
+        shared: the IR with stand-ins.
+    """
+
+    def __init__(
+        self, source: str, scales: tuple[float, ...], shared: Text
+    ) -> None:
+        self._source, self._scales = source, scales
+        # Remarks on a kernel that has all linears name no scale.
+        self.remarks = shared.remarks
+
+    @functools.cached_property
+    def _text(self) -> Text:
+        return _form(with_scales(self._source, self._scales))
+
+    @property
+    def layers(self) -> str:
+        return self._text.layers
+
+    @property
+    def formed(self) -> str:
+        return self._text.formed
+
+
+@dataclass
 class Compiled:
     """The compiled function that structurally equal chains share."""
 
@@ -112,11 +156,8 @@ class Compiled:
     parameters: dict[str, tuple[torch.dtype, tuple[int, ...]]]
     #: Tensors that a forward refers to and that no module has.
     constants: dict[str, torch.Tensor]
-    #: IR with recognized layers, and IR with the formed kernel.
-    layers: str
-    formed: str
+    text: Text | _LaterText
     families: tuple[str, ...]
-    remarks: list[native.Remark]
     inputs: tuple[InputType, ...]
     results: tuple[ResultType, ...]
     #: Objects that the key names by id, kept alive.
@@ -134,10 +175,44 @@ class Compiled:
     #: Code from the user, for this function or for the one of rank two.
     given: native.Artifact | None = None
     given_rows: bool = False
+    #: IR of the importer.
+    source: str = ""
+    #: The function with stand-ins for scales, whose code this one uses with
+    #: `scales`; None if the code is for this function alone.
+    shared: Compiled | None = None
+    scales: tuple[float, ...] = ()
     _rows: Compiled | None = None
     _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
     _programs: dict[Any, native.Program] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
+
+    @property
+    def layers(self) -> str:
+        """IR with recognized layers."""
+        return self.text.layers
+
+    @property
+    def formed(self) -> str:
+        """IR with the formed kernel."""
+        return self.text.formed
+
+    @property
+    def kind(self) -> str:
+        """IR with the formed kernel that functions with other scales share."""
+        return (self.shared or self).text.formed
+
+    @property
+    def remarks(self) -> list[native.Remark]:
+        """Remarks of the compiler on the formed kernel."""
+        return self.text.remarks
+
+    def same_as(self, other: Compiled) -> bool:
+        """Whether both are one function, whatever code they have."""
+        return self.kind == other.kind and (
+            self.scales == other.scales
+            if self.shared and other.shared
+            else self.formed == other.formed
+        )
 
     @property
     def result(self) -> ResultType:
@@ -196,28 +271,87 @@ class Compiled:
             KernelError: there is no code for the device.
             NativeError: the device cannot load it.
         """
+        if self.shared is not None and self.given is None:
+            # Other scales will use the code.
+            self.shared.program(device)
+            return
         artifact = self.given
         if artifact is None:
             chip = gpu_chip(device) if device.type == "cuda" else ""
             artifact = self._compile_for(chip)
         artifact.load_on(device)
 
-    def instance(self, device: torch.device) -> native.Instance:
-        """A new instance of the code on a device."""
+    def program(self, device: torch.device) -> native.Program:
+        """The code on a device.
+
+        Raises:
+            KernelError: there is no code for the device.
+            NativeError: the device cannot load it.
+        """
         artifact = self.artifact(device)
         with self._lock:
             if device not in self._programs:
                 self._programs[device] = artifact.load_on(device)
-            return self._programs[device].instance()
+            return self._programs[device]
+
+    def instance(self, device: torch.device) -> native.Instance:
+        """A new instance of the code on a device.
+
+        Raises:
+            KernelError: there is no code for the device.
+            NativeError: the device cannot load it.
+        """
+        if self.shared is not None and self.given is None:
+            program = self.shared.program(device)
+            known = {stand_in(i): s for i, s in enumerate(self.scales)}
+            scales = program.scales()
+            # Code without scales as data has those of the stand-ins.
+            if scales and all(scale in known for scale in scales):
+                instance = program.instance()
+                instance.set_scales([known[scale] for scale in scales])
+                return instance
+        return self.program(device).instance()
 
     def for_rows(self, chain: nn.Module) -> Compiled:
         """The same function for inputs of rank two, [rows, features]."""
+        shared = self.shared
+        if shared is not None:
+            # Without a lock: the other function has one.
+            if shared._rows is None:
+                found = without_scales([chain])
+                assert found is not None
+                shared.for_rows(found[0][0])
+            assert shared._rows is not None
+            if self._rows is None:
+                self._rows = shared._rows.with_scales(self.scales)
+            return self._rows
         with self._lock:
             if self._rows is None:
                 self._rows = _compile(
                     chain, [replace(t, rank=2) for t in self.inputs]
                 )
             return self._rows
+
+    def with_scales(self, scales: tuple[float, ...]) -> Compiled:
+        """The same function with scales in place of stand-ins."""
+        assert isinstance(self.text, Text)
+        return replace(
+            self,
+            text=_LaterText(self.source, scales, self.text),
+            shared=self,
+            scales=scales,
+            _rows=None,
+            _artifacts={},
+            _programs={},
+            _lock=threading.Lock(),
+        )
+
+    @property
+    def can_share(self) -> bool:
+        """Whether functions with other scales have the same kernel."""
+        return bool(self.families) and not re.search(
+            r"fuse\.(linear|quantize|dequantize)\b", self.formed
+        )
 
 
 @functools.cache
@@ -230,10 +364,6 @@ def _tell_ptxas(reason: str) -> None:
         errors.FusionWarning,
         stacklevel=2,
     )
-
-
-#: Attributes of stored linears that are numbers in the IR.
-SCALES = ("scale_of_weight", "scale_of_input")
 
 
 _CACHE: OrderedDict[Any, Compiled] = OrderedDict()
@@ -255,6 +385,21 @@ def compile_chain(
     """
     # A missing library is not a property of the members.
     native.library()
+    split = without_scales(members)
+    if split is not None:
+        shared = _compile_once(names, split[0], plan, inputs)
+        if shared.can_share:
+            return shared.with_scales(split[1])
+    return _compile_once(names, members, plan, inputs)
+
+
+def _compile_once(
+    names: Sequence[str],
+    members: Sequence[nn.Module],
+    plan: Plan,
+    inputs: Sequence[InputType],
+) -> Compiled:
+    """The function of members, which members with the same structure share."""
     kept: list[Any] = []
     key = (
         tuple(names),
@@ -267,11 +412,7 @@ def compile_chain(
         if key in _CACHE:
             _CACHE.move_to_end(key)
             return _CACHE[key]
-    shared = key[:3] + (
-        tuple(structure(m, kept, scales=False) for m in members),
-        key[4],
-    )
-    compiled = _compile(Chain(names, members, plan), inputs, (shared, kept))
+    compiled = _compile(Chain(names, members, plan), inputs)
     compiled.kept = kept
     with _CACHE_LOCK:
         _CACHE[key] = compiled
@@ -366,12 +507,7 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     return _compile(chain, inputs)
 
 
-def structure(
-    module: nn.Module,
-    kept: list[Any],
-    types: bool = True,
-    scales: bool = True,
-) -> tuple:
+def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
     """Everything that an export can depend on, except values of tensors.
 
     Args:
@@ -379,7 +515,6 @@ def structure(
         kept: receives the objects that the result names by id, so that they
             stay alive.
         types: whether dtypes and shapes of tensors count.
-        scales: whether static scales of stored linears count.
     """
     tensors = types and tuple(
         (
@@ -399,9 +534,6 @@ def structure(
     for name, value in sorted(module.__dict__.items()):
         if name == "forward" and not has_own_forward(module):
             continue
-        if not scales and name in SCALES and isinstance(module, StoredLinear):
-            own.append((name, value is None))
-            continue
         comparable = plain(value) if name not in STANDARD else None
         if isinstance(value, Policy):
             own.append((name, "Policy", value))
@@ -412,7 +544,7 @@ def structure(
             kept.extend(found)
             own.append((name, "object", *map(id, found)))
     children = tuple(
-        (name, structure(child, kept, types, scales))
+        (name, structure(child, kept, types))
         for name, child in module._modules.items()
         if child is not None
     )
@@ -495,40 +627,47 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     )
 
 
-def _compile(
-    chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None = None
-) -> Compiled:
+def _form(source: str) -> Text:
+    """IR of the importer with recognized layers, and with the formed kernel.
+
+    Raises:
+        KernelError: the compiler refuses it.
+    """
+    try:
+        module = native.Module(source)
+        module.run(RAISE)
+        layers = module.text()
+        module.run(FORM)
+        return Text(layers, module.text(), module.remarks)
+    except errors.NativeError as error:
+        raise KernelError(
+            refusal("no-code", f"the compiler refuses the members: {error}")
+        ) from error
+
+
+def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
     if any(
         t.is_meta for t in itertools.chain(chain.parameters(), chain.buffers())
     ):
         # Tensors on the meta device have no storage to compare.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
-    exported = export_chain(chain, inputs, shared)
+    exported = export_chain(chain, inputs)
     found = exported.description
-    try:
-        module = native.Module(found.text)
-        module.run(RAISE)
-        layers = module.text()
-        module.run(FORM)
-        formed = module.text()
-    except errors.NativeError as error:
-        raise KernelError(
-            refusal("no-code", f"the compiler refuses the members: {error}")
-        ) from error
+    text = _form(found.text)
+    formed = text.formed
     families = tuple(dict.fromkeys(FUSED_OP.findall(formed)))
     ops = re.findall(r"^ +%[^=]*= ([\w.]+)", formed, re.MULTILINE)
     by_rows = bool(families) and ROW_OPS.issuperset(ops)
     return Compiled(
         found.parameters,
         exported.constants,
-        layers,
-        formed,
+        text,
         families,
-        module.remarks,
         tuple(inputs),
         found.results,
         aliases=found.aliases,
         by_rows=by_rows,
         ops=tuple(ops),
         clones=exported.clones,
+        source=found.text,
     )

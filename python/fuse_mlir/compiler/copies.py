@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -126,12 +126,15 @@ def _stored_linear(
     chosen = {} if static is None else static.scales.get(path, {})
     entries = entries_of(module)
     shown = None
+    trusted = False
     if is_fp8_linear(module):
         copies.watched += [
             (module, name, name not in ("weight", "bias")) for name in entries
         ]
         policy = policy_for(module)
         if "input_scale" in chosen:
+            # The user's static scale replaces those that the format measures.
+            policy = replace(policy, activations="static", scheme=None)
             for name in INPUT_SCALES:
                 entries.pop(name, None)
             entries["input_scale"] = as_scale(chosen["input_scale"])
@@ -141,6 +144,8 @@ def _stored_linear(
         copies.watched.append((module, "weight", True))
         policy = Policy()
         shown = module.weight.dtype
+        # The scale is that of this weight.
+        trusted = static.measured
         entries = _quantized(
             module, path, chosen, static.storage, not static.planned
         )
@@ -156,7 +161,15 @@ def _stored_linear(
             else tensor
             for name, tensor in entries.items()
         }
-    return make_linear(path, entries, policy, torch.bfloat16, shown=shown)[0]
+    return make_linear(
+        path,
+        entries,
+        policy,
+        torch.bfloat16,
+        shown=shown,
+        trusted=trusted,
+        shape=(module.out_features, module.in_features),
+    )[0]
 
 
 def _quantized(
@@ -190,15 +203,17 @@ def _quantized(
             "i8": torch.int8,
             "f8E5M2": torch.float8_e5m2,
         }[storage]
-        number = torch.ones(
-            weight.shape[0] if scale == "per_channel" else 1, device="cpu"
+        number = (
+            torch.ones(weight.shape[0], device="cpu")
+            if scale == "per_channel"
+            else as_scale(float(scale))
         )
         return {
             "weight": torch.zeros(
                 weight.shape, dtype=stored, device=weight.device
             ),
             "weight_scale": number,
-            "input_scale": as_scale(1.0),
+            "input_scale": as_scale(float(chosen["input_scale"])),
             "bias": module.bias,
         }
     if scale == "per_channel":

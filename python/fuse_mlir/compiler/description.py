@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import CACHE_SIZE, Compiled
+from fuse_mlir.compiler.chains import CACHE_SIZE, Compiled, Text
 from fuse_mlir.compiler.exports import InputType
 from fuse_mlir.compiler.stored_exports import ResultType
 from fuse_mlir.errors import KernelError
@@ -89,10 +89,8 @@ def parse(text: str) -> tuple[str, Compiled]:
             for name, kind, sizes in found["parameters"]
         },
         {},
-        "",
-        found["formed"],
+        Text("", found["formed"]),
         tuple(found["families"]),
-        [],
         tuple(
             InputType(rank, features, _DTYPES[kind])
             for rank, features, kind in found["inputs"]
@@ -107,5 +105,5 @@ def parse(text: str) -> tuple[str, Compiled]:
         by_rows=found["rows"] is not None,
     )
     if found["rows"] is not None:
-        compiled._rows = replace(compiled, formed=found["rows"])
+        compiled._rows = replace(compiled, text=Text("", found["rows"]))
     return found["site"], compiled

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Chains of modules as IR, which PyTorch exports.
 
-An export takes seconds, so equal chains share one: within a scope, in memory,
-and between processes, on disk.
+An export takes seconds, so processes share those of equal chains on disk.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +23,6 @@ from fuse_mlir.errors import ImportFailure, KernelError, Refusal
 from fuse_mlir.frontend.importer import import_program
 from fuse_mlir.frontend.walker import storage_key
 from fuse_mlir.native.refusals import refusal
-from fuse_mlir.quantized.stored import StoredLinear
 from fuse_mlir.support.clone import clone
 from fuse_mlir.support.messages import first_line
 from fuse_mlir.support.quiet import quiet
@@ -41,10 +37,6 @@ class InputType:
     dtype: torch.dtype
 
 
-#: The structure of a chain without scales, and what it refers to by id.
-Shared = tuple[tuple[object, ...], list[object]]
-
-
 @dataclass
 class Exported:
     """The function of a chain."""
@@ -57,16 +49,12 @@ class Exported:
     clones: bool = True
 
 
-def export_chain(
-    chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None
-) -> Exported:
+def export_chain(chain: nn.Module, inputs: Sequence[InputType]) -> Exported:
     """The function of a chain, from the disk if it is known there.
 
     Args:
         chain: with weights.
         inputs: their types.
-        shared: what other chains of a scope of `shared_exports` may share; None
-            if they share nothing.
 
     Raises:
         KernelError: PyTorch cannot export the chain, or one of its ops has no
@@ -76,7 +64,7 @@ def export_chain(
     found = None if key is None else stored_exports.load(key)
     if found is not None and _fits(found, chain):
         return Exported(found)
-    program, clones = _export_shared(chain, inputs, shared)
+    program, clones = _export_apart(chain, inputs)
     try:
         function = import_program(program, "main")
     except ImportFailure as error:
@@ -169,70 +157,6 @@ def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
         return None
     held = attribute in owner._parameters or attribute in owner._buffers
     return owner if held else None
-
-
-#: Programs of the chains that are compiled in a scope of `shared_exports`.
-_EXPORTS: ContextVar[dict[Any, tuple[Any, bool, Any]] | None] = ContextVar(
-    "exports", default=None
-)
-
-
-@contextlib.contextmanager
-def shared_exports() -> Iterator[None]:
-    """Exports chains that differ only in static scales once.
-
-    Layers of a quantized model do. The programs, which hold the weights of the
-    first layer, end with the scope.
-    """
-    token = _EXPORTS.set({})
-    try:
-        yield
-    finally:
-        _EXPORTS.reset(token)
-
-
-def _export_shared(
-    chain: nn.Module, inputs: Sequence[InputType], shared: Shared | None
-) -> tuple[Any, bool]:
-    """`_export_apart`, or the program of a chain that differs only in scales,
-    with the scales of this one. A chain without `shared` shares nothing."""
-    known = _EXPORTS.get()
-    if known is None or shared is None:
-        return _export_apart(chain, inputs)
-    key, kept = shared
-    if key in known and _set_scales(known[key][0], chain):
-        return known[key][:2]
-    program, clones = _export_apart(chain, inputs)
-    # A program that is not of a clone may read the weights of its own chain.
-    if clones:
-        # Ids in the key are those of objects that exist.
-        known[key] = program, clones, kept
-    return program, clones
-
-
-def _set_scales(program: ExportedProgram, chain: nn.Module) -> bool:
-    """Gives the linears of a program the static scales of those in `chain`.
-
-    Returns:
-        False, and leaves the program as it is, if a linear is not found.
-    """
-    buffers = program.graph_signature.inputs_to_buffers
-    changes = []
-    for node in program.graph.nodes:
-        if node.target is not torch.ops.fuse_mlir.stored_linear.default:
-            continue
-        path = buffers.get(getattr(node.args[1], "name", ""))
-        if path is None or node.kwargs or len(node.args) < 6:
-            return False
-        linear = chain.get_submodule(path.rpartition(".")[0])
-        if not isinstance(linear, StoredLinear):
-            return False
-        args = list(node.args)
-        args[4:6] = linear.scale_of_input, linear.scale_of_weight
-        changes.append((node, tuple(args)))
-    for node, arguments in changes:
-        node.args = arguments
-    return True
 
 
 def _export_apart(

@@ -43,6 +43,8 @@ class Site:
     reads_inputs: bool
     #: Whether each of them returns a result of its own.
     hands_out: bool = False
+    #: Whether the first result is that of the first member.
+    returns_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ def make_call(
         None if site is None else site.pending,
         site is not None and site.reads_inputs,
         site is not None and site.hands_out,
+        site is not None and site.returns_first,
     )
 
 

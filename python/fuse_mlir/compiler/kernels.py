@@ -148,12 +148,17 @@ class Kernel:
         #: Address and version of each weight that the code reads.
         self._bound = self._nothing_bound()
         self._check(self.weights())
-        #: The description for exported programs; None for code from files.
-        self.described: str | None = None
-        if compiled.given is None:
-            self.described = describe(
-                site, compiled, self._code.formed if self._flat else None
-            )
+
+    @functools.cached_property
+    def described(self) -> str | None:
+        """The description for exported programs; None for code from files."""
+        if self.compiled.given is not None:
+            return None
+        return describe(
+            self.site,
+            self.compiled,
+            self._code.formed if self._flat else None,
+        )
 
     @classmethod
     def by_id(cls, number: int) -> Kernel:
@@ -350,7 +355,7 @@ class Kernel:
             return False
         constants = self.compiled.constants
         return (
-            compiled.formed == self.compiled.formed
+            compiled.same_as(self.compiled)
             and compiled.given is self.compiled.given
             and compiled.aliases == self.compiled.aliases
             and all(

@@ -98,6 +98,14 @@ def check_name(name: str) -> None:
         )
 
 
+def has_layer(module: FusedModule) -> bool:
+    """Whether a kernel can be a layer of the Hub: its members are children of
+    one module, and it has one result."""
+    return not any("." in name for name in module.names) and (
+        module.plan.outputs is None
+    )
+
+
 def export_hub_kernel(
     model: nn.Module,
     directory: str | Path,
@@ -166,7 +174,13 @@ def export_hub_kernel(
     variant = Path(directory) / "build" / VARIANT
     if variant.exists():
         raise FuseError(f"'{variant}' exists; expected a new directory")
-    module = one_kernel(model, site)
+    module = one_kernel(model, site, has_layer)
+    if not has_layer(module):
+        raise FuseError(
+            f"site '{module.site}' has members in several modules, and a layer "
+            "of the Hub replaces one; name another site, or write the kernel "
+            "with fuse_mlir.export"
+        )
     assert module._kernel is not None
     if any(
         name == "weight" and values
@@ -320,6 +334,7 @@ def _check_plan(cuda: dict[str, Any]) -> None:
         "bytes",
         "type",
         "value",
+        "scalar",
         "packed",
         "map",
     }

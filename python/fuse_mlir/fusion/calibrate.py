@@ -13,6 +13,7 @@ from torch import nn
 
 from fuse_mlir.calibration.scales import calibrate as choose_scales
 from fuse_mlir.compiler.chains import structure
+from fuse_mlir.compiler.scale_names import stand_in
 from fuse_mlir.errors import CalibrationError, FlowError, FuseError
 from fuse_mlir.fusion import modules
 from fuse_mlir.fusion.results import FusionResult, SiteResult
@@ -24,8 +25,8 @@ from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
     is_fp8_linear,
+    policy_for,
 )
-from fuse_mlir.quantized.stored import Policy
 from fuse_mlir.quantized.value_range import Range, about, choose_scale
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
@@ -60,8 +61,9 @@ def calibrate(
 ) -> FusionResult:
     """Fuses the MLPs of `model` with static scales that are chosen from `data`.
 
-    First the kernels are compiled with scales of one, so that a model that
-    cannot be fused is refused before it runs on any data. Example inputs are
+    First the kernels are compiled, so that a model that cannot be fused is
+    refused before it runs on any data. Code does not depend on the values of
+    scales, and layers of one kind share it. Example inputs are
     the first of a list, or made from the config of a model of transformers;
     other models need the first of `data`.
 
@@ -137,14 +139,19 @@ def calibrate(
     scales = choose_scales(
         ranges, parameters, storage, method, percentile, per_channel
     )
-    result = modules.fuse_modules(
+    static = static_mlp.parse(_config(scales))
+    assert static is not None
+    static = replace(static, measured=True)
+    result = modules.fuse_sites(
         model,
+        sites,
         patterns,
-        inputs=batches[0],
-        strict=strict,
-        rounding=rounding,
-        progress=report,
-        fusion_config=_config(scales),
+        strict,
+        "recompute",
+        static,
+        rounding,
+        modules.rows_to_measure(False, batches[0]),
+        report,
     )
     result.calibration = scales
     return result
@@ -228,23 +235,33 @@ class _Plan:
             raise
         return True
 
+    def _stand_ins(self, linears: Mapping[str, nn.Linear]) -> object:
+        """Scales that are equal where those of a calibration will be.
+
+        Linears with inputs of one width mostly read the same value. Other
+        kernels are compiled once more.
+        """
+        widths = {
+            width: index
+            for index, width in enumerate(
+                dict.fromkeys(m.in_features for m in linears.values())
+            )
+        }
+        return {
+            path: {
+                "input_scale": stand_in(widths[linear.in_features]),
+                "weight_scale": "per_channel"
+                if self.per_channel
+                else stand_in(len(widths) + index),
+                "storage": self.storage,
+            }
+            for index, (path, linear) in enumerate(linears.items())
+        }
+
     def _refuse(self, sites: Sequence[Site]) -> None:
         with modules.members_back(self.model), emulated(self.model):
             linears = _all_linears(self.model, sites)
-        static = static_mlp.parse(
-            _config(
-                {
-                    path: {
-                        "input_scale": 1.0,
-                        "weight_scale": "per_channel"
-                        if self.per_channel
-                        else 1.0,
-                        "storage": self.storage,
-                    }
-                    for path in linears
-                }
-            )
-        )
+        static = static_mlp.parse(_config(self._stand_ins(linears)))
         assert static is not None
         static = replace(static, planned=True)
         results = FusionResult()
@@ -340,7 +357,9 @@ def _real_weight(module: nn.Linear) -> torch.Tensor:
     from fuse_mlir.quantized.stored import dequantized_weight
 
     if is_fp8_linear(module):
-        return dequantized_weight(entries_of(module), Policy(), torch.float32)
+        return dequantized_weight(
+            entries_of(module), policy_for(module), torch.float32
+        )
     return module.weight.detach()
 
 

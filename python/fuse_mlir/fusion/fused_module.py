@@ -357,7 +357,7 @@ class FusedModule(FusedPlace):
         return stored_timings.key_of(
             device,
             (
-                timing.timed_ir(compiled.formed),
+                timing.timed_ir(compiled.kind),
                 self.plan.structure(),
                 [
                     f"{type(m).__module__}.{type(m).__qualname__}"
@@ -373,7 +373,7 @@ class FusedModule(FusedPlace):
     def _key(self, compiled: Compiled, device: torch.device) -> object:
         """A key that sites with equal times share."""
         return (
-            timing.timed_ir(compiled.formed),
+            timing.timed_ir(compiled.kind),
             self.plan.structure(),
             str(device),
             tuple(type(m) for member in self.members for m in member.modules()),
@@ -648,6 +648,7 @@ class FusedModule(FusedPlace):
                 ],
                 self._has_sides,
                 self._hands_out,
+                self.plan.outputs is not None and self.plan.outputs[0] == 0,
             )
         rows = self._eager_rows
         assert self._watch is not None

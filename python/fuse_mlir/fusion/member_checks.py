@@ -153,7 +153,7 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
         )
     for family, known in static.activations.items():
         for act in re.findall(
-            rf"fuse\.{family} .*? act\((\w+)\)", compiled.formed
+            rf"fuse\.{family} .*? act\((\w+)\)", compiled.kind
         ):
             if act not in known:
                 raise KernelError(
@@ -166,8 +166,8 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
                         "fusion_config={}",
                     )
                 )
-    left = re.search(r"fuse\.(linear|quantize|dequantize)\b", compiled.formed)
-    if left or " scales(" not in compiled.formed:
+    left = re.search(r"fuse\.(linear|quantize|dequantize)\b", compiled.kind)
+    if left or " scales(" not in compiled.kind:
         raise KernelError(
             compiler_refusal(compiled.remarks)
             or refusal(

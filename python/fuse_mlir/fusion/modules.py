@@ -16,7 +16,7 @@ from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
-from fuse_mlir.compiler import exports
+from fuse_mlir.compiler.chains import Chain
 from fuse_mlir.errors import (
     FuseError,
     FusionWarning,
@@ -156,19 +156,73 @@ def fuse_modules(
         fusion_config = static_mlp.config_of(model)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, require_module(model))
-    planned: list[tuple[Site, Place]] = []
     if static is not None and static.endpoints:
         results, planned = plan_hub(model, static, patterns, inputs)
-    else:
-        sites, _ = select(model, patterns, inputs, projections=static is None)
-        if specs is not None:
-            _check_specs(sites, specs)
-        rows = rows_to_measure(
-            prefers_faster(model, patterns, static, only_faster), inputs
-        )
-        results, planned = _plan_all(
-            sites, gradients, static, rounding, rows, report
-        )
+        return _finish(model, results, planned, patterns, strict)
+    sites, _ = select(model, patterns, inputs, projections=static is None)
+    if specs is not None:
+        _check_specs(sites, specs)
+    rows = rows_to_measure(
+        prefers_faster(model, patterns, static, only_faster), inputs
+    )
+    return fuse_sites(
+        model,
+        sites,
+        patterns,
+        strict,
+        gradients,
+        static,
+        rounding,
+        rows,
+        report,
+    )
+
+
+def fuse_sites(
+    model: nn.Module,
+    sites: Sequence[Site],
+    patterns: Patterns,
+    strict: bool | None,
+    gradients: str,
+    static: StaticMlp | None,
+    rounding: str,
+    rows: Callable[[Site], tuple[int, ...] | None],
+    progress: Progress | None,
+) -> FusionResult:
+    """Fuses selected sites in place, as `fuse_modules`.
+
+    Args:
+        model: that has the sites.
+        sites: as `select` returns them.
+        patterns: as for `fuse_modules`.
+        strict: as for `fuse_modules`.
+        gradients: as for `fuse_modules`.
+        static: as for `plan_site`.
+        rounding: as for `fuse_modules`.
+        rows: as `rows_to_measure` returns it.
+        progress: as for `fuse_modules`.
+
+    Raises:
+        FuseError: as `fuse_modules`.
+    """
+    results, planned = _plan_all(
+        sites, gradients, static, rounding, rows, progress
+    )
+    return _finish(model, results, planned, patterns, strict)
+
+
+def _finish(
+    model: nn.Module,
+    results: FusionResult,
+    planned: Sequence[tuple[Site, Place]],
+    patterns: Patterns,
+    strict: bool | None,
+) -> FusionResult:
+    """Puts planned modules in place, unless the call is refused.
+
+    Raises:
+        FuseError: as `fuse_modules`.
+    """
     check_results(model, results, bool(planned), patterns, strict)
     put_all(model, planned)
     for result in results:
@@ -356,26 +410,25 @@ def _plan_all(
     """The outcome for each site, and the modules of those that can fuse."""
     results = FusionResult()
     planned: list[tuple[Site, Place]] = []
-    with exports.shared_exports():
-        for done, site in enumerate(sites, 1):
-            result, module = plan_site(
-                site,
-                gradients,
-                static,
-                rounding,
-                rows(site),
-                report_slow(progress, done, sites),
+    for done, site in enumerate(sites, 1):
+        result, module = plan_site(
+            site,
+            gradients,
+            static,
+            rounding,
+            rows(site),
+            report_slow(progress, done, sites),
+        )
+        results.append(result)
+        if module is not None:
+            planned.append((site, module))
+        if progress is not None:
+            progress(
+                done,
+                len(sites),
+                f"{join(site.parent, site.id)}: "
+                + (result.reason or ", ".join(result.families)),
             )
-            results.append(result)
-            if module is not None:
-                planned.append((site, module))
-            if progress is not None:
-                progress(
-                    done,
-                    len(sites),
-                    f"{join(site.parent, site.id)}: "
-                    + (result.reason or ", ".join(result.families)),
-                )
     return results, planned
 
 
@@ -626,7 +679,7 @@ def plan_site(
             are faster. None measures nothing.
         slow: as for `timing.measured`.
         bind: whether to pack the weights for the kernel, too. Without it, the
-            kernel is compiled, and neither measured nor kept on disk.
+            kernel is compiled and not measured.
     """
     result = SiteResult(
         site.id, site.parent, site.paths, "refused", refusal=site.refusal
@@ -658,6 +711,11 @@ def plan_site(
         device = plan.examples[0].device
         result.note = copies.note
         if device.type != "meta" and not bind:
+            # The kernel on a GPU has inputs of rank two.
+            if device.type == "cuda" and compiled.by_rows:
+                compiled = compiled.for_rows(
+                    Chain(site.names, copies.members, plan)
+                )
             compiled.check_code(device)
         elif device.type != "meta":
             verdict = module.verdict_for(compiled, device)

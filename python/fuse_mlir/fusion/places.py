@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torch import nn
 
@@ -86,8 +86,17 @@ def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
                 yield path, child
 
 
-def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
+def one_kernel(
+    model: nn.Module,
+    site: str | None,
+    fits: Callable[[FusedModule], bool] = lambda _: True,
+) -> FusedModule:
     """The fused module of a site, or any module if all share one kernel.
+
+    Args:
+        model: with fused sites.
+        site: its id; None for any.
+        fits: whether a module counts if no site is named.
 
     Raises:
         FuseError: no such site, or kernels that differ.
@@ -99,7 +108,7 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
     chosen = [
         m
         for name, m in found.items()
-        if (site is None or site in (name, m.site)) and m._kernel
+        if (fits(m) if site is None else site in (name, m.site)) and m._kernel
     ]
     if not found:
         raise FuseError("nothing is fused; call fuse_modules before")

@@ -3,7 +3,9 @@
 
 One kernel computes the norm and all linears. It runs in the place of the norm,
 which returns a stand-in for the norm's result with the results of the linears.
-The places of the linears take theirs from it, wherever in the model they are.
+The places of the linears take theirs from it, wherever in the model they are. If
+other modules read the norm too, the kernel returns its result, and no stand-in is
+needed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class _Handed:
     """
 
     def __init__(self) -> None:
-        #: The input of the norm, which stands for its result.
+        #: The result of the norm, or the input that stands for it.
         self.source: torch.Tensor | None = None
         self.parts: tuple[torch.Tensor, ...] | None = None
 
@@ -64,20 +66,35 @@ class FusedProjections(FusedModule):
     def _pass_on(
         self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        handed = self._handed
-        handed.source, handed.parts = inputs[0], tuple(results)
-        return inputs[0]
+        handed, parts = self._handed, list(results)
+        handed.source = parts.pop(0) if self._returns_norm else inputs[0]
+        handed.parts = tuple(parts)
+        return handed.source
 
     def _tag(
         self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """A tensor of the type and shape of the norm's result."""
-        stand_in: Any = inputs[0].view_as(inputs[0])
-        stand_in._fuse_site = self.site
-        stand_in._fuse_parts = list(results)
-        if type(stand_in) is torch.Tensor:
-            stand_in.__class__ = Pending
-        return stand_in
+        """The norm's result, or a tensor of its type and shape."""
+        parts = list(results)
+        passed: Any = (
+            parts.pop(0) if self._returns_norm else inputs[0].view_as(inputs[0])
+        )
+        passed._fuse_site = self.site
+        passed._fuse_parts = parts
+        passed._fuse_version = _version(passed)
+        if not self._returns_norm and type(passed) is torch.Tensor:
+            passed.__class__ = Pending
+        return passed
+
+    @property
+    def _returns_norm(self) -> bool:
+        """Whether the kernel returns the result of the norm, too."""
+        return self.plan.outputs is not None and self.plan.outputs[0] == 0
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """The number of writes to a tensor; 0 where PyTorch does not count them."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 class FusedPart(FusedPlace):
@@ -146,6 +163,12 @@ class FusedPart(FusedPlace):
                 f"{self._get_name()} is not the result of the norm of site "
                 f"'{self.site}', as it was when the model was fused; unfuse "
                 "this site"
+            )
+        if getattr(given, "_fuse_version", 0) != _version(given):
+            raise FuseError(
+                "FUSE-N206 not-a-chain: in this call the model changed the "
+                f"result of the norm of site '{self.site}' in place, before "
+                f"{self._get_name()} read it; unfuse this site"
             )
         part = parts[self._index]
         if part is None:

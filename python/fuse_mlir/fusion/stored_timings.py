@@ -14,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,6 +25,7 @@ import torch
 from fuse_mlir import native
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.timing import RowRanges, Table, Times, Verdict
+from fuse_mlir.native.threads import OWN_THREADS
 from fuse_mlir.support.cache_folder import cache_folder, write_file
 
 # Part of every key: what a file holds and how calls are measured.
@@ -45,6 +47,7 @@ def _machine(device: str) -> tuple[str, ...]:
         torch.__version__,
         native.build_id(),
         str(native.extension() is not None),
+        os.environ.get(OWN_THREADS, ""),
         platform.node(),
         _processor(),
     )

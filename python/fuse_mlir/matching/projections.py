@@ -3,7 +3,7 @@
 
 A decoder layer has the norm before attention, and attention has the projections
 that read it. The data flow of one run shows which modules read a result,
-wherever they are.
+wherever they are. Other modules may read it too: then the kernel returns it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,13 @@ def projection_sites(
     for path, module in model.named_modules():
         if not _is_norm(module) or _owner(path, taken) is not None:
             continue
-        readers = _readers(model, path, flow)
-        if readers and not crosses_layers(model, [path, *readers]):
+        readers = [
+            reader
+            for reader in _readers(model, path, flow)
+            if _owner(reader, taken) is None
+            and not crosses_layers(model, [path, reader])
+        ]
+        if readers:
             sites.append(_site(model, path, readers, flow, taken))
     return sites
 
@@ -73,23 +78,27 @@ def _owner(path: str, taken: dict[str, str]) -> str | None:
 def _readers(model: nn.Module, path: str, flow: Flow) -> list[str]:
     """Paths of the linears that read a result directly, in order of calls.
 
-    Empty if anything but linears reads the result of a norm: attention as a
-    whole, a residual, a router.
+    Args:
+        model: that was run.
+        path: of the norm.
+        flow: the calls of the run.
     """
     calls = flow.calls.get(path)
     if not calls or not isinstance(calls[0].output, torch.Tensor):
         return []
+    output = calls[0].output
     found: dict[str, None] = {}
-    for use in flow.uses_of(calls[0].output):
+    for use in flow.uses_of(output):
         # The last ops of the norm itself may return their input.
-        if use.time < calls[0].end:
-            continue
-        reader = use.module
-        if not reader or not _reads(flow, reader, calls[0].output):
-            return []
-        if not has_one_matrix(model.get_submodule(reader)):
-            return []
-        found[reader] = None
+        if (
+            use.time > calls[0].end
+            and use.module
+            and _reads(flow, use.module, output)
+            and has_one_matrix(model.get_submodule(use.module))
+            # Routers return several tensors.
+            and isinstance(flow.calls[use.module][0].output, torch.Tensor)
+        ):
+            found[use.module] = None
     return list(found)
 
 
@@ -106,9 +115,7 @@ def _site(
     flow: Flow,
     taken: dict[str, str],
 ) -> Site:
-    free = [path for path in readers if _owner(path, taken) is None]
-    # Without a free linear, the site is refused for the first one.
-    paths = [norm, *(free or readers)]
+    paths = [norm, *readers]
     parent = common_parent(paths)
     names = tuple(p[len(parent) + 1 :] if parent else p for p in paths)
     members = [model.get_submodule(path) for path in paths]
@@ -120,6 +127,6 @@ def _site(
         ANY_FAMILY,
     )
     base = "+".join(name.rpartition(".")[2] for name in names)
-    site = Site(f"{base}#0", parent, names, pattern, members)
+    site = Site(f"{base}#0", parent, names, pattern, members, fans_out=True)
     check_site(model, site, flow, taken)
     return site

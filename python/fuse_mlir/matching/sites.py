@@ -2,7 +2,7 @@
 """Finds the modules that form the site of a pattern, and refuses others.
 
 A site is a chain, in which each member reads the result of the one before, or a
-norm with linears that all read its result. Members are below one parent.
+norm with linears that read its result. Members are below one parent.
 
 The predicates and their order are those of fuse-match-modules; ids are those
 of docs/reference/refusals.md.
@@ -41,6 +41,8 @@ class Site:
     refusal: Refusal | None = None
     #: Assumptions that were not checked, for the note of the result.
     risk: str = ""
+    #: Whether all members read the result of the first, if that is known.
+    fans_out: bool = False
 
     @property
     def paths(self) -> list[str]:
@@ -327,7 +329,7 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             f"{counts}; leave out those that are called by themselves",
         )
         return
-    fans_out = replaced and _fans_out([c[0] for c in calls])
+    fans_out = replaced and (site.fans_out or _fans_out([c[0] for c in calls]))
     for chain in zip(*calls):
         if fans_out:
             plan = _plan_linears(site, list(chain), flow)
@@ -395,7 +397,11 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             return None
         plan.steps.append(step)
     plan.eval_only = id(norm.output) in flow.dropped
-    if not _stands_in(site, plan, norm) or not _read_by(site, calls, flow):
+    others = _others_read(site, calls, flow)
+    if others:
+        # The kernel returns the result of the norm too.
+        plan.outputs = tuple(range(len(calls)))
+    elif others is None or not _stands_in(site, plan, norm):
         return None
     return plan
 
@@ -424,32 +430,32 @@ def _stands_in(site: Site, plan: Plan, norm: Call) -> bool:
     return False
 
 
-def _read_by(site: Site, calls: Sequence[Call], flow: Flow) -> bool:
-    """Whether only the members after the first one read its result."""
+def _others_read(site: Site, calls: Sequence[Call], flow: Flow) -> bool | None:
+    """Whether anything but the members after the first one reads its result.
+
+    Returns:
+        None if the site is refused, because the result changes in place.
+    """
     output, norm = calls[0].output, calls[0]
+    found = id(output) in flow.results
     for use in flow.uses_of(output):
         if use.time < norm.end or any(
             use.module == path or use.module.startswith(path + ".")
             for path in site.paths[1:]
         ):
             continue
-        where = f"module '{use.module}'" if use.module else "the model"
-        site.refuse(
-            "FUSE-N002",
-            "intermediate-has-other-users",
-            f"the result of '{site.paths[0]}' is also read by '{use.op}' in "
-            f"{where}; add that module to the pattern, or drop this use",
-        )
-        return False
-    if id(output) in flow.results:
-        site.refuse(
-            "FUSE-N002",
-            "intermediate-has-other-users",
-            f"the result of '{site.paths[0]}' is a result of the model; "
-            "begin the pattern after it",
-        )
-        return False
-    return True
+        found = True
+        if use.op.endswith("_") and not use.op.endswith("__"):
+            where = f"module '{use.module}'" if use.module else "the model"
+            site.refuse(
+                "FUSE-N002",
+                "intermediate-has-other-users",
+                f"'{use.op}' in {where} changes the result of "
+                f"'{site.paths[0]}' in place; call the function that returns "
+                "another tensor",
+            )
+            return None
+    return found
 
 
 def _inputs(call: Call, plan: Plan) -> dict[int, int]:

@@ -53,6 +53,7 @@ class StaticMlp:
             all of them or none.
         planned: whether the scales are still unknown. Those given stand for
             others, and quantized copies of weights have no values.
+        measured: whether a calibration of the same weights chose the scales.
     """
 
     families: tuple[str, ...]
@@ -61,6 +62,7 @@ class StaticMlp:
     activations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     planned: bool = False
+    measured: bool = False
 
     def below(self, parent: str) -> StaticMlp:
         """The same request with paths relative to `parent`."""
@@ -75,6 +77,7 @@ class StaticMlp:
             },
             self.activations,
             planned=self.planned,
+            measured=self.measured,
         )
 
 

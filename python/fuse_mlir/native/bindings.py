@@ -29,6 +29,7 @@ from pathlib import Path
 import torch
 
 from fuse_mlir.errors import NativeError
+from fuse_mlir.native.threads import share_threads
 
 #: Environment variable with the path of the library or of its directory.
 LIBRARY_VARIABLE = "FUSE_LIBRARY"
@@ -284,6 +285,7 @@ def library() -> ctypes.CDLL:
     for name in kinds:
         destroy = getattr(loaded, f"fuse_{name}_destroy")
         destroy.restype, destroy.argtypes = None, [c_void_p]
+    share_threads(loaded)
     return loaded
 
 

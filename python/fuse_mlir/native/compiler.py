@@ -25,6 +25,7 @@ from fuse_mlir.native.bindings import (
     last_error,
     library,
 )
+from fuse_mlir.native.device import multiprocessors_of
 from fuse_mlir.native.instance import Program, device_handle
 from fuse_mlir.support.arguments import require, require_device
 from fuse_mlir.support.digests import require_digest
@@ -196,6 +197,9 @@ def compile_module(
     options.cpu = cpu.encode()
     if chip:
         options.cpu, options.chip = b"", chip.encode()
+        options.multiprocessors = (
+            multiprocessors_of(chip) or options.multiprocessors
+        )
     if tokens:
         options.tokens = tokens
     ptxas = find_ptxas() if assemble and chip else None

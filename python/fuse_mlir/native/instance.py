@@ -6,7 +6,17 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from ctypes import byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, sizeof
+from ctypes import (
+    POINTER,
+    byref,
+    c_float,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+    sizeof,
+)
 
 import torch
 
@@ -203,6 +213,17 @@ class Program:
             found.max_tokens,
         )
 
+    def scales(self) -> list[float]:
+        """The static scales of the only function, each value once, as they
+        were compiled; empty if code has none as data."""
+        values, count = POINTER(c_float)(), c_size_t()
+        check(
+            library().fuse_program_scales(
+                self._handle.pointer, c_size_t(0), byref(values), byref(count)
+            )
+        )
+        return values[: count.value] if count.value else []
+
     def instance(self) -> Instance:
         """A new instance of the only function, without weights."""
         instance = c_void_p()
@@ -255,6 +276,24 @@ class Instance:
             )
         )
         self._weights[parameter] = (tensor, view)
+
+    def set_scales(self, scales: Sequence[float]) -> None:
+        """Replaces the static scales of later launches.
+
+        Args:
+            scales: in the order of `Program.scales`.
+
+        Raises:
+            NativeError: there is another number of scales, or one that no
+                kernel can use.
+        """
+        check(
+            library().fuse_instance_set_scales(
+                self._handle.pointer,
+                (c_float * len(scales))(*scales),
+                c_size_t(len(scales)),
+            )
+        )
 
     def limit_tokens(self, tokens: int) -> None:
         """Promises that launches have at most `tokens` tokens.

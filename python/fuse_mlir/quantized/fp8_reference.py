@@ -2,8 +2,8 @@
 """Runs FP8 linears of transformers without their kernels.
 
 `FP8Linear` calls kernels of the Hub, which need a GPU. This module uses PyTorch
-instead. Linears with static scales per tensor or output channel compute with
-the arithmetic of the fuse ops. Other layouts use dequantized weights.
+instead. Linears that kernels support compute with the arithmetic of the fuse
+ops. Other layouts use dequantized weights.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import Refused
+from fuse_mlir.quantized.schemes import scheme_of
 from fuse_mlir.quantized.stored import (
     Policy,
     StoredLinear,
@@ -45,12 +46,26 @@ def is_fp8_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
 def policy_for(module: nn.Module, activations: str = "static") -> Policy:
     """The policy of a linear of a loaded model.
 
-    `FP8Linear` of transformers adds its bias in a separate op.
+    `FP8Linear` and `FbgemmFp8Linear` of transformers add their biases in a
+    separate op.
     """
-    own = any(k.__name__ == "FP8Linear" for k in type(module).__mro__)
+    own = any(
+        k.__name__ in ("FP8Linear", "FbgemmFp8Linear")
+        for k in type(module).__mro__
+    )
+    scheme = scheme_of(module)
     return Policy(
-        activations=activations,
-        bias_place="after_rounding" if own else "before_rounding",
+        activations="none"
+        if scheme is not None
+        and (activations, scheme.activations) == ("static", "none")
+        else activations,
+        order="reciprocal" if scheme is None else scheme.order,
+        bias_place=getattr(
+            module,
+            "fuse_bias_place",
+            "after_rounding" if own else "before_rounding",
+        ),
+        scheme=scheme,
     )
 
 
@@ -98,8 +113,10 @@ def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
 
 
 def _lacks_kernel(module: nn.Linear) -> bool:
+    # A plain linear has the weight of a file that fuse_mlir loaded.
     return (
-        module.weight.device.type != "cuda"
+        type(module) is nn.Linear
+        or module.weight.device.type != "cuda"
         or importlib.util.find_spec("kernels") is None
     )
 

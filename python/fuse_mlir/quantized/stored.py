@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -21,6 +21,8 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import BlockError, Refused
+from fuse_mlir.quantized.contract import Quant, Scheme, parse_quant
+from fuse_mlir.quantized.schemes import scheme_of
 from fuse_mlir.quantized.value_range import (
     Range,
     as_scale,
@@ -45,11 +47,23 @@ BIAS_PLACES = ("before_rounding", "after_rounding")
 WEIGHT_SCALES = ("weight_scale", "weight_scale_inv", "scale", "qscale_weight")
 INPUT_SCALES = ("input_scale", "activation_scale", "act_scale")
 ZERO_POINTS = ("weight_zero_point", "input_zero_point")
+#: The largest magnitude of an input that counts, of fbgemm_fp8.
+UPPER_LIMIT = "input_scale_ub"
 KNOWN = ("weight", "bias", *WEIGHT_SCALES, *INPUT_SCALES, *ZERO_POINTS)
+#: Types of scales, all of which are exact in f32.
+SCALE_TYPES = (
+    torch.float32,
+    torch.bfloat16,
+    torch.float16,
+    torch.float8_e8m0fnu,
+)
 #: Refusals of linears whose real weight is still known.
 CAN_DEQUANTIZE = (
     "block-scale",
+    "group-width",
     "input-scale-missing",
+    "power-of-two-scales",
+    "static-input-of-blocks",
     "zero-point-in-checkpoint",
 )
 
@@ -65,6 +79,8 @@ class Policy:
         unsupported: `error`, or `dequantize` to keep linears in floating
             point that cannot be expressed.
         inverse: names of entries with the inverse of a scale.
+        scheme: what the format of the checkpoint states; None if only the
+            entries tell. It counts with static `activations`.
     """
 
     activations: str = "static"
@@ -72,6 +88,7 @@ class Policy:
     bias_place: str = "before_rounding"
     unsupported: str = "error"
     inverse: tuple[str, ...] = ()
+    scheme: Scheme | None = None
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -92,15 +109,25 @@ class Policy:
                     + ", ".join(WEIGHT_SCALES + INPUT_SCALES)
                 )
 
+    @property
+    def stated(self) -> Scheme | None:
+        """The scheme of the checkpoint, unless the user chose another."""
+        return self.scheme if self.activations == "static" else None
+
 
 @dataclass(frozen=True)
 class StoredParts:
-    """The parts of a linear after all checks."""
+    """The parts of a linear after all checks.
+
+    With `quant`, the scales of the weight are a tensor of its granularity, and
+    those of the input are measured.
+    """
 
     weight: torch.Tensor
     weight_scale: float | torch.Tensor
     input_scale: float | None
     bias: torch.Tensor | None
+    quant: Quant | None = None
 
 
 # Scales.
@@ -134,12 +161,12 @@ def _read_scale(
     linear: str, name: str, tensor: torch.Tensor, inverse: bool
 ) -> torch.Tensor:
     """The values of a scale in f32, in the direction real = scale * stored."""
-    if tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+    if tensor.dtype not in SCALE_TYPES:
         raise Refused(
             "scale-type",
             linear,
-            f"'{name}' is {tensor.dtype}; expected torch.float32, "
-            "torch.bfloat16 or torch.float16",
+            f"'{name}' is {tensor.dtype}; expected one of "
+            + ", ".join(map(str, SCALE_TYPES)),
         )
     values = tensor.detach().to("cpu", torch.float32)
     for value in values.flatten().tolist():
@@ -205,14 +232,40 @@ def weight_direction(weight: torch.Tensor, scale: float | torch.Tensor) -> str:
     return "inverted" if distance > 6 and inverse + 4 < distance else "ok"
 
 
+def _spread(
+    scale: torch.Tensor,
+    weight: torch.Tensor,
+    block: tuple[int, int] | None,
+) -> torch.Tensor:
+    """Scales of any granularity, ready to multiply with a weight.
+
+    Args:
+        scale: one number, one per output, or one per block.
+        weight: [out, features].
+        block: sizes of a block; None to derive them from the shapes.
+    """
+    if _is_number(scale.shape):
+        return scale.reshape(1, 1)
+    out, features = weight.shape
+    if scale.dim() == 1 or scale.shape in ((out, 1), (1, out)):
+        return scale.reshape(-1, 1)
+    rows, columns = block or (
+        -(-out // scale.shape[0]),
+        -(-features // scale.shape[1]),
+    )
+    full = scale.repeat_interleave(rows, 0)[:out]
+    return full.repeat_interleave(columns, 1)[:, :features]
+
+
 def original_direction(
-    weight: torch.Tensor, scale: float | torch.Tensor, original: torch.Tensor
+    weight: torch.Tensor,
+    scale: float | torch.Tensor,
+    original: torch.Tensor,
+    block: tuple[int, int] | None = None,
 ) -> str:
     """Compares with the weight before quantization: `ok`, `inverted` or
     `different`."""
-    factor = as_scale(scale)
-    if factor.dim() == 1:
-        factor = factor[:, None]
+    factor = _spread(as_scale(scale), weight, block)
     exact = original.double()
 
     def error(candidate: torch.Tensor) -> float:
@@ -269,18 +322,34 @@ def read_linear(
     entries: Mapping[str, torch.Tensor],
     policy: Policy,
     original: torch.Tensor | None = None,
+    trusted: bool = False,
+    shape: tuple[int, int] | None = None,
 ) -> StoredParts:
     """Checks the entries of a linear, by their names below its path.
+
+    Args:
+        linear: path of the linear, for messages.
+        entries: tensors by their names.
+        policy: how they are handled.
+        original: weight before quantization, [out, features].
+        trusted: whether the direction of the scale need not be checked.
+        shape: of the weight in the model, [out, features], if it is known.
 
     Raises:
         Refused: with the first predicate that fails.
     """
+    scheme = policy.stated
+    if scheme is not None and scheme.refusal is not None:
+        raise Refused(scheme.refusal[0], linear, scheme.refusal[1])
+    known: tuple[str, ...] = KNOWN
+    if scheme is not None and scheme.is_dynamic:
+        known = (*KNOWN, UPPER_LIMIT)
     for name, tensor in entries.items():
-        if name not in KNOWN and tensor is not None:
+        if name not in known and tensor is not None:
             raise Refused(
                 "unknown-scale-name",
                 linear,
-                f"'{name}'; known are " + ", ".join(KNOWN),
+                f"'{name}'; known are " + ", ".join(known),
             )
         if hasattr(tensor, "device_mesh"):
             raise Refused(
@@ -298,18 +367,136 @@ def read_linear(
             f"{list(weight.shape)}; expected a matrix of "
             + ", ".join(map(str, STORAGE)),
         )
+    if shape is not None and tuple(weight.shape) != tuple(shape):
+        hint = ""
+        if tuple(weight.shape) == (shape[0], shape[1] // 2):
+            hint = "; two codes of 4 bits in a byte have this shape"
+        elif tuple(weight.shape) == (shape[1], shape[0]):
+            hint = "; it is transposed"
+        raise Refused(
+            "weight-width",
+            linear,
+            f"the weight has shape {list(weight.shape)}, the model wants "
+            f"{list(shape)}{hint}",
+        )
     for name in ZERO_POINTS:
         point = entries.get(name)
         if point is not None and bool((point.to(torch.float32) != 0).any()):
             raise Refused(
                 "zero-point-in-checkpoint", linear, f"'{name}' is not zero"
             )
+    if scheme is not None and scheme.is_dynamic:
+        return _read_dynamic(linear, weight, entries, policy, original)
     weight_scale = _read_weight_scale(linear, weight, entries, policy)
-    _check_direction(linear, weight, weight_scale, original)
+    if not trusted:
+        _check_direction(linear, weight, weight_scale, original)
     input_scale = None
     if policy.activations == "static":
         input_scale = _read_input_scale(linear, entries, policy)
     return StoredParts(weight, weight_scale, input_scale, entries.get("bias"))
+
+
+def _read_dynamic(
+    linear: str,
+    weight: torch.Tensor,
+    entries: Mapping[str, torch.Tensor],
+    policy: Policy,
+    original: torch.Tensor | None,
+) -> StoredParts:
+    """A linear whose format measures the scales of its input."""
+    scheme = policy.stated
+    assert scheme is not None
+    for name in INPUT_SCALES:
+        if entries.get(name) is not None:
+            raise Refused(
+                "scale-conflict",
+                linear,
+                f"'{name}' is a static scale, and {scheme.name} measures "
+                "scales of activations",
+            )
+    features = weight.shape[1]
+    if scheme.group and features % scheme.group:
+        raise Refused(
+            "group-width",
+            linear,
+            f"its input has {features} features, which groups of "
+            f"{scheme.group} of {scheme.name} do not divide",
+        )
+    limit = entries.get(UPPER_LIMIT)
+    if limit is not None:
+        values = _read_scale(linear, UPPER_LIMIT, limit, False)
+        if not _is_number(values.shape):
+            raise Refused(
+                "scale-shape",
+                linear,
+                f"'{UPPER_LIMIT}' has shape {list(values.shape)}; a limit has "
+                "one number",
+            )
+        scheme = replace(scheme, upper=shortest(float(values)))
+    weights, scales = _read_granular(linear, weight, entries, policy)
+    _check_direction(linear, weight, scales, original, scheme.block)
+    quant = scheme.quant(STORAGE[weight.dtype], weights)
+    return StoredParts(weight, scales, None, entries.get("bias"), quant)
+
+
+def _read_granular(
+    linear: str,
+    weight: torch.Tensor,
+    entries: Mapping[str, torch.Tensor],
+    policy: Policy,
+) -> tuple[str, torch.Tensor]:
+    """The granularity of the scales of a weight, and the scales."""
+    scheme = policy.stated
+    assert scheme is not None
+    name, values = _weight_scale(linear, entries, policy)
+    out, features = weight.shape
+    shapes: dict[str, tuple[tuple[int, ...], ...]] = {
+        "tensor": ((), (1,), (1, 1)),
+        "channel": ((out,), (out, 1), (1, out)),
+    }
+    blocks = None
+    if scheme.block is not None:
+        rows, columns = scheme.block
+        blocks = (-(-out // rows), -(-features // columns))
+        shapes["block"] = (blocks,)
+    stated = (scheme.weights,) if scheme.weights else ("tensor", "channel")
+    for granularity in stated:
+        if tuple(values.shape) in shapes[granularity]:
+            if granularity != "block":
+                values = values.reshape(-1)
+            return granularity, values.contiguous()
+    hint = ""
+    if blocks is not None and tuple(values.shape) == (blocks[1], blocks[0]):
+        hint = "; it is transposed"
+    elif blocks is not None and values.dim() == 2:
+        assert scheme.block is not None
+        hint = (
+            "; a shard of a weight begins and ends between blocks of "
+            "{}x{}".format(*scheme.block)
+        )
+    raise Refused(
+        "scale-shape",
+        linear,
+        f"'{name}' has shape {list(values.shape)}; a weight of "
+        f"{out}x{features} in {scheme.name} has "
+        + " or ".join(
+            str(list(shape)) for kind in stated for shape in shapes[kind]
+        )
+        + hint,
+    )
+
+
+def _weight_scale(
+    linear: str, entries: Mapping[str, torch.Tensor], policy: Policy
+) -> tuple[str, torch.Tensor]:
+    found = _pick(linear, entries, WEIGHT_SCALES, policy)
+    if found is None:
+        raise Refused(
+            "weight-scale-missing",
+            linear,
+            "expected one of " + ", ".join(WEIGHT_SCALES),
+        )
+    return found
 
 
 def _read_weight_scale(
@@ -318,19 +505,13 @@ def _read_weight_scale(
     entries: Mapping[str, torch.Tensor],
     policy: Policy,
 ) -> float | torch.Tensor:
-    found = _pick(linear, entries, WEIGHT_SCALES, policy)
-    if found is None:
-        raise Refused(
-            "weight-scale-missing",
-            linear,
-            "expected one of " + ", ".join(WEIGHT_SCALES),
-        )
-    name, values = found
+    name, values = _weight_scale(linear, entries, policy)
     shape = values.shape
     if _is_number(shape):
         return shortest(float(values))
     out, features = weight.shape
-    if shape in ((out,), (out, 1)):
+    # Linears of transformers for compressed-tensors have [1, out].
+    if shape in ((out,), (out, 1), (1, out)):
         return values.reshape(-1)
     if (
         values.dim() == 2
@@ -353,7 +534,7 @@ def _read_weight_scale(
         "scale-shape",
         linear,
         f"'{name}' has shape {list(shape)}; expected one number, "
-        f"[{out}] or [{out}, 1]",
+        f"[{out}], [{out}, 1] or [1, {out}]",
     )
 
 
@@ -387,11 +568,12 @@ def _check_direction(
     weight: torch.Tensor,
     scale: float | torch.Tensor,
     original: torch.Tensor | None,
+    block: tuple[int, int] | None = None,
 ) -> None:
     if weight.is_meta:
         return
     if original is not None:
-        verdict = original_direction(weight, scale, original)
+        verdict = original_direction(weight, scale, original, block)
         if verdict == "different":
             raise Refused(
                 "scale-conflict",
@@ -424,15 +606,8 @@ def dequantized_weight(
         weight = weight - (points[:, None] if points.dim() == 1 else points)
     found = _pick("", entries, WEIGHT_SCALES, policy)
     assert found is not None
-    scale = found[1]
-    out, features = weight.shape
-    if _is_number(scale.shape):
-        scale = scale.reshape(1, 1)
-    elif scale.dim() == 1:
-        scale = scale[:, None]
-    rows, columns = -(-out // scale.shape[0]), -(-features // scale.shape[1])
-    full = scale.repeat_interleave(rows, 0)[:out]
-    full = full.repeat_interleave(columns, 1)[:, :features]
+    block = None if policy.scheme is None else policy.scheme.block
+    full = _spread(found[1], weight, block)
     return (weight * full).to(dtype)
 
 
@@ -450,13 +625,20 @@ def stored_linear(
     activations: str,
     order: str,
     bias_place: str,
+    quant: str = "",
 ) -> torch.Tensor:
     """A linear on a stored weight, with the arithmetic of the fuse ops.
 
     The result has the dtype of `x`. Sums are in f64, so that their order does
-    not matter.
+    not matter. `quant` is the text of a `Quant`, or empty.
     """
     storage = STORAGE[weight.dtype]
+    if quant:
+        assert channel_scale is not None
+        contract = parse_quant(quant)
+        codes, scale_x = contract.measure(x)
+        total = contract.multiply(codes, scale_x, weight, channel_scale)
+        return _with_bias(total, bias, bias_place, x.dtype)
     if channel_scale is None:
         assert weight_scale is not None
         scale_w = as_scale(weight_scale)
@@ -475,11 +657,21 @@ def stored_linear(
         stored = quantize(x, scale_x, storage, order)
         total = (stored.double() @ weight.double().t()).float()
         total = total * (scale_x * scale_w)
+    return _with_bias(total, bias, bias_place, x.dtype)
+
+
+def _with_bias(
+    total: torch.Tensor,
+    bias: torch.Tensor | None,
+    bias_place: str,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Adds the bias to a product in f32 and rounds the result."""
     if bias is not None:
         if bias_place == "after_rounding":
-            total = total.to(x.dtype).float()
+            total = total.to(dtype).float()
         total = total + bias.float()
-    return total.to(x.dtype)
+    return total.to(dtype)
 
 
 @stored_linear.register_fake
@@ -493,6 +685,7 @@ def _stored_linear_shape(
     activations,
     order,
     bias_place,
+    quant="",
 ):
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
@@ -574,6 +767,8 @@ class StoredLinear(nn.Module):
             None if vector is not None else float(parts.weight_scale)
         )
         self.scale_of_input = parts.input_scale
+        #: The arithmetic of dynamic scales; empty for static ones.
+        self.quant = "" if parts.quant is None else parts.quant.text()
         self.policy = policy
         self.shown = shown
 
@@ -622,6 +817,7 @@ class StoredLinear(nn.Module):
             self.policy.activations,
             self.policy.order,
             self.policy.bias_place,
+            self.quant,
         )
 
 
@@ -640,6 +836,8 @@ def make_linear(
     dtype: torch.dtype,
     original: torch.Tensor | None = None,
     shown: torch.dtype | None = None,
+    trusted: bool = False,
+    shape: tuple[int, int] | None = None,
 ) -> tuple[nn.Module, Kept | None]:
     """The module for the entries of one linear.
 
@@ -651,13 +849,16 @@ def make_linear(
         dtype: of values in floating point.
         original: weight before quantization, [out, in], to compare with.
         shown: as for `StoredLinear`.
+        trusted: whether the scales are known to be those of the weight, so
+            that the weight is not read to find out.
+        shape: as for `read_linear`.
 
     Raises:
         Refused: the layout is not supported, and the user did not allow to
             keep the linear in floating point, or its values are not known.
     """
     try:
-        parts = read_linear(path, entries, policy, original)
+        parts = read_linear(path, entries, policy, original, trusted, shape)
     except Refused as refusal:
         if (
             policy.unsupported != "dequantize"
@@ -699,7 +900,8 @@ def replace_linears(
         entries |= dict(module.named_buffers(recurse=False))
         if not is_stored(entries):
             continue
-        replacement, left = make_linear(path, entries, policy, dtype)
+        own = replace(policy, scheme=policy.scheme or scheme_of(module))
+        replacement, left = make_linear(path, entries, own, dtype)
         if left is not None:
             kept.append(left)
         parent, _, name = path.rpartition(".")

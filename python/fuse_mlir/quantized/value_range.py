@@ -8,9 +8,11 @@ gathered batch by batch, so that the data need not fit into memory.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -237,11 +239,10 @@ class Range:
     def _distinct(self, count: int) -> np.ndarray:
         """One random position of each of `sample_size` equal parts of `count`
         values."""
-        parts = np.arange(self.sample_size) + self._random.random(
-            self.sample_size
+        places, self._random.bit_generator.state = _first_places(
+            self.seed, self.sample_size, count
         )
-        places = (parts * (count / self.sample_size)).astype(np.int64)
-        return np.minimum(places, count - 1)
+        return places
 
     def _skips(self, start: int, count: int) -> np.ndarray:
         """Positions of the values that enter the sample.
@@ -305,6 +306,18 @@ class Range:
         return float(self.histogram[first:].sum()) / self.count
 
 
+@functools.lru_cache(maxsize=8)
+def _first_places(
+    seed: int, size: int, count: int
+) -> tuple[np.ndarray, Mapping[str, Any]]:
+    """The positions that a new generator draws, and its state after that. The
+    weights of a model have few sizes."""
+    random = np.random.default_rng(seed)
+    parts = np.arange(size) + random.random(size)
+    places = (parts * (count / size)).astype(np.int64)
+    return np.minimum(places, count - 1), random.bit_generator.state
+
+
 @dataclass(frozen=True)
 class ScaleChoice:
     """A scale and its effect on the observed values."""
@@ -334,6 +347,18 @@ def choose_scale(
     Raises:
         RangeError: all values are zero, or the method is unknown.
     """
+    threshold = choose_threshold(seen, storage, method, percentile)
+    return scales_of([seen], [threshold], storage, method)[0]
+
+
+def choose_threshold(
+    seen: Range, storage: str, method: str = "amax", percentile: float = 99.99
+) -> float:
+    """The magnitude that `choose_scale` maps to the largest stored value.
+
+    Raises:
+        RangeError: all values are zero, or the method is unknown.
+    """
     if method not in METHODS:
         raise RangeError(
             f"unknown method '{method}'; expected one of {', '.join(METHODS)}"
@@ -343,28 +368,86 @@ def choose_scale(
             f"no scale follows from {seen.count} values that are all zero"
         )
     largest = largest_value(storage)
-    sample = torch.from_numpy(seen.sample)
     if method == "amax":
-        threshold = seen.largest
-    elif method == "percentile":
-        threshold = seen.percentile(percentile)
-    else:
-        steps = np.exp2(-np.arange(0, 8 * 16 + 1) / 16.0) * seen.largest
-        errors = [
-            _error(sample, float(step) / largest, storage) for step in steps
-        ]
-        threshold = float(steps[int(np.argmin(errors))])
+        return seen.largest
+    if method == "percentile":
+        return seen.percentile(percentile)
+    sample = torch.from_numpy(seen.sample)
+    steps = np.exp2(-np.arange(0, 8 * 16 + 1) / 16.0) * seen.largest
+    errors = [_error(sample, float(step) / largest, storage) for step in steps]
+    return float(steps[int(np.argmin(errors))])
+
+
+def scales_of(
+    ranges: Sequence[Range],
+    thresholds: Sequence[float],
+    storage: str,
+    method: str,
+    device: torch.device | str = "cpu",
+) -> list[ScaleChoice]:
+    """The scales of thresholds, with their effect on the observed values.
+
+    Args:
+        ranges: of the tensors.
+        thresholds: of `choose_threshold`, one for each range.
+        storage: as for `choose_scale`.
+        method: that chose the thresholds.
+        device: that measures the errors on all samples together.
+    """
+    largest = largest_value(storage)
     # Kernels and the measurements here use scales in f32.
-    scale = float(np.float32(threshold / largest))
-    return ScaleChoice(
-        scale=scale,
-        method=method,
-        threshold=threshold,
-        headroom=threshold / seen.largest,
-        saturated=seen.saturated_share(scale, storage),
-        relative_mse=_error(sample, scale, storage)
-        / max(float(sample.double().square().mean()), 1e-300),
-    )
+    scales = [float(np.float32(t / largest)) for t in thresholds]
+    errors = _relative_errors(ranges, scales, storage, device)
+    return [
+        ScaleChoice(
+            scale=scale,
+            method=method,
+            threshold=threshold,
+            headroom=threshold / seen.largest,
+            saturated=seen.saturated_share(scale, storage),
+            relative_mse=error,
+        )
+        for seen, threshold, scale, error in zip(
+            ranges, thresholds, scales, errors
+        )
+    ]
+
+
+#: Number of sampled values whose errors are measured at the same time, which
+#: take some 30 bytes each.
+_AT_ONCE = 1 << 22
+
+
+def _relative_errors(
+    ranges: Sequence[Range],
+    scales: Sequence[float],
+    storage: str,
+    device: torch.device | str,
+) -> list[float]:
+    """Mean squared errors over mean squares of the samples."""
+    found = [0.0] * len(ranges)
+    by_size: dict[int, list[int]] = {}
+    for index, seen in enumerate(ranges):
+        by_size.setdefault(seen.sample.size, []).append(index)
+    for size, indices in by_size.items():
+        rows = max(1, _AT_ONCE // size)
+        for start in range(0, len(indices), rows):
+            part = indices[start : start + rows]
+            sample = torch.from_numpy(
+                np.stack([ranges[i].sample for i in part])
+            ).to(device)
+            scale = torch.tensor(
+                [[scales[i]] for i in part],
+                dtype=torch.float32,
+                device="cpu",
+            ).to(device)
+            exact = sample.double()
+            restored = dequantize(quantize(sample, scale, storage), scale)
+            errors = (restored.double() - exact).square().mean(dim=1)
+            squares = exact.square().mean(dim=1).clamp(min=1e-300)
+            for i, error in zip(part, (errors / squares).tolist()):
+                found[i] = error
+    return found
 
 
 def _error(sample: torch.Tensor, scale: float, storage: str) -> float:

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from fuse_mlir.support.chips import CAPABILITIES, SCHEDULED, chip_name
+from fuse_mlir.support.chips import CAPABILITIES, chip_name
 from fuse_mlir.support.ptxas import find_ptxas
 
 #: ok: all of it is there. limited: fusing works without it, with the stated
@@ -51,6 +51,7 @@ VARIABLES = (
     "FUSE_LIBRARY",
     "FUSE_MUTANT",
     "FUSE_NUM_THREADS",
+    "FUSE_OWN_THREADS",
     "FUSE_PREBUILT",
     "FUSE_PYTHON",
     "FUSE_SITE",
@@ -282,14 +283,8 @@ def describe_gpu(
     chip, capability = chip_name(major, minor), 10 * major + minor
     paths: list[str] = []
     consequence = ""
-    if capability == SCHEDULED:
+    if capability in CAPABILITIES:
         paths = ["scheduled", "portable"]
-    elif capability in CAPABILITIES:
-        paths = ["portable"]
-        consequence = (
-            "Kernels take the portable path, because schedules exist for "
-            f"{chip_name(*divmod(SCHEDULED, 10))} only."
-        )
     else:
         names = ", ".join(f"sm_{known}" for known in CAPABILITIES)
         consequence = f"No kernel runs on it; the compiler supports {names}."

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import Chain
+from fuse_mlir.compiler.chains import Chain, Text
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion import modules
@@ -619,8 +619,9 @@ def _check_exact(
     for text in (kernel.compiled.formed, kernel.compiled.layers):
         plain = replace(
             kernel.compiled,
-            formed=text,
+            text=Text("", text),
             portable=True,
+            shared=None,
             _artifacts={},
             _programs={},
         )

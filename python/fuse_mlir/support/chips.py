@@ -6,8 +6,6 @@ from __future__ import annotations
 #: Compute capabilities for which the compiler generates code, as in
 #: lib/Schedule/Chip.cpp.
 CAPABILITIES = (80, 86, 87, 89, 90, 100, 103, 120, 121)
-#: The only capability with scheduled kernels; others have portable ones.
-SCHEDULED = 90
 
 
 def chip_name(major: int, minor: int) -> str:

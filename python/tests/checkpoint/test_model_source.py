@@ -516,7 +516,10 @@ class Quantized(Directories):
         with torch.no_grad():
             before = model(ids).logits
             sites = fuse_mlir.fuse_modules(model, only_faster=False)
-            self.assertEqual([s.families for s in sites], [("gated_mlp",)])
+            self.assertEqual(
+                [s.families for s in sites],
+                [("gated_mlp",), ("norm_linear",)],
+            )
             self.assertTrue(fuse_mlir.verify(model))
             fuse_mlir.unfuse_modules(model)
             self.assertTrue(torch.equal(model(ids).logits, before))

@@ -33,10 +33,30 @@ class Commands(unittest.TestCase):
         self.assertEqual(status, 0, error)
         self.assertIn(
             "could fuse  model.layers.1.post_attention_layernorm"
-            "+mlp#1  gated_mlp\n2 could fuse\n",
+            "+mlp#1  gated_mlp\n",
             out,
         )
-        self.assertIn("[2/2] model.layers.1", error)
+        self.assertIn("+q_proj+k_proj+v_proj#1  norm_linear\n4 could", out)
+        self.assertIn("[4/4] model.layers.1", error)
+
+    def test_advice_names_options(self):
+        sizes = {
+            **LLAMA,
+            "num_hidden_layers": 1,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+        }
+        settings = [f"--set={key}={value}" for key, value in sizes.items()]
+        _, out, error = run("explain", "mixtral", "--quiet", *settings)
+        self.assertIn("--pattern '*Experts=**.experts' asks for it", out, error)
+        status, _, error = run("verify", "mixtral", "--quiet", *settings)
+        self.assertEqual(status, 1)
+        self.assertIn("--pattern '*Experts=**.experts' asks for it", error)
+        pattern = "--pattern=*Experts=**.experts"
+        status, out, error = run(
+            "explain", "mixtral", "--quiet", pattern, *settings
+        )
+        self.assertIn("1 could fuse", out, error)
 
     def test_activations_that_round_once(self):
         settings = (
@@ -50,7 +70,7 @@ class Commands(unittest.TestCase):
         for rounding, line in (
             (
                 "exact",
-                "norm_linear without 'mlp.act', which rounding='relaxed' allows",
+                "norm_linear without 'mlp.act', which --rounding relaxed allows",
             ),
             ("relaxed", "mlp with 'mlp.act' rounded once"),
         ):
@@ -100,10 +120,15 @@ class Commands(unittest.TestCase):
             self.assertIn("kernel-0.fuse: kernel of 2 sites", out)
             self.assertEqual(
                 sorted(p.name for p in Path(directory).iterdir()),
-                ["kernel-0.fuse", "sites.json"],
+                ["kernel-0.fuse", "kernel-1.fuse", "sites.json"],
             )
-            kernel = fuse_mlir.load(Path(directory) / "kernel-0.fuse")
-            self.assertIn("mlp.down_proj.weight", kernel.parameters)
+            for number, weight in enumerate(
+                ("self_attn.q_proj.weight", "mlp.down_proj.weight")
+            ):
+                kernel = fuse_mlir.load(
+                    Path(directory) / f"kernel-{number}.fuse"
+                )
+                self.assertIn(weight, kernel.parameters)
 
     def test_fuse_for_a_gpu_and_for_the_hub(self):
         from fuse_mlir import native
@@ -136,9 +161,9 @@ class Commands(unittest.TestCase):
             )
             status, out, error = run("verify", config)
         self.assertEqual(status, 0, error)
-        self.assertIn("4 of 4 checks passed", out)
+        self.assertIn("7 of 7 checks passed", out)
         self.assertIn(
-            "[1/1] model.layers.0.post_attention_layernorm+mlp#0: verified",
+            "[2/2] model.layers.0.post_attention_layernorm+mlp#0: verified",
             error,
         )
 

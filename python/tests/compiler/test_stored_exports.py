@@ -201,8 +201,9 @@ class Files(Folder):
             {"parameters": {"w": ["load", [4, 8]]}},
             {"parameters": {"w": 3}},
             {"aliases": []},
-            {"result": [[0]]},
-            {"dtype": "nothing"},
+            {"results": [[[[0]], "float32"]]},
+            {"results": [[[4], "nothing"]]},
+            {"results": [4]},
         )
         for change in changes:
             path.write_text(json.dumps(whole | change))

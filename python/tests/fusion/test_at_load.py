@@ -162,8 +162,9 @@ class KernelConfigs(Loading):
             self.check(model)
         # Instances may have the forward of their class as an attribute.
         self.assertIn("forward", vars(model.model.layers[0].mlp.act_fn))
+        # With the projections of attention.
         self.assertEqual(
-            len(fuse_mlir.fuse_modules(model, only_faster=False).fused), 4
+            len(fuse_mlir.fuse_modules(model, only_faster=False).fused), 8
         )
 
     @with_kernels

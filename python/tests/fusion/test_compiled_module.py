@@ -11,7 +11,7 @@ from torch.nn.utils import parametrize
 
 import fuse_mlir
 from fuse_mlir import FuseError
-from tests.models import Norm, fuse, needs_library, net
+from tests.models import Norm, call_in_threads, fuse, needs_library, net
 
 torch.set_num_threads(1)
 
@@ -53,6 +53,10 @@ class Double(nn.Module):
 
 @needs_library
 class CompiledModules(unittest.TestCase):
+    def test_threads_see_one_version_of_weights(self):
+        model = fuse_mlir.compile_module(Own().requires_grad_(False))
+        call_in_threads(self, model, torch.randn(3, 8), model.up.weight)
+
     def test_modules_without_parameters(self):
         x, y = torch.randn(3, 8), torch.randn(3, 8)
         gate = fuse_mlir.compile_module(Gate())

@@ -887,7 +887,10 @@ class Candidates(unittest.TestCase):
             seed=0,
         )
         found = fuse_mlir.fuse_modules(model, only_faster=False)
-        self.assertEqual([s.id for s in found.fused], ["feed_forward#0"])
+        self.assertEqual(
+            [s.id for s in found.fused],
+            ["feed_forward#0", "layer_norm+projection#0"],
+        )
         self.assertTrue(fuse_mlir.verify(model))
 
 

@@ -38,6 +38,12 @@ MODELS = {
         {**SIZES, "num_hidden_layers": 2},
         "input_layernorm+query_key_value",
     ),
+    # An MLP beside attention reads the norm too.
+    "falcon": (
+        {**SIZES, "num_hidden_layers": 2},
+        "input_layernorm+query_key_value",
+    ),
+    "cohere": (TINY, "input_layernorm+q_proj+k_proj+v_proj"),
 }
 ATTENTION = {
     (
@@ -114,17 +120,15 @@ class Models(unittest.TestCase):
         )
 
     def test_norm_that_an_mlp_reads_too(self):
-        found = fuse_mlir.explain(
-            transformer("falcon", **{**SIZES, "num_hidden_layers": 1}),
-            only_faster=False,
-        )
-        site = next(s for s in found if "query_key_value" in s.id)
-        self.assertIn(
-            "FUSE-N002 intermediate-has-other-users: the result of "
-            "'transformer.h.0.input_layernorm' is also read by 'matmul' in "
-            "module 'transformer.h.0.mlp.dense_h_to_4h'",
-            site.reason,
-        )
+        model = transformer("cohere", **TINY)
+        fuse_mlir.fuse_modules(model, only_faster=False, strict=False)
+        place = next(m for _, m in fused_sites(model) if len(m.names) == 4)
+        self.assertEqual(place.plan.outputs, (0, 1, 2, 3))
+        self.assertIn("also([normed])", place._kernel.compiled.formed)
+        with torch.no_grad():
+            for _ in range(2):
+                normed = place(x := torch.randn(1, 3, 32).bfloat16())
+            torch.testing.assert_close(normed, place._member(x))
 
 
 @needs_library
@@ -149,16 +153,18 @@ class Patterns(unittest.TestCase):
             + [f"model.layers.1.self_attn.{p}_proj" for p in "qkv"],
         )
 
-    def test_a_projection_is_left_out(self):
-        self.assertIn(
-            "FUSE-N002 intermediate-has-other-users: the result of "
-            "'model.layers.0.input_layernorm' is also read by 'linear' in "
-            "module 'model.layers.0.self_attn.k_proj'; add that module",
-            self.refusal(
-                ("RMSNorm", "model.layers.*.input_layernorm"),
-                ("Linear", "model.layers.*.self_attn.q_proj"),
-            ),
+    @torch.no_grad()
+    def test_projections_that_are_left_out(self):
+        model, plain = llama(), llama()
+        members = (
+            ("RMSNorm", "model.layers.*.input_layernorm"),
+            ("Linear", "model.layers.*.self_attn.q_proj"),
         )
+        fuse_mlir.fuse_modules(model, {members: "fuse"})
+        self.assertIs(type(attention(model).k_proj), nn.Linear)
+        torch.testing.assert_close(model(IDS).logits, plain(IDS).logits)
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(IDS).logits, plain(IDS).logits)
 
     def test_a_linear_that_reads_something_else(self):
         self.assertIn(
@@ -235,6 +241,21 @@ class Heads(unittest.TestCase):
         model.embed.weight.mul_(2)
         fuse_mlir.unfuse_modules(model)
         self.assertIs(type(model.head), nn.Linear)
+
+    def test_a_result_that_changes_in_place(self):
+        class Scaled(Head):
+            def forward(self, ids):
+                normed = self.body.norm(self.embed(ids))
+                return self.head(normed.mul_(2))
+
+        found = fuse_mlir.explain(
+            Scaled().eval(), inputs=IDS, only_faster=False
+        )
+        self.assertIn(
+            "FUSE-N002 intermediate-has-other-users: 'mul_' in the model "
+            "changes the result of 'body.norm' in place",
+            found[0].reason,
+        )
 
     def test_a_norm_that_changes_the_type(self):
         model = Head().eval()
@@ -421,6 +442,21 @@ class Calls(unittest.TestCase):
             )
 
     @torch.no_grad()
+    def test_the_result_of_the_norm_changes_in_place(self):
+        model = transformer("cohere", **TINY)
+        fuse_mlir.fuse_modules(model, only_faster=False, strict=False)
+        layer = model.model.layers[0]
+        x = torch.randn(1, 3, 32).bfloat16()
+        for _ in range(2):
+            normed = layer.input_layernorm(x)
+            layer.self_attn.q_proj(normed)
+            normed.mul_(2)
+            self.fails(
+                "changed the result of the norm",
+                lambda: layer.self_attn.k_proj(normed),
+            )
+
+    @torch.no_grad()
     def test_caches_of_generation(self):
         model, plain = fused(torch.bfloat16), llama(torch.bfloat16)
         for options in (
@@ -552,6 +588,14 @@ class Programs(unittest.TestCase):
                 saved.seek(0)
                 loaded = torch.export.load(saved).module()
                 torch.testing.assert_close(loaded(IDS), expected)
+
+    def test_directory_of_the_hub(self):
+        with self.assertRaisesRegex(
+            fuse_mlir.FuseError, "has members in several modules, and a layer"
+        ):
+            fuse_mlir.export_hub_kernel(
+                self.model, "unused", f"{SITE}#0", name="qkv"
+            )
 
     @torch.no_grad()
     def test_artifact(self):

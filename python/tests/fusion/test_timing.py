@@ -407,7 +407,7 @@ class Fusing(unittest.TestCase):
 
         before = fast()
         with mock.patch.object(
-            kernels, "call_asked", wraps=kernels.call_asked
+            kernels, "call_all_asked", wraps=kernels.call_all_asked
         ) as call:
             result = model(x)
             return result, call.call_count + fast() - before
@@ -588,7 +588,7 @@ class Ranges(unittest.TestCase):
     def check(self, model):
         for rows, expected in self.expected.items():
             with mock.patch.object(
-                kernels, "call_asked", wraps=kernels.call_asked
+                kernels, "call_all_asked", wraps=kernels.call_all_asked
             ) as call:
                 torch.testing.assert_close(
                     model(tokens(rows)), expected, atol=1e-5, rtol=1e-5
@@ -613,7 +613,7 @@ class Ranges(unittest.TestCase):
         self.priced.kernel = lambda n: 9.0
         wide = self.model.double().float().half()
         before = wide(tokens(2).half())
-        with mock.patch.object(kernels, "call_asked") as call:
+        with mock.patch.object(kernels, "call_all_asked") as call:
             wide(tokens(2).half())
         call.assert_not_called()
         fuse_mlir.unfuse_modules(wide)
@@ -633,7 +633,7 @@ class Ranges(unittest.TestCase):
     def test_gradients_run_the_members(self):
         self.model.requires_grad_(True)
         with mock.patch.object(
-            kernels, "call_asked", wraps=kernels.call_asked
+            kernels, "call_all_asked", wraps=kernels.call_all_asked
         ) as call:
             self.model(tokens(2)).sum().backward()
             call.assert_not_called()

@@ -605,10 +605,16 @@ class Refusals(unittest.TestCase):
         )
         layer = nn.TransformerDecoderLayer(8, 2, 16).eval()
         x = torch.randn(3, 8)
+        found = fuse_mlir.explain(layer, inputs=(x, x), only_faster=False)
+        # The sum reads the norm, too.
+        self.assertEqual(
+            [s.id for s in found], ["norm2+linear1#0", "linear1+linear2#0"]
+        )
+        self.assertEqual(found[0].families, ("norm_linear",))
         self.assertIn(
             "between 'linear1' and 'linear2' the model computes "
             "'relu' by itself",
-            fuse_mlir.explain(layer, inputs=(x, x))[0].reason,
+            found[1].reason,
         )
 
     def test_inputs_that_a_model_fails_on(self):

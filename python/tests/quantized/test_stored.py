@@ -76,7 +76,9 @@ def run_text(
 class RefusalIdsTest(unittest.TestCase):
     def test_ids_are_those_of_the_compiler(self) -> None:
         text = (ROOT / "include/fuse/Analysis/Refusals.def").read_text()
-        listed = dict(re.findall(r'"(FUSE-N3\d\d)",\s*"([\w-]+)"', text))
+        listed = dict(
+            re.findall(r'"(FUSE-N(?:3\d\d|17[1-9]))",\s*"([\w-]+)"', text)
+        )
         self.assertEqual(listed, {i: n for n, i in errors.REFUSALS.items()})
 
 
@@ -142,7 +144,8 @@ class ReadLinearTest(unittest.TestCase):
         self.refuses(
             "scale-shape",
             r"shape \[1, 16\]; expected one number, "
-            r"\[8\] or \[8, 1\]",
+            r"\[8\], \[8, 1\] or "
+            r"\[1, 8\]",
             entries() | {"weight_scale_inv": torch.full((1, 16), 2.0**-8)},
         )
         self.refuses(
@@ -483,7 +486,9 @@ class QuantizedDecomposedTest(unittest.TestCase):
 class TransformersTest(unittest.TestCase):
     """The fine-grained fp8 layout of transformers with static scales."""
 
-    def model(self, block: list[int] | None = None):
+    def model(
+        self, block: list[int] | None = None, activations: str = "static"
+    ):
         import transformers
         from transformers.integrations.finegrained_fp8 import (
             replace_with_fp8_linear,
@@ -500,7 +505,7 @@ class TransformersTest(unittest.TestCase):
             vocab_size=32,
         )
         quantization = transformers.FineGrainedFP8Config(
-            activation_scheme="static" if block is None else "dynamic",
+            activation_scheme=activations,
             weight_block_size=block,
         )
         with torch.device("meta"):
@@ -617,33 +622,55 @@ class TransformersTest(unittest.TestCase):
         self.assertIn("input = 0.025,", repaired)
 
     def test_blocks(self) -> None:
-        model, config = self.model([32, 32])
+        model, config = self.model([32, 32], "dynamic")
         self.fill(model, self.scales())
-        members = ["mlp"]
+        members = ["post_attention_layernorm", "mlp"]
+        clause = (
+            "quant(f8E4M3FN, weights = block<32x32>, "
+            "activations = per_group<32>, floor = amax<1.0e-04>, "
+            "scale_op = reciprocal, sums = block<32>)"
+        )
         with tempfile.TemporaryDirectory() as name:
             self.save(model, config, Path(name))
-            with self.assertRaisesRegex(
-                Refused,
-                r"linear 'model.layers.0.mlp.gate_proj': "
-                r"FUSE-N301 block-scale: 'weight_scale_inv' has shape "
-                r"\[3, 2\], one entry per block of 32x32",
-            ):
-                load_chain(
-                    name,
-                    "model.layers.0",
-                    members,
-                    False,
-                    torch.bfloat16,
-                    Policy(),
-                )
             chain, kept = load_chain(
                 name,
                 "model.layers.0",
                 members,
-                False,
+                True,
                 torch.bfloat16,
-                Policy(unsupported="dequantize"),
+                Policy(),
             )
+        self.assertEqual(kept, [])
+        self.assertIn(clause, self.formed(chain))
+        # The modules of transformers state the same.
+        replace_linears(model, Policy())
+        chain = take_chain(model, "model.layers.0", members, True)
+        self.assertIn(clause, self.formed(chain))
+
+    def test_static_input_of_blocks(self) -> None:
+        model, config = self.model([32, 32])
+        self.fill(model, self.scales())
+        with tempfile.TemporaryDirectory() as name:
+            self.save(model, config, Path(name))
+
+            def load(policy: Policy):
+                return load_chain(
+                    name,
+                    "model.layers.0",
+                    ["mlp"],
+                    False,
+                    torch.bfloat16,
+                    policy,
+                )
+
+            with self.assertRaisesRegex(
+                Refused,
+                r"linear 'model.layers.0.mlp.gate_proj': "
+                r"FUSE-N171 static-input-of-blocks: fine-grained FP8 "
+                r"\(blocks of 32x32, static activations\)",
+            ):
+                load(Policy())
+            chain, kept = load(Policy(unsupported="dequantize"))
         self.assertEqual(
             [k.linear for k in kept],
             [f"model.layers.0.mlp.{n}" for n in (GATE, UP, DOWN)],
@@ -724,7 +751,7 @@ class TransformersTest(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn(
                 "error: linear 'model.layers.0.mlp.gate_proj': "
-                "FUSE-N301 block-scale",
+                "FUSE-N171 static-input-of-blocks",
                 err,
             )
             status, _, err = self.run_import(
@@ -732,6 +759,31 @@ class TransformersTest(unittest.TestCase):
             )
             self.assertEqual(status, 0)
             self.assertEqual(err.count("kept in floating point: linear"), 3)
+
+    def test_accuracy_needs_weights_in_floating_point(self) -> None:
+        model, config = self.model()
+        self.fill(model, self.scales())
+        with tempfile.TemporaryDirectory() as name:
+            self.save(model, config, Path(name))
+            err = io.StringIO()
+            with contextlib.redirect_stderr(err):
+                status = cli.main(
+                    [
+                        "accuracy",
+                        f"--pretrained={name}",
+                        "--parent=model.layers.0",
+                        "--members=mlp",
+                        f"--shape=tokens,{HIDDEN}",
+                        f"--tools={Path(tool('fuse-run')).parent}",
+                        "x.npy",
+                    ]
+                )
+            self.assertEqual(status, 1)
+            self.assertIn(
+                f"error: '{name}' is quantized already, and accuracy quantizes "
+                "weights in floating point; expected a directory",
+                err.getvalue(),
+            )
 
     def test_missing_parameters_are_named(self) -> None:
         model, config = self.model()

@@ -237,8 +237,8 @@ class Gpus(unittest.TestCase):
     def test_paths(self):
         for (major, minor), chip, paths in (
             ((9, 0), "sm_90a", ["scheduled", "portable"]),
-            ((8, 6), "sm_86", ["portable"]),
-            ((12, 0), "sm_120", ["portable"]),
+            ((8, 6), "sm_86", ["scheduled", "portable"]),
+            ((12, 0), "sm_120", ["scheduled", "portable"]),
             ((7, 5), "sm_75", []),
         ):
             with self.subTest(chip):

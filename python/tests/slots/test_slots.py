@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import errors, native, slots
+from tests.models import call_in_threads
 
 EPS = 2.0**-10
 
@@ -91,6 +92,32 @@ class Slots(unittest.TestCase):
         with self.assertRaises(errors.NativeError) as caught:
             self.bind(model, bind, **config)
         self.assertIn(text, str(caught.exception))
+
+
+class Threads(Slots):
+    def test_threads_see_one_version_of_weights(self):
+        model = Norm(8).requires_grad_(False)
+        self.bind(model, {"rms_norm": "fuse"})
+        call_in_threads(self, model, torch.randn(3, 8), model.weight)
+
+    def test_threads_see_one_version_of_packed_weights(self):
+        class Mlp(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Parameter(torch.randn(16, 8))
+                self.gate = nn.Parameter(torch.randn(16, 8))
+                self.down = nn.Parameter(torch.randn(8, 16))
+                self.mlp = slots.OpSlot("swiglu_mlp", eager=swiglu_mlp)
+
+            def forward(self, x):
+                return self.mlp(x, self.gate, self.up, self.down)
+
+        def swiglu_mlp(x, gate, up, down):
+            return (nn.functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+        model = Mlp().requires_grad_(False)
+        self.bind(model, {"swiglu_mlp": "fuse"})
+        call_in_threads(self, model, torch.randn(3, 8), model.down)
 
 
 class Instances(Slots):

@@ -14,8 +14,8 @@
 // CHECK-SAME: {bytes = 8192 : i64, columns = 8 : i64, operands = [2, 3], recipe = "panels", steps = 16 : i64, tiles = 16 : i64},
 // CHECK-SAME: {bytes = 4096 : i64, columns = 8 : i64, operands = [4], recipe = "panels", steps = 64 : i64, tiles = 2 : i64}],
 // CHECK-SAME: {arguments = [{operand = 0 : i64}, {operand = 1 : i64}, {workspace = 0 : i64}], function = "gated_rows", panels = 1 : i64, tokens = 4 : i64}
-// CHECK-SAME: {arguments = [{workspace = 0 : i64}, {packed = 0 : i64}, {workspace = 1 : i64}], function = "gated_hidden", panels = 16 : i64, tokens = 128 : i64}
-// CHECK-SAME: {arguments = [{workspace = 1 : i64}, {packed = 1 : i64}, {operand = 0 : i64}, {result = 0 : i64}], function = "gated_output0", panels = 2 : i64, tokens = 128 : i64}
+// CHECK-SAME: {arguments = [{workspace = 0 : i64}, {packed = 0 : i64}, {workspace = 1 : i64}], function = "gated_hidden", multiple = 6 : i64, panels = 16 : i64, tokens = 128 : i64}
+// CHECK-SAME: {arguments = [{workspace = 1 : i64}, {packed = 1 : i64}, {operand = 0 : i64}, {result = 0 : i64}], function = "gated_output0", multiple = 6 : i64, panels = 2 : i64, tokens = 128 : i64}
 // CHECK-SAME: workspace = [64, 256]
 // CHECK: fuse.gated_mlp
 
@@ -44,13 +44,25 @@
 
 // CHECK: func.func private @multiply_f32_2(
 // CHECK: func.func private @multiply_f32_4(
+
+// Only the code for most tokens prefetches the next block of the panel.
+
+// CHECK-NOT: llvm.intr.prefetch
 // CHECK: func.func private @multiply_f32_6(
+// CHECK-SAME: %[[P:[^:]*]]: memref<[[ANY]]xf32>, %{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: memref<[[ANY]]xf32>, %{{[^:]*}}: index, %[[AHEAD:[^:]*]]: index)
+// CHECK: arith.addi %[[AHEAD]]
+// CHECK: memref.extract_aligned_pointer_as_index %[[P]]
+// CHECK: llvm.intr.prefetch
 
 // CHECK: func.func @gated_rows(%{{.*}}: memref<3xindex>, {{.*}}) attributes {llvm.bareptr}
 // CHECK: vector.fma
 // CHECK: math.rsqrt
+// The caller may choose the number of tokens in a task.
 // CHECK: func.func @gated_hidden(
 // CHECK: memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
+// CHECK: %[[GIVEN:.*]] = arith.shrui %{{.*}}, %c48
+// CHECK: arith.cmpi eq, %[[GIVEN]], %c0
+// CHECK: arith.select %{{.*}}, %c128{{.*}}, %[[GIVEN]]
 // CHECK: call @multiply_f32_6
 // CHECK: call @multiply_f32_4
 // CHECK: call @multiply_f32_2

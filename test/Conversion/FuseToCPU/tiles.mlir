@@ -5,6 +5,7 @@
 // that a token has the same sums alone and among others. A tile of weights is
 // read where they lie: 16 pairs, a panel of 64 outputs apart.
 
+// CHECK: function = "gated_hidden", multiple = 32 : i64
 // CHECK: func.func private @multiply_tiles_2(
 // CHECK: func.func private @multiply_tiles_1(
 // CHECK-SAME: %[[X:[^:]*]]: memref<{{[0-9]+}}xi16>, {{.*}}, %[[ROWS:[^:]*]]: index)

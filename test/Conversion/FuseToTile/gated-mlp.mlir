@@ -12,11 +12,11 @@
 // CHECK-SAME:      #tile.packed<"gate_up_256" of [2, 3], tiles = 2, steps = 2, bytes = 131072>
 // CHECK-SAME:      #tile.packed<"rows_256" of [4], tiles = 1, steps = 2, bytes = 65536>
 // CHECK-SAME:      #tile.operand<0>, #tile.operand<1>, #tile.result<0>, #tile.tokens
-// CHECK-SAME:      #tile.scalar<"input" = 2.000000e+00 : f32>
-// CHECK-SAME:      #tile.scalar<"gate" = 1.250000e-01 : f32>
-// CHECK-SAME:      #tile.scalar<"up" = 2.500000e-01 : f32>
-// CHECK-SAME:      #tile.scalar<"hidden" = 4.000000e+00 : f32>
-// CHECK-SAME:      #tile.scalar<"down" = 2.500000e-01 : f32>
+// CHECK-SAME:      #tile.scalar<"input" = 2.000000e+00 : f32 over 5.000000e-01 : f32>
+// CHECK-SAME:      #tile.scalar<"gate" = 1.250000e-01 : f32 of [5.000000e-01 : f32, 2.500000e-01 : f32]>
+// CHECK-SAME:      #tile.scalar<"up" = 2.500000e-01 : f32 of [5.000000e-01 : f32, 5.000000e-01 : f32]>
+// CHECK-SAME:      #tile.scalar<"hidden" = 4.000000e+00 : f32 over 2.500000e-01 : f32>
+// CHECK-SAME:      #tile.scalar<"down" = 2.500000e-01 : f32 of [2.500000e-01 : f32, 1.000000e+00 : f32]>
 // CHECK:         return %[[Y]]
 func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
               %g: tensor<256x256xf8E4M3FN>, %u: tensor<256x256xf8E4M3FN>,
@@ -37,7 +37,7 @@ func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
 
 // CHECK-LABEL: func @other_scales
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0
-// CHECK-SAME:      #tile.scalar<"input" = 1.000000e+00 : f32>
+// CHECK-SAME:      #tile.scalar<"input" = 1.000000e+00 : f32 over 1.000000e+00 : f32>
 func.func @other_scales(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
                         %g: tensor<256x256xf8E4M3FN>,
                         %u: tensor<256x256xf8E4M3FN>,

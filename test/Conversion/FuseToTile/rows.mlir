@@ -7,7 +7,7 @@
 // CHECK-LABEL: func @norm
 // CHECK:         %[[Q:.*]]:2 = tile.launch @fuse_kernels::@norm_quantize_rows_0 ins(%arg0, %arg1, %arg2 : {{.*}}) outs(%{{.*}}) plan
 // CHECK-SAME:      blocks = 4, threads = {{[0-9]+}}, {{(shared_bytes = [0-9]+, )?(dependent = true, )?}}max_tokens = 4194303,
-// CHECK-SAME:      #tile.operand<2>, #tile.result<0>, #tile.result<1>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>
+// CHECK-SAME:      #tile.operand<2>, #tile.result<0>, #tile.result<1>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32 over 2.000000e+00 : f32>
 // CHECK:         return %[[Q]]#0, %[[Q]]#1
 func.func @norm(%x: tensor<?x512xbf16>, %r: tensor<?x512xbf16>,
                 %w: tensor<512xbf16>)

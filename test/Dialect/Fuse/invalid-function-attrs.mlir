@@ -43,7 +43,7 @@ func.func private @observed() -> (f32 {fuse.observed = ["up", 1]})
 
 // -----
 
-// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks, fuse.equal_sizes}}
+// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.constant_scales, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks, fuse.equal_sizes}}
 func.func private @function() attributes {fuse.bogus}
 
 // -----

@@ -232,3 +232,23 @@ func.func @dispatch(%x: tensor<?x4xbf16>) {
   }
   return
 }
+
+// -----
+
+// expected-error@+1 {{scalar 'gate' is 1.0}}
+func.func private @f() attributes {x = #tile.scalar<"gate" = 1.0 : f32 of [2.0 : f32, 0.25 : f32]>}
+
+// -----
+
+// expected-error@+1 {{scalar 'hidden' is 1.0}}
+func.func private @f() attributes {x = #tile.scalar<"hidden" = 1.0 : f32 over 0.25 : f32>}
+
+// -----
+
+// expected-error@+1 {{scalar 'both' is either a product or a reciprocal, not both}}
+func.func private @f() attributes {x = #tile.scalar<"both" = 1.0 : f32 of [1.0 : f32] over 1.0 : f32>}
+
+// -----
+
+// expected-error@+1 {{scalar 'gate' and its scales must be numbers of type f32}}
+func.func private @f() attributes {x = #tile.scalar<"gate" = 1.0 : f32 of [1]>}

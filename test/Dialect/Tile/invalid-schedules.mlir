@@ -446,7 +446,7 @@ func.func private @dispatch() attributes {
 
 // -----
 
-// expected-error@+2 {{3 : i64 of the range up to 8 tokens is neither #tile.schedule nor #tile.prefill_schedule}}
+// expected-error@+2 {{3 : i64 of the range up to 8 tokens is not #tile.schedule, #tile.prefill_schedule or #tile.mma_schedule}}
 func.func private @dispatch() attributes {
   tile.schedule = #tile.dispatch<8 : 3 : i64>}
 
@@ -495,3 +495,71 @@ func.func private @f() attributes {tile.schedule = #tile.prefill_schedule<max_in
 
 // expected-error@+1 {{#tile.row_schedule has no field 'gemm2_tile_m'; expected one of blocks, threads}}
 func.func private @f() attributes {tile.schedule = #tile.row_schedule<gemm2_tile_m = 2>}
+
+// -----
+
+// expected-error@+2 {{tokens = 0 is not from 1 to 16384}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 0, token_tile = 16, blocks = 128, split_k = 16,
+    stages = 4, launches = 1>}
+
+// -----
+
+// expected-error@+2 {{token_tile = 12 is not a multiple of 8 from 8 to 128}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 12, blocks = 128, split_k = 16,
+    stages = 4, launches = 1>}
+
+// -----
+
+// expected-error@+2 {{blocks = 0 is not from 1 to 65535}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 0, split_k = 16,
+    stages = 4, launches = 1>}
+
+// -----
+
+// expected-error@+2 {{split_k = 65 is not from 1 to 64}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128, split_k = 65,
+    stages = 4, launches = 1>}
+
+// -----
+
+// expected-error@+2 {{gemm1_tile_m = 96 is not 64, 128, 192 or 256}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128, split_k = 16,
+    stages = 4, launches = 1, gemm1_tile_m = 96>}
+
+// -----
+
+// expected-error@+2 {{gemm2_tile_m = 320 is not 64, 128, 192 or 256}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128, split_k = 16,
+    stages = 4, launches = 1, gemm2_tile_m = 320>}
+
+// -----
+
+// expected-error@+2 {{launches = 2 is not 1 or 3}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128, split_k = 16,
+    stages = 4, launches = 2>}
+
+// -----
+
+// expected-error@+2 {{launches = 1 requires at most token_tile = 16 tokens, not 17}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 17, token_tile = 16, blocks = 128, split_k = 16,
+    stages = 4, launches = 1>}
+
+// -----
+
+// expected-error@+2 {{stages = 7 is not from 2 to 6}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128, split_k = 16,
+    stages = 7, launches = 1>}
+
+// -----
+
+// expected-error@+1 {{#tile.mma_schedule has no field 'tile'; expected one of tokens, token_tile, blocks, split_k, gemm1_tile_m, gemm2_tile_m, stages, launches}}
+func.func private @f() attributes {tile.schedule = #tile.mma_schedule<tile = 1>}

@@ -478,9 +478,9 @@ func.func @f(%v: f32) {
 
 // -----
 
-func.func @f(%v: vector<2xf16>) {
-  // expected-error@+1 {{has a 'vector<2xf16>': expected one or an even number of bf16 or f32}}
-  %r:2 = tile.unpack %v : vector<2xf16>
+func.func @f(%v: vector<2xf64>) {
+  // expected-error@+1 {{has a 'vector<2xf64>': expected one or an even number of bf16, f16 or f32}}
+  %r:2 = tile.unpack %v : vector<2xf64>
   return
 }
 
@@ -653,4 +653,94 @@ gpu.module @m {
                     sym_name = "", threads = 32 : i64}> ({
     "tile.return"() : () -> ()
   }) : () -> ()
+}
+
+// -----
+
+func.func @f(%o: i64) {
+  // expected-error@+1 {{makes a '!tile.buffer<bf16>': expected a shared buffer}}
+  %b = tile.shared_buffer at(0) : !tile.buffer<bf16>
+  return
+}
+
+// -----
+
+func.func @f(%o: i64) {
+  // expected-error@+1 {{begins at byte 8: expected a multiple of 16}}
+  %b = tile.shared_buffer at(8) : !tile.buffer<bf16, shared>
+  return
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(1024) {
+    // expected-error@+1 {{begins at byte 2048, after the shared_bytes of the kernel, 1024}}
+    %b = tile.shared_buffer at(2048) : !tile.buffer<bf16, shared>
+    tile.return
+  }
+}
+
+// -----
+
+func.func @f(%s: !tile.buffer<bf16, shared>, %o: i64, %i: i32) {
+  // expected-error@+1 {{copies from a '!tile.buffer<bf16, shared>' to a '!tile.buffer<bf16, shared>': expected a global and a shared buffer}}
+  tile.async_copy %s[%o] to %s[%i] : !tile.buffer<bf16, shared>, !tile.buffer<bf16, shared>
+  return
+}
+
+// -----
+
+func.func @f(%h: !tile.buffer<f16>, %s: !tile.buffer<bf16, shared>, %o: i64, %i: i32) {
+  // expected-error@+1 {{copies from a '!tile.buffer<f16>' to a '!tile.buffer<bf16, shared>': expected equal element types}}
+  tile.async_copy %h[%o] to %s[%i] : !tile.buffer<f16>, !tile.buffer<bf16, shared>
+  return
+}
+
+// -----
+
+func.func @f(%o: i64) {
+  // expected-error@+1 {{leaves 64 groups pending: expected 0 to 63}}
+  tile.async_copy.wait 64
+  return
+}
+
+// -----
+
+func.func @f(%g: !tile.buffer<bf16>, %i: i32) {
+  // expected-error@+1 {{loads from a '!tile.buffer<bf16>': expected a shared buffer}}
+  %0 = tile.load_matrix %g[%i] : !tile.buffer<bf16> -> vector<8xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%s: !tile.buffer<bf16, shared>, %i: i32) {
+  // expected-error@+1 {{loads a 'vector<6xbf16>' from a '!tile.buffer<bf16, shared>': expected 2, 4 or 8 of its elements, of type bf16 or f16}}
+  %0 = tile.load_matrix %s[%i] : !tile.buffer<bf16, shared> -> vector<6xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%u: vector<4xbf16>, %v: vector<8xbf16>, %a: !tile.acc<64x16xf32>) {
+  // expected-error@+1 {{has a left operand 'vector<4xbf16>': expected 8 elements of bf16 or f16}}
+  %0 = tile.mma_sync %u, (%v) into %a : vector<4xbf16>, (vector<8xbf16>), !tile.acc<64x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%n: vector<4xf16>, %v: vector<8xbf16>, %a: !tile.acc<64x16xf32>) {
+  // expected-error@+1 {{has a right operand 'vector<4xf16>': expected 4 or 8 elements of the type of the left one}}
+  %0 = tile.mma_sync %v, (%n) into %a : vector<8xbf16>, (vector<4xf16>), !tile.acc<64x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%u: vector<4xbf16>, %v: vector<8xbf16>, %a: !tile.acc<64x16xf32>) {
+  // expected-error@+1 {{multiplies by 8 rows into '!tile.acc<64x16xf32>'}}
+  %0 = tile.mma_sync %v, (%u) into %a : vector<8xbf16>, (vector<4xbf16>), !tile.acc<64x16xf32>
+  return
 }

@@ -67,6 +67,30 @@ tile.kernel @cluster(%w: !tile.buffer<i8>, %words: !tile.buffer<i32>,
   tile.return
 }
 
+// CHECK: tile.kernel @warps
+tile.kernel @warps(%w: !tile.buffer<f16>, %i: i32)
+    blocks(1) threads(128) shared_bytes(2048) {
+  %o = arith.extui %i : i32 to i64
+  // CHECK: %[[B:.*]] = tile.shared_buffer at(1024) : !tile.buffer<f16, shared>
+  %b = tile.shared_buffer at(1024) : !tile.buffer<f16, shared>
+  // CHECK: tile.async_copy %{{.*}}[%{{.*}}] to %[[B]][%{{.*}}] : !tile.buffer<f16>, !tile.buffer<f16, shared>
+  tile.async_copy %w[%o] to %b[%i] : !tile.buffer<f16>, !tile.buffer<f16, shared>
+  // CHECK: tile.async_copy.commit
+  tile.async_copy.commit
+  // CHECK: tile.async_copy.wait 1
+  tile.async_copy.wait 1
+  // CHECK: %[[L:.*]] = tile.load_matrix %[[B]][%{{.*}}] : !tile.buffer<f16, shared> -> vector<8xf16>
+  %l = tile.load_matrix %b[%i] : !tile.buffer<f16, shared> -> vector<8xf16>
+  %r = tile.load_matrix %b[%i] : !tile.buffer<f16, shared> -> vector<4xf16>
+  %z = tile.acc.zero : !tile.acc<64x24xf32>
+  // CHECK: tile.mma_sync %[[L]], (%[[L]], %{{.*}}) into %{{.*}} : vector<8xf16>, (vector<8xf16>, vector<4xf16>), !tile.acc<64x24xf32>
+  %a = tile.mma_sync %l, (%l, %r) into %z
+    : vector<8xf16>, (vector<8xf16>, vector<4xf16>), !tile.acc<64x24xf32>
+  // CHECK: tile.unpack %{{.*}} : vector<4xf16>
+  %v:4 = tile.unpack %r : vector<4xf16>
+  tile.return
+}
+
 // CHECK: tile.kernel @words
 tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
     blocks(4) threads(32) shared_bytes(0) {
@@ -203,7 +227,7 @@ tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
 // CHECK-SAME: plan <blocks = 4, threads = 128, shared_bytes = 64, cluster = 2, cooperative = true, dependent = true, carveout = 50, max_tokens = 8,
 // CHECK-SAME: workspace = <bytes = 512, zeroed = 128, matrices = [#tile.token_matrix<offset = 256, row_bytes = 4, multiple = 8>]>, shares_workspace = true,
 // CHECK-SAME: arguments = [#tile.operand<0>, #tile.result<0>, #tile.packed<"rows_256" of [1], tiles = 1, steps = 2, bytes = 64>, #tile.place<offset = 0>, #tile.place<offset = 8, rows = 2, columns = 4, element = bf16>,
-// CHECK-SAME: #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16, box_rows = 8, box_columns = 4, swizzle = 128>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>]> -> tensor<4xi32>
+// CHECK-SAME: #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16, box_rows = 8, box_columns = 4, swizzle = 128>, #tile.tokens, #tile.scalar<"input" = 5.000000e-01 : f32>, #tile.scalar<"gate" = 5.000000e-01 : f32 of [2.000000e+00 : f32, 2.500000e-01 : f32]>, #tile.scalar<"hidden" = 4.000000e+00 : f32 over 2.500000e-01 : f32>]> -> tensor<4xi32>
 func.func @launch(%x: tensor<4xi32>, %w: tensor<8xi32>, %init: tensor<4xi32>)
     -> tensor<4xi32> {
   %y = tile.launch @kernels::@words ins(%x, %w : tensor<4xi32>, tensor<8xi32>)
@@ -219,7 +243,9 @@ func.func @launch(%x: tensor<4xi32>, %w: tensor<8xi32>, %init: tensor<4xi32>)
         #tile.place<offset = 8, rows = 2, columns = 4, element = bf16>,
         #tile.token_map<offset = 256, rows = 8, columns = 4, element = bf16,
                         box_rows = 8, box_columns = 4, swizzle = 128>,
-        #tile.tokens, #tile.scalar<"input" = 0.5 : f32>]>
+        #tile.tokens, #tile.scalar<"input" = 0.5 : f32>,
+        #tile.scalar<"gate" = 0.5 : f32 of [2.0 : f32, 0.25 : f32]>,
+        #tile.scalar<"hidden" = 4.0 : f32 over 0.25 : f32>]>
     -> tensor<4xi32>
   return %y : tensor<4xi32>
 }
@@ -266,3 +292,10 @@ func.func private @prefill() attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4,
     gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}
+
+// CHECK-LABEL: func.func private @mma
+// CHECK-SAME: tile.schedule = #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 132, split_k = 16, gemm1_tile_m = 192, stages = 4, launches = 1>
+func.func private @mma() attributes {
+  tile.schedule = #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 132,
+    split_k = 16, gemm1_tile_m = 192, gemm2_tile_m = 256, stages = 4,
+    launches = 1>}

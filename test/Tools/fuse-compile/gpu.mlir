@@ -4,9 +4,15 @@
 // RUN: fuse-artifact info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
 // RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 
-// The portable path takes everything, here for a chip that has no other.
-// RUN: fuse-compile %s --cpu=none --chip=sm_80 --assemble=never -o %t.80.fuse
+// The portable path takes everything if it must.
+// RUN: fuse-compile %s --cpu=none --chip=sm_80 --portable --assemble=never \
+// RUN:   -o %t.80.fuse
 // RUN: fuse-artifact info %t.80.fuse | FileCheck %s --check-prefixes=CHECK,PORTABLE
+
+// Other chips than sm_90a have kernels of their own PTX version.
+// RUN: fuse-compile %s --cpu=none --chip=sm_86 --assemble=never --tokens=8 \
+// RUN:   -o %t.86.fuse
+// RUN: fuse-artifact info %t.86.fuse | FileCheck %s --check-prefix=MMA
 
 // A table of fuse-tune decides for the widths that it has.
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --tokens=64 \
@@ -27,6 +33,11 @@
 // TILE-SAME: cooperative dependent
 // TILE: packed rows_256 of arguments [1], {{[0-9]+}} bytes
 // TILE: packed rows_256 of arguments [2], {{[0-9]+}} bytes
+
+// MMA: CUDA sm_86, PTX 7.1
+// MMA: tokens 1 to 8
+// MMA: launch mlp_mma_0 grid (132, 1, 1) block [256,1,1] shared {{[0-9]+}}
+// MMA-SAME: cooperative
 
 // PORTABLE-NOT: tokens
 // PORTABLE: CUDA sm_80, PTX 7.0

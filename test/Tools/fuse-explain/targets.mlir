@@ -1,10 +1,12 @@
-// Savings are counted in the plans of a target. sm_90a and CPUs have kernels for
-// the fused op. sm_80 has none: there the op becomes its layers again.
+// Savings are counted in the plans of a target. All have kernels for the fused
+// op. Of f32, GPUs have none: there the op becomes its layers again.
 
 // RUN: fuse-explain %s --chip=sm_90a | FileCheck %s --check-prefix=HOPPER
 // RUN: fuse-explain %s --chip=sm_80 | FileCheck %s --check-prefix=AMPERE
+// RUN: sed 's/bf16/f32/g' %s > %t.f32.mlir
+// RUN: fuse-explain %t.f32.mlir --chip=sm_80 | FileCheck %s --check-prefix=WIDE
 // RUN: fuse-explain %s --cpu=native | FileCheck %s --check-prefix=CPU
-// RUN: fuse-explain %s --chip=sm_80 --format=json \
+// RUN: fuse-explain %t.f32.mlir --chip=sm_80 --format=json \
 // RUN:   | FileCheck %s --check-prefix=JSON
 // RUN: fuse-explain %s --chip=sm_80 --format=html \
 // RUN:   | FileCheck %s --check-prefix=HTML
@@ -24,9 +26,12 @@
 // ARTIFACT-NOT: launch
 // ARTIFACT:     tokens 9 to
 
-// AMPERE:      mlp#1 ops fused gated_mlp 6 {{[0-9]+}} {{[0-9]+}} 0 0
-// AMPERE-NEXT: @mlp on sm_80: launches unfused [[ALL:[0-9]+]], fused [[ALL]]; bytes unfused [[BYTES:[0-9]+]], fused [[BYTES]]{{$}}
-// AMPERE-NEXT: 1 site fused, 0 refused; kernels: 1, of layers: 6; nothing is saved on sm_80
+// AMPERE: @mlp on sm_80: launches unfused 7, fused 1;
+// AMPERE: 1 site fused, 0 refused; kernels: 1, of layers: 6; on sm_80 they save 6 of 7 launches
+
+// WIDE:      mlp#1 ops fused gated_mlp 6 {{[0-9]+}} {{[0-9]+}} 0 0
+// WIDE-NEXT: @mlp on sm_80: launches unfused [[ALL:[0-9]+]], fused [[ALL]]; bytes unfused [[BYTES:[0-9]+]], fused [[BYTES]]{{$}}
+// WIDE-NEXT: 1 site fused, 0 refused; kernels: 1, of layers: 6; nothing is saved on sm_80
 
 // CPU: @mlp on the CPU: launches unfused {{[1-9][0-9]+}}, fused {{[1-9];}}
 // CPU: on the CPU they save {{[1-9][0-9]*}} of

@@ -12,7 +12,7 @@
 // CHECK-SAME:  launches = [
 // CHECK-SAME:    {args = ["arg0", {buffer = "ws0", offset = 0 : i64}, {buffer = "ws1", offset = 0 : i64}],
 // CHECK-SAME:     cooperative = true, dependent = false
-// CHECK-SAME:    {args = [{buffer = "ws2", map = {box_columns = 4 : i64, box_rows = 8 : i64, columns = 4 : i64, element = bf16, rows = 8 : i64, swizzle = 128 : i64}, offset = 0 : i64}, "arg1", 5.000000e-01 : f32
+// CHECK-SAME:    {args = [{buffer = "ws2", map = {box_columns = 4 : i64, box_rows = 8 : i64, columns = 4 : i64, element = bf16, rows = 8 : i64, swizzle = 128 : i64}, offset = 0 : i64}, "arg1", {over = 2.000000e+00 : f32, value = 5.000000e-01 : f32}, {of = [5.000000e-01 : f32, 2.000000e+00 : f32], value = 1.000000e+00 : f32}, 2.500000e-01 : f32
 // CHECK-SAME:     carveout = 50 : i64, cluster = 2 : i64, cooperative = false, dependent = true
 // CHECK-SAME:    {args = ["arg2", {bytes = 4 : i64, size = [[TOKENS]]}]
 // CHECK-SAME:  max_tokens = 8 : i64
@@ -46,7 +46,9 @@ module attributes {gpu.container_module} {
         arguments = [
           #tile.token_map<offset = 384, rows = 8, columns = 4, element = bf16,
                           box_rows = 8, box_columns = 4, swizzle = 128>,
-          #tile.result<0>, #tile.scalar<"input" = 0.5 : f32>]>
+          #tile.result<0>, #tile.scalar<"input" = 0.5 : f32 over 2.0 : f32>,
+          #tile.scalar<"up" = 1.0 : f32 of [0.5 : f32, 2.0 : f32]>,
+          #tile.scalar<"eps" = 0.25 : f32>]>
     tile.launch @kernels::@k ins(%z : memref<?x4xbf16>)
       outs(%r : memref<?x4xbf16>)
       plan <blocks = 4, threads = 32, max_tokens = 64,

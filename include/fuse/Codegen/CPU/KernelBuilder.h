@@ -73,8 +73,10 @@ private:
   /// Adds a workspace buffer with `bytes` per token.
   int64_t makeWorkspace(int64_t bytes);
   /// Creates the function of a phase and moves the builder into its body. A
-  /// task is one of `panels` and up to `tokensPerTask` tokens.
-  void begin(llvm::StringRef suffix, int64_t panels, int64_t tokensPerTask);
+  /// task is one of `panels` and up to `tokensPerTask` tokens. The caller may
+  /// choose fewer, a multiple of `multiple`, if that is not 0.
+  void begin(llvm::StringRef suffix, int64_t panels, int64_t tokensPerTask,
+             int64_t multiple = 0);
   void end();
 
   // KernelBuilder.cpp: steps.
@@ -158,6 +160,8 @@ private:
   void multiplyRows(Value input, Value packed, int64_t terms, Value firstToken,
                     Value numTokens, Value panel);
   mlir::func::FuncOp getMultiply(int64_t tokens);
+  /// Number of tokens of a call that multiplies fastest.
+  int64_t getTokensPerCall(int64_t terms) const;
   /// Emits calls that use AMX for up to 32 tokens each.
   void multiplyTiles(
       Value numTokens,

@@ -8,6 +8,7 @@
 #define FUSE_CONVERSION_FUSETOLINALG_FUSETOLINALG_H
 
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mlir {
 class RewritePatternSet;
@@ -21,8 +22,11 @@ namespace fuse {
 /// Adds a pattern that replaces every fused op by its decomposition.
 void populateFusedOpDecompositionPatterns(mlir::RewritePatternSet &patterns);
 
-/// Adds patterns that lower layer ops.
-void populateLayerToLinalgPatterns(mlir::RewritePatternSet &patterns);
+/// Adds patterns that lower layer ops. `arguments` has values in f32 that
+/// replace the numbers that follow from static scales, by the op that has them.
+void populateLayerToLinalgPatterns(
+    mlir::RewritePatternSet &patterns,
+    const llvm::DenseMap<mlir::Operation *, mlir::Value> *arguments = nullptr);
 
 /// Adds patterns that lower function ops.
 void populateFunctionToLinalgPatterns(mlir::RewritePatternSet &patterns);

@@ -194,6 +194,9 @@ public:
               std::shared_ptr<const CudaDevice> device);
 
   std::unique_ptr<Instance> instantiate(const Function &function) override;
+  const ScaleTable &getScales(const Function &function) const override {
+    return function.device->scales;
+  }
   /// The code of a module, compiled and loaded on first use. Several threads
   /// may call this for different modules at the same time.
   const CudaModule &getModule(const KernelModule &module,

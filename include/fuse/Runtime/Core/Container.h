@@ -30,7 +30,7 @@
 
 namespace fuse::runtime {
 
-constexpr uint32_t kFormatVersion = 6;
+constexpr uint32_t kFormatVersion = 7;
 /// Version from which on files contain all that is read. Newer ones may contain
 /// more.
 constexpr uint32_t kOldestFormatVersion = 2;
@@ -44,7 +44,9 @@ struct Section {
 };
 
 /// Serializes the sections in the earliest format version that supports them.
-std::string writeContainer(const std::vector<Section> &sections);
+/// `least` is the earliest version that can represent the manifest.
+std::string writeContainer(const std::vector<Section> &sections,
+                           uint32_t least = 4);
 
 /// The sections of a file, which point into `bytes`. Throws `Failure` if the
 /// checksum or the structure is wrong.

@@ -87,6 +87,8 @@ public:
   std::vector<const Function *> functions;
 
   virtual std::unique_ptr<Instance> instantiate(const Function &function) = 0;
+  /// The static scales of the code of one of `functions`.
+  virtual const ScaleTable &getScales(const Function &function) const = 0;
 
 private:
   std::shared_ptr<const Artifact> artifact;
@@ -123,9 +125,13 @@ struct LaunchOptions {
 /// launches.
 class Instance {
 public:
-  Instance(std::shared_ptr<Program> program, const Function &function)
+  /// `scales` is the table of the code for the device; it is a part of
+  /// `function`.
+  Instance(std::shared_ptr<Program> program, const Function &function,
+           const ScaleTable &scales)
       : program(std::move(program)), function(function),
-        bound(function.arguments.size()) {}
+        scalars(scales.evaluate(scales.scales)),
+        bound(function.arguments.size()), scales(scales) {}
   virtual ~Instance();
 
   const Function &getFunction() const { return function; }
@@ -134,6 +140,8 @@ public:
   /// if this call succeeds.
   void bind(size_t argument, const DLTensor *tensor,
             std::function<void()> release);
+  /// Replaces the static scales of later launches, in the order of the table.
+  void setScales(const std::vector<float> &values);
   /// With `shared`, reuses tensors that another instance has packed in the same
   /// way.
   void prepare(SharedWeights *shared = nullptr);
@@ -170,6 +178,8 @@ protected:
 
   std::shared_ptr<Program> program;
   const Function &function;
+  /// The numbers that follow from the scales, as the code reads them.
+  std::vector<float> scalars;
   /// Largest number of tokens for which code has to be loaded.
   int64_t limit = INT64_MAX;
 
@@ -183,6 +193,7 @@ private:
   std::mutex loading;
   mutable std::shared_mutex mutex;
   std::vector<HeldTensor> bound;
+  const ScaleTable &scales;
   /// Views into `bound`.
   std::vector<DLTensor> boundViews;
   bool prepared = false;

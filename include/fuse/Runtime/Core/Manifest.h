@@ -54,6 +54,22 @@ struct CpuTarget {
   std::vector<uint32_t> cpuid;
 };
 
+/// Static scales of a function's code, and the numbers in f32 that code
+/// computes with instead of them.
+struct ScaleTable {
+  /// A product of scales, or the reciprocal of one.
+  struct Scalar {
+    std::vector<size_t> factors;
+    bool isReciprocal = false;
+  };
+  /// The scales that the artifact was compiled with.
+  std::vector<float> scales;
+  std::vector<Scalar> scalars;
+
+  /// The numbers for other scales. They are rounded as the compiler rounds.
+  std::vector<float> evaluate(const std::vector<float> &scales) const;
+};
+
 /// An argument of a kernel.
 struct KernelArgument {
   enum class Kind {
@@ -61,13 +77,14 @@ struct KernelArgument {
     Workspace,
     Size,
     Value,
+    Scalar,
     Packed,
     Constant,
     TensorMap
   };
   Kind kind;
   /// Argument of the function (results follow inputs), workspace buffer,
-  /// packed weight or constant.
+  /// packed weight, constant or scalar of the scale table.
   size_t index = 0;
   /// Bytes into a workspace buffer.
   uint64_t offset = 0;
@@ -133,6 +150,11 @@ struct CpuPhase {
   /// A task is one of `panels` panels and up to `tokens` tokens. All panels of
   /// the same tokens follow each other.
   uint64_t panels, tokens;
+  /// If not 0, the function takes any number of tokens per task up to `tokens`
+  /// from the bits of the number of tokens from `kTokenBits` on. Multiples of
+  /// this number are fastest.
+  uint64_t multiple = 0;
+  static constexpr unsigned kTokenBits = 48;
   std::vector<Argument> arguments;
 };
 
@@ -151,8 +173,10 @@ struct CpuPlan {
 
 struct CpuCode {
   size_t section;
-  /// Entry point of the portable code; empty if there is only the plan.
+  /// Entry point of the portable code; empty if there is only the plan. Its
+  /// arguments are followed by the scalars of `scales`.
   std::string symbol;
+  ScaleTable scales;
   std::optional<CpuPlan> plan;
 };
 
@@ -196,6 +220,7 @@ struct DeviceCode {
   uint64_t zeroedBytes = 0;
   std::vector<PackedWeight> packed;
   std::vector<Constant> constants;
+  ScaleTable scales;
   /// One plan, or one per range of the function's first number of tokens, in
   /// order. With several plans, the last range ends at `maxTokens`. The first
   /// workspace buffer then has the same size in all plans and holds the zeroed

@@ -17,6 +17,16 @@
 
 namespace fuse::runtime {
 
+/// Functions of a library for OpenMP, whose threads run loops in place of those
+/// of the pool.
+struct ThreadTeam {
+  /// Calls `body` once on each of `count` threads, this one included.
+  void (*parallel)(void (*body)(void *), void *context, unsigned count,
+                   unsigned flags) = nullptr;
+  /// Number of threads of a team that this thread starts.
+  int (*maxThreads)() = nullptr;
+};
+
 /// Runs loops with independent iterations. The calling thread participates.
 /// Idle threads spin for some microseconds, because the next phase of a kernel
 /// usually follows at once, and then sleep.
@@ -43,6 +53,13 @@ public:
   /// Waits for a running loop. 0 stands for the default.
   void setNumThreads(unsigned count);
 
+  /// Lets the pool of the process run loops on the threads of a library for
+  /// OpenMP, as long as it has the same number of them. Threads of two
+  /// libraries that wait by spinning would take processors from each other. A
+  /// forked process does not have the threads, and the library may not notice.
+  /// Both functions may be null.
+  static void setTeam(ThreadTeam team);
+
   /// Runs every task once and returns when all have finished. If called from a
   /// loop, or while another thread runs one, the calling thread runs all tasks.
   /// Does not allocate.
@@ -57,7 +74,12 @@ private:
   /// Whether there is a loop other than that of generation `seen`.
   bool hasWork(uint64_t word, uint32_t seen) const;
 
+  /// The function that runs a loop on the team of the process, or null.
+  decltype(ThreadTeam::parallel) getTeam() const;
+
   std::atomic<unsigned> numThreads = 1;
+  /// Whether this is the pool of the process.
+  bool isShared = false;
   std::vector<std::thread> workers;
   /// Held by the thread whose loop runs.
   std::mutex running;

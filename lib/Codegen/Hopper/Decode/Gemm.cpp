@@ -412,7 +412,7 @@ void DecodeKernelBuilder::activateShare(int64_t share, const Deferred &tile) {
 DecodeKernelBuilder::Deferred
 DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
   Value zero = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(VectorType::get(2, bf16)));
+      builder, loc, builder.getZeroAttr(VectorType::get(2, narrowType)));
   Values none = {uses.weight, uses.token};
   none.append(tokens / 4, zero);
   // Not a loop really: a block has a pair of tiles or none.

@@ -67,10 +67,10 @@ void ProductBuilder::addHiddenScalars() {
   if (!problem.isF8() || !problem.hasGemm1())
     return;
   if (problem.isGated())
-    addScalar(alphaGate, "gate",
-              getScale(ScaleKind::Input) * getScale(ScaleKind::Gate));
-  addScalar(alphaUp, "up",
-            getScale(ScaleKind::Input) * getScale(ScaleKind::Up));
+    addProduct(alphaGate, "gate",
+               {getScale(ScaleKind::Input), getScale(ScaleKind::Gate)});
+  addProduct(alphaUp, "up",
+             {getScale(ScaleKind::Input), getScale(ScaleKind::Up)});
   addQuantizer(hiddenScale, ScaleKind::Hidden, problem.scales);
 }
 
@@ -80,7 +80,7 @@ void ProductBuilder::addOutputScalars() {
   float read =
       getScale(problem.hasGemm1() ? ScaleKind::Hidden : ScaleKind::Input);
   for (auto [slot, output] : llvm::zip_equal(alphas, problem.outputs))
-    addScalar(slot, output.scale.toText(), read * getScale(output.scale));
+    addProduct(slot, output.scale.toText(), {read, getScale(output.scale)});
 }
 
 void ProductBuilder::addScalars() {
@@ -111,7 +111,7 @@ ProductBuilder::Values ProductBuilder::loadBias(Value buffer, Value row,
     return bias;
   // Eight values are what one access takes.
   for (int64_t first = 0; first < count; first += 8) {
-    auto type = VectorType::get(std::min<int64_t>(count, 8), bf16);
+    auto type = VectorType::get(std::min<int64_t>(count, 8), narrowType);
     bias.append(unpack(load(type, buffer, add(row, first))));
   }
   return bias;
@@ -163,7 +163,7 @@ Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
       return;
     }
     for (size_t index = 0; index < values.size(); index += 2)
-      pairs.push_back(pack(bf16, values.slice(index, 2)));
+      pairs.push_back(pack(narrowType, values.slice(index, 2)));
   };
   if (problem.isGated())
     add(RoundingPoint::Gate, finish(gate, alphaGate, biasGate), rounded.gate,
@@ -197,7 +197,7 @@ ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
   // A product of two bf16 that is rounded to bf16 is one instruction for two.
   Values products;
   for (auto [index, up] : llvm::enumerate(values.upPairs)) {
-    Value pair = pack(bf16, ValueRange(act).slice(2 * index, 2));
+    Value pair = pack(narrowType, ValueRange(act).slice(2 * index, 2));
     products.append(unpack(arith::MulFOp::create(builder, loc, pair, up)));
   }
   return products;
@@ -205,7 +205,7 @@ ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
 
 void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
                                   ArrayRef<Value> sums) {
-  auto narrow = VectorType::get(static_cast<int64_t>(sums.size()), bf16);
+  auto narrow = VectorType::get(static_cast<int64_t>(sums.size()), narrowType);
   Value at = add(mul(token, problem.outputs[index].rows), row);
   Values other, bias;
   if (problem.addStream) {
@@ -222,7 +222,7 @@ void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
   Values values = finish(sums, alphas[index], bias);
   if (!other.empty())
     values = addEach(other, round(RoundingPoint::Down, values));
-  store(pack(bf16, values), outputs[index], at);
+  store(pack(narrowType, values), outputs[index], at);
 }
 
 //===----------------------------------------------------------------------===//

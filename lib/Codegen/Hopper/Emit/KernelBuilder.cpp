@@ -57,14 +57,31 @@ PlanAttr KernelBuilder::getPlan(tile::KernelOp kernel, const PlanParts &parts) {
 void KernelBuilder::addQuantizer(Value &slot, ScaleName name,
                                  StaticScalesAttr scales) {
   float scale = scales.getScale(name).value_or(1);
-  bool divides = scales.getOrder() == QuantOrder::Divide;
-  addScalar(slot, name.toText(), divides ? scale : 1.0f / scale);
+  if (scales.getOrder() == QuantOrder::Divide)
+    return addProduct(slot, name.toText(), {scale});
+  addArgument(slot, f32,
+              ScalarAttr::get(builder.getContext(), name.toText(),
+                              builder.getF32FloatAttr(1.0f / scale),
+                              /*factors=*/nullptr,
+                              builder.getF32FloatAttr(scale)));
+}
+
+void KernelBuilder::addProduct(Value &slot, StringRef name,
+                               ArrayRef<float> scales) {
+  float value = scales.front();
+  for (float scale : scales.drop_front())
+    value *= scale;
+  addArgument(slot, f32,
+              ScalarAttr::get(builder.getContext(), name,
+                              builder.getF32FloatAttr(value),
+                              builder.getF32ArrayAttr(scales),
+                              /*divisor=*/nullptr));
 }
 
 Value KernelBuilder::quantize(ArrayRef<Value> values, Value scale,
                               StaticScalesAttr scales, Type element) {
   if (!scales)
-    return pack(bf16, values);
+    return pack(narrowType, values);
   bool divides = scales.getOrder() == QuantOrder::Divide;
   return pack(element, each(values, [&](Value v) {
                 return divides ? fdiv(v, scale) : fmul(v, scale);

@@ -35,7 +35,9 @@ public:
 
   KernelBuilder(mlir::Operation *op, mlir::OpBuilder &builder)
       : IndexBuilder(builder, op->getLoc()), op(op),
-        bf16(builder.getBF16Type()), f32(builder.getF32Type()) {}
+        narrowType(llvm::cast<mlir::ShapedType>(op->getOperand(0).getType())
+                       .getElementType()),
+        f32(builder.getF32Type()) {}
 
 protected:
   // Arguments. Each has a slot that gets the block argument when the kernel
@@ -64,11 +66,9 @@ protected:
     addArgument(slot, builder.getI32Type(),
                 tile::TokensAttr::get(builder.getContext()));
   }
-  void addScalar(Value &slot, llvm::StringRef name, float value) {
-    addArgument(slot, f32,
-                tile::ScalarAttr::get(builder.getContext(), name,
-                                      builder.getF32FloatAttr(value)));
-  }
+  /// The product of static scales, rounded to f32 after each factor.
+  void addProduct(Value &slot, llvm::StringRef name,
+                  llvm::ArrayRef<float> scales);
   /// Makes the kernel with these arguments; the builder moves into its body.
   tile::KernelOp begin(llvm::StringRef name, int64_t blocks, int64_t threads,
                        int64_t sharedBytes, bool cooperative);
@@ -114,7 +114,8 @@ protected:
   /// The factor that quantizes with the scale of that name: its reciprocal,
   /// rounded to f32, unless the contract divides.
   void addQuantizer(Value &slot, ScaleName name, StaticScalesAttr scales);
-  /// Values over a scale in the storage type; without scales, in bf16.
+  /// Values over a scale in the storage type; without scales, in the type of
+  /// tokens.
   Value quantize(llvm::ArrayRef<Value> values, Value scale,
                  StaticScalesAttr scales, mlir::Type element);
   /// The activation of one value in f32.
@@ -140,7 +141,8 @@ protected:
   }
 
   mlir::Operation *op;
-  mlir::Type bf16, f32;
+  /// Type of tokens, bf16 or f16.
+  mlir::Type narrowType, f32;
   llvm::SmallVector<mlir::Type> types;
   llvm::SmallVector<mlir::Attribute> plans;
   llvm::SmallVector<Value *> slots;

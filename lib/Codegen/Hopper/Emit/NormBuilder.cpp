@@ -15,7 +15,7 @@ using namespace tile;
 NormBuilder::NormBuilder(const MlpProblem &problem, CtaGroup ctaGroup,
                          OpBuilder &builder)
     : KernelBuilder(problem.op, builder), problem(problem), ctaGroup(ctaGroup),
-      element(problem.isF8() ? problem.scales.getStorageType() : bf16) {}
+      element(problem.isF8() ? problem.scales.getStorageType() : narrowType) {}
 
 void NormBuilder::addNormOperands() {
   addOperand(x, problem.x);
@@ -46,7 +46,7 @@ NormBuilder::Values NormBuilder::loadRow(Value row, bool early) {
   // Columns that all threads take at a time.
   int64_t chunkSize = ctaGroup.getThreads() * 8;
   Values vectors;
-  Type vector = VectorType::get(8, bf16);
+  Type vector = VectorType::get(8, narrowType);
   for (int64_t chunk = 0; chunk < problem.width; chunk += chunkSize) {
     Value column = add(mul(thread, 8), chunk);
     if (chunk + chunkSize > problem.width)
@@ -75,7 +75,7 @@ NormBuilder::Chunk NormBuilder::openChunk(Value row, Value column, Value inside,
         round(RoundingPoint::Stream, addEach(chunk.x, unpack(vectors[1])));
   if (stream && storesStream)
     when(chunk.inside, [&] {
-      store(pack(bf16, chunk.x), stream,
+      store(pack(narrowType, chunk.x), stream,
             add(mul(row, problem.width), chunk.column));
     });
   // Columns past the end must not count in the statistics.
@@ -128,10 +128,10 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
         return fadd(v, constantF32(problem.norm.getOffset()));
       });
       if (before)
-        weight = unpack(pack(bf16, weight));
+        weight = unpack(pack(narrowType, weight));
     }
     if (before && !weight.empty())
-      values = unpack(pack(bf16, values));
+      values = unpack(pack(narrowType, values));
     if (!weight.empty())
       values = mulEach(values, weight);
     if (!chunk.bias.empty())
@@ -140,7 +140,7 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
   }
   if (normed)
     when(chunk.inside, [&] {
-      store(pack(bf16, values), normed,
+      store(pack(narrowType, values), normed,
             add(mul(row, problem.width), chunk.column));
     });
   Value stored = chunk.inside;
@@ -190,7 +190,7 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
 void NormBuilder::normalizeRowInPasses(Value row) {
   // Vectors in flight at a time, of four registers each.
   constexpr int64_t kVectorsInFlight = 4;
-  Type vector = VectorType::get(8, bf16);
+  Type vector = VectorType::get(8, narrowType);
   int64_t chunkSize = ctaGroup.getThreads() * 8;
   int64_t chunks = llvm::divideCeil(problem.width, chunkSize);
   // `buffers` are those of which a chunk needs columns, null for others.

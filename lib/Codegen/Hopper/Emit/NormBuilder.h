@@ -56,7 +56,7 @@ protected:
   Values round(RoundingPoint point, llvm::ArrayRef<Value> values) {
     if (!problem.roundsAt(point))
       return llvm::to_vector(values);
-    return unpack(pack(bf16, values));
+    return unpack(pack(narrowType, values));
   }
   /// Values over a scale, in the type that products read.
   Value quantize(llvm::ArrayRef<Value> values, Value scale) {

@@ -270,7 +270,7 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyGemm1(Value &use) {
   // one, no token of it exists.
   Values carried = {use};
   Value zero = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(VectorType::get(2, bf16)));
+      builder, loc, builder.getZeroAttr(VectorType::get(2, narrowType)));
   carried.append(product().rows / 4, zero);
   keepPlace(getNone());
   auto getWaiting = [&](ValueRange carried) -> Waiting {

@@ -293,7 +293,7 @@ void PrefillKernelBuilder::storeWaiting(int64_t quarter, ValueRange pairs) {
         llvm::append_range(values, unpack(pair));
       Value at =
           add(mul(row, problem.outputs[0].rows), add(column, block * 32));
-      store(pack(bf16, values), outputs[0], at);
+      store(pack(narrowType, values), outputs[0], at);
     }
   });
 }
@@ -308,7 +308,7 @@ PrefillKernelBuilder::roundOutputs(const Unit &unit, ArrayRef<Value> sums) {
       Values bias = loadBias(biases[0], add(column, block * 32), 8);
       Values values = finish(getBlock(sums, half, block), alphas[0], bias);
       for (int64_t at = 0; at < 8; at += 2)
-        pairs.push_back(pack(bf16, ValueRange(values).slice(at, 2)));
+        pairs.push_back(pack(narrowType, ValueRange(values).slice(at, 2)));
     }
   }
   return pairs;
@@ -318,7 +318,7 @@ PrefillKernelBuilder::roundOutputs(const Unit &unit, ArrayRef<Value> sums) {
 /// Other sums go to another CTA at once, or belong to the last fragment.
 void PrefillKernelBuilder::visitFragments(Value from, Value use) {
   Value zero = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(VectorType::get(2, bf16)));
+      builder, loc, builder.getZeroAttr(VectorType::get(2, narrowType)));
   Values none(product().rows / 4, zero);
   SmallVector<Type> types(none.size(), zero.getType());
   auto visit = [&](Value index, ValueRange carried) -> Values {

@@ -66,7 +66,7 @@ private:
     int64_t share = schedule.getThreads() * vectors;
     Value total = mul(count, problem.width / size);
     Value rounds = div(add(total, share - 1), share);
-    Type narrow = VectorType::get(size, bf16);
+    Type narrow = VectorType::get(size, narrowType);
     loop(block, rounds, schedule.getBlocks(), {},
          [&](Value round, ValueRange) -> SmallVector<Value> {
            struct Item {
@@ -96,11 +96,11 @@ private:
                             return activate(problem.activation, v);
                           }));
     if (act)
-      store(pack(bf16, values), act, at);
+      store(pack(narrowType, values), act, at);
     if (factor)
       values = round(RoundingPoint::Product, mulEach(values, unpack(factor)));
     if (product)
-      store(pack(bf16, values), product, at);
+      store(pack(narrowType, values), product, at);
     store(quantize(values, inputScale), input, at);
   }
 

@@ -18,6 +18,7 @@ from fuse_mlir.frontend.elements import (
     STORED_ELEMENTS,
 )
 from fuse_mlir.ir.builder import Value, float_literal, is_static, tensor_type
+from fuse_mlir.quantized.contract import Quant, parse_quant
 
 if TYPE_CHECKING:
     from fuse_mlir.frontend.walker import Node, Walker
@@ -204,10 +205,39 @@ def _quantized(
     return pair
 
 
+def _measured(
+    walker: Walker, x: Value, quant: Quant
+) -> tuple[Value, Value | None]:
+    """The input of a linear with dynamic scales, and its scales.
+
+    Linears that share an input and a contract share the op.
+    """
+    text = quant.text()
+    key = (x.name, text)
+    if key in walker.quantized:
+        return walker.quantized[key]
+    shape = x.shape[:-1]
+    if quant.group:
+        shape = (*shape, x.shape[-1] // quant.group)
+    walker.quantized[key] = walker.emitter.op2(
+        f"{x.name[1:]}_q",
+        f"{x.name[1:]}_scale",
+        f"fuse.dynamic_quantize {quant.activations} {x.name} quant({text}) : "
+        f"({x.type}) -> ({tensor_type(x.shape, quant.storage)}, "
+        f"{tensor_type(shape, 'f32')})",
+        (x.shape, quant.storage),
+        (shape, "f32"),
+    )
+    return walker.quantized[key]
+
+
 def _stored_linear(walker: Walker, node: Node) -> Value | Pieces:
     x, weight, bias, channel = (walker.arg(node, i) for i in range(4))
     _layer_operand(x, "input")
-    cuts = _cuts(walker, node, weight, bias, channel)
+    quant = walker.arg(node, 9, "quant", "")
+    # Only scales per channel have the rows of the weight.
+    by_rows = not quant or parse_quant(quant).weights == "channel"
+    cuts = _cuts(walker, node, weight, bias, channel) if by_rows else None
     if cuts is None:
         return _emit_stored(walker, node, x, weight, bias, channel)
 
@@ -240,6 +270,7 @@ def _emit_stored(
     )
     shape, element = walker.result(node)
     shape = (*shape[:-1], weight.shape[0])
+    quant = walker.arg(node, 9, "quant", "")
     number = (
         "per_channel"
         if channel is not None
@@ -247,7 +278,10 @@ def _emit_stored(
     )
     scales = ""
     measured = None
-    if activations == "none":
+    if quant:
+        x, measured = _measured(walker, x, parse_quant(quant))
+        scales = f" quant({quant})"
+    elif activations == "none":
         vector = "" if channel is None else f" channel_scale({channel.name})"
         scale = f" scale {number}" if channel is None else ""
         operands = (
