@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Analysis/ArgumentSizes.h"
 #include "fuse/Artifact/Compiler.h"
 #include "fuse/Runtime/Core/Manifest.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "nn/IR/NNModules.h"
 
 using namespace mlir;
@@ -107,32 +107,17 @@ static llvm::Error addRequiredSizes(func::FuncOp lowered,
 /// determine it.
 static std::optional<AffineExpr> getResultSize(Value result, int64_t dim,
                                                ArrayRef<SizeClass> classes) {
-  AffineMap map;
-  ValueDimList operands;
-  auto isArgument = [](Value value, std::optional<int64_t> dim,
-                       ValueBoundsConstraintSet &) {
-    return dim && isa<BlockArgument>(value);
-  };
-  if (failed(ValueBoundsConstraintSet::computeBound(
-          map, operands, presburger::BoundType::EQ, {result, dim}, isArgument)))
-    return std::nullopt;
-  SmallVector<AffineExpr> replacements;
-  for (auto [value, operandDim] : operands) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (!argument || !operandDim)
-      return std::nullopt;
+  auto getSymbol = [&](BlockArgument argument,
+                       int64_t place) -> std::optional<AffineExpr> {
     auto type = cast<RankedTensorType>(argument.getType());
-    size_t fromEnd = type.getRank() - *operandDim;
+    size_t fromEnd = type.getRank() - place;
     const auto *it = llvm::find_if(
         classes, [&](const SizeClass &c) { return c.fromEnd == fromEnd; });
     if (it == classes.end())
       return std::nullopt;
-    replacements.push_back(
-        getAffineSymbolExpr(it - classes.begin(), map.getContext()));
-  }
-  ArrayRef<AffineExpr> all = replacements;
-  return map.getResult(0).replaceDimsAndSymbols(
-      all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
+    return getAffineSymbolExpr(it - classes.begin(), result.getContext());
+  };
+  return computeSizeFromArguments(result, dim, getSymbol);
 }
 
 Expected<json::Object> fuse::describeFunction(func::FuncOp function,

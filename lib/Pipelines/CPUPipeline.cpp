@@ -70,7 +70,8 @@ static void addLoops(OpPassManager &pm,
 
 /// Lowers loops on buffers to the LLVM dialect.
 static void addLoweringToLLVM(OpPassManager &pm) {
-  pm.addPass(createSCFToControlFlowPass());
+  // Kernels for a GPU keep their loops, since they have one block.
+  pm.addNestedPass<func::FuncOp>(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   // Functions without an instruction become calls of libm. It is more accurate

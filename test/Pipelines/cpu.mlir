@@ -38,3 +38,17 @@ func.func @activation(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %y = fuse.activation gelu %x : tensor<?x8xf32> -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// Kernels for a GPU have one block, so they keep their branches.
+// CHECK-LABEL: tile.kernel @branch(
+// CHECK:         scf.if
+gpu.module @kernels {
+  tile.kernel @branch(%tokens: i32) blocks(1) threads(32) shared_bytes(0) {
+    %zero = arith.constant 0 : i32
+    %some = arith.cmpi ne, %tokens, %zero : i32
+    scf.if %some {
+      tile.fence_async shared
+    }
+    tile.return
+  }
+}

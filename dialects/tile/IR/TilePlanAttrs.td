@@ -212,9 +212,9 @@ def Tile_PlanAttr : Tile_PlanPart<"Plan", "plan"> {
     - `workspace`: the layout of the workspace.
     - `shares_workspace`: the launch has the workspace of the previous launch,
       and belongs to the same op.
-    - `arguments`: one attribute for each argument of the kernel: `#tile.operand`,
-      `#tile.result`, `#tile.packed`, `#tile.place`, `#tile.token_map`,
-      `#tile.tokens` or `#tile.scalar`.
+    - `arguments`: one attribute for each argument of the kernel:
+      `#tile.operand`, `#tile.result`, `#tile.packed`, `#tile.place`,
+      `#tile.token_map`, `#tile.tokens` or `#tile.scalar`.
 
     Numbers are less than 2^48.
 

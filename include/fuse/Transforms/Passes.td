@@ -91,8 +91,8 @@ def TileTransposesPass : Pass<"fuse-tile-transposes"> {
   let summary = "Transpose buffers block by block";
   let description = [{
     Tiles a `linalg.transpose` of buffers along the two loops in which its input
-    and its result are contiguous. A block has 16 by 16 elements, so that it uses
-    each cache line that it reads. In a linear with a weight stored as
+    and its result are contiguous. A block has 16 by 16 elements, so that it
+    uses each cache line that it reads. In a linear with a weight stored as
     `[in, out]`, the transpose then takes less time than the product of one
     token.
 
@@ -113,7 +113,8 @@ def TileTransposesPass : Pass<"fuse-tile-transposes"> {
     ```mlir
     scf.for %i = %c0 to %c64 step %c16 {
       scf.for %j = %c0 to %c32 step %c16 {
-        linalg.transpose ins(%block : memref<16x16xf32, strided<[64, 1], offset: ?>>)
+        linalg.transpose
+            ins(%block : memref<16x16xf32, strided<[64, 1], offset: ?>>)
             outs(%part : memref<16x16xf32, strided<[32, 1], offset: ?>>)
             permutation = [1, 0]
       }

@@ -83,16 +83,19 @@ public:
   }
 };
 
-/// Expands a remainder of f32 or f64 to the long division of integers, which is
-/// exact for all operands. `x - y * trunc(x / y)` is not.
+/// Expands a remainder to the long division of integers, which is exact for all
+/// operands. `x - y * trunc(x / y)` is not. Remainders of narrower floats are
+/// exact in f32.
 struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(arith::RemFOp op,
                                 PatternRewriter &rewriter) const override {
-    auto type = dyn_cast<FloatType>(op.getType());
+    auto narrow = dyn_cast<FloatType>(op.getType());
+    bool extends = narrow && narrow.getWidth() < 32;
+    FloatType type = extends ? rewriter.getF32Type() : narrow;
     if (!type || !(type.isF32() || type.isF64()))
-      return rewriter.notifyMatchFailure(op, "expected f32 or f64");
+      return rewriter.notifyMatchFailure(op, "expected at most f32, or f64");
     IntBuilder b(op.getLoc(), rewriter);
     // The number of fraction bits of the type.
     int64_t fraction = type.getFPMantissaWidth() - 1;
@@ -101,6 +104,8 @@ struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
     int64_t infinity = (int64_t(1) << (width - 1)) - (int64_t(1) << fraction);
     Type bitsType = b.getIntegerType(width);
     auto getBits = [&](Value value) -> Value {
+      if (extends)
+        value = arith::ExtFOp::create(b, type, value);
       Value bits = arith::BitcastOp::create(b, bitsType, value);
       return width == 64
                  ? bits
@@ -162,26 +167,10 @@ struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
     result = b.select(isNaN, b.constant(quiet), result);
     if (width != 64)
       result = arith::TruncIOp::create(b, bitsType, result);
-    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, result);
-    return success();
-  }
-};
-
-/// Computes remainders of narrower floats in f32. They are exact in both types.
-struct ExtendRemainder : OpRewritePattern<arith::RemFOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(arith::RemFOp op,
-                                PatternRewriter &rewriter) const override {
-    auto type = dyn_cast<FloatType>(op.getType());
-    if (!type || type.getWidth() >= 32)
-      return rewriter.notifyMatchFailure(op, "expected a narrow float");
-    Location loc = op.getLoc();
-    Type f32 = rewriter.getF32Type();
-    Value lhs = arith::ExtFOp::create(rewriter, loc, f32, op.getLhs());
-    Value rhs = arith::ExtFOp::create(rewriter, loc, f32, op.getRhs());
-    Value rest = arith::RemFOp::create(rewriter, loc, lhs, rhs);
-    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, rest);
+    result = arith::BitcastOp::create(b, type, result);
+    if (extends)
+      result = arith::TruncFOp::create(b, narrow, result);
+    rewriter.replaceOp(op, result);
     return success();
   }
 };
@@ -278,9 +267,8 @@ public:
              name == math::Log10Op::getOperationName();
     });
     populateMathPolynomialApproximationPatterns(patterns, isApproximated);
-    patterns.add<ExpandRemainder, ExtendRemainder, ExpandLog10,
-                 ExpandClass<math::IsInfOp>, ExpandClass<math::IsNormalOp>>(
-        &getContext());
+    patterns.add<ExpandRemainder, ExpandLog10, ExpandClass<math::IsInfOp>,
+                 ExpandClass<math::IsNormalOp>>(&getContext());
     getOperation()->walk([&](Operation *op) { numExpanded += isMeant(op); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

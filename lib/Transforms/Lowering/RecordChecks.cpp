@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchSizes.h"
+#include "fuse/Analysis/ArgumentSizes.h"
 #include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/Passes.h"
 
@@ -21,7 +22,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -185,26 +185,10 @@ std::optional<AffineExpr> AssertReader::evaluateDim(tensor::DimOp dim) {
   auto type = dyn_cast<RankedTensorType>(dim.getSource().getType());
   if (!index || !type || *index < 0 || *index >= type.getRank())
     return std::nullopt;
-  AffineMap map;
-  ValueDimList operands;
-  auto isArgument = [](Value value, std::optional<int64_t> dim,
-                       ValueBoundsConstraintSet &) {
-    return dim && isa<BlockArgument>(value);
-  };
-  if (failed(ValueBoundsConstraintSet::computeBound(
-          map, operands, presburger::BoundType::EQ, {dim.getSource(), *index},
-          isArgument)))
-    return std::nullopt;
-  SmallVector<AffineExpr> replacements;
-  for (auto [value, operandDim] : operands) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (!argument || !operandDim)
-      return std::nullopt;
-    replacements.push_back(getSymbol({argument.getArgNumber(), *operandDim}));
-  }
-  ArrayRef<AffineExpr> all = replacements;
-  return map.getResult(0).replaceDimsAndSymbols(
-      all.take_front(map.getNumDims()), all.drop_front(map.getNumDims()));
+  return computeSizeFromArguments(
+      dim.getSource(), *index, [&](BlockArgument argument, int64_t place) {
+        return getSymbol({argument.getArgNumber(), place});
+      });
 }
 
 std::optional<AffineExpr> AssertReader::evaluate(Value value) {

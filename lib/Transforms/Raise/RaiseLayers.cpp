@@ -70,8 +70,10 @@ Value LayerRaiser::getVector(const LayerRoot &root, const Expr *expr, int dim,
                              int64_t size) {
   if (ShapedType::isDynamic(size))
     return {};
+  // A vector of unknown size may hold the value for another dimension.
   auto accepts = [&](Value tensor) {
-    return isLayerFloat(getElementTypeOrSelf(tensor)) && root.sees(tensor);
+    return cast<RankedTensorType>(tensor.getType()).hasStaticShape() &&
+           isLayerFloat(getElementTypeOrSelf(tensor)) && root.sees(tensor);
   };
   if (Value vector = TensorExprs::findTensor(expr, dim, size, accepts))
     return vector;

@@ -18,6 +18,8 @@ void fuse::buildRaisingPipeline(OpPassManager &pm) {
   // Raising views one function at a time, and more of it is found in simple IR.
   pm.addPass(createInlineFunctionsPass());
   OpPassManager &functions = pm.nest<func::FuncOp>();
+  // Ops with two equal operands have folders.
+  functions.addPass(createCSEPass());
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
   functions.addPass(createRaiseLayersPass());
