@@ -61,10 +61,10 @@ func.func @parts(%x: tensor<?x128xbf16>, %w: tensor<96x128xbf16>,
     : tensor<96x128xbf16> to tensor<32x128xbf16>
   %kv = tensor.concat dim(0) %first, %k
     : (tensor<32x128xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
-  %y:2 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q bias %bq)
-           linear(%kv) rounding(exact)
-         : (tensor<?x128xbf16>, tensor<48x128xbf16>, tensor<48xbf16>,
-            tensor<64x128xbf16>) -> (tensor<?x48xbf16>, tensor<?x64xbf16>)
+  %y:2 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q bias %bq, %kv)
+           rounding(exact)
+         : (tensor<?x128xbf16>, tensor<48x128xbf16>, tensor<64x128xbf16>,
+            tensor<48xbf16>) -> (tensor<?x48xbf16>, tensor<?x64xbf16>)
   return %y#0, %y#1 : tensor<?x48xbf16>, tensor<?x64xbf16>
 }
 

@@ -370,6 +370,12 @@ LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
 LogicalResult NetModuleOp::verify() {
   if (failed(verifyName(*this, getSymName())))
     return failure();
+  auto own = SymbolRefAttr::get(
+      getSymNameAttr(), FlatSymbolRefAttr::get(getContext(), kForwardName));
+  Attribute use = (*this)->getAttr(kForwardUseAttrName);
+  if (use && use != own)
+    return emitOpError() << "'" << kForwardUseAttrName << "' is " << use
+                         << ", expected " << own;
   return verifyClass(*this, getClassName());
 }
 

@@ -17,9 +17,6 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Attribute of a module that refers to its private forward. It is not printed.
-static constexpr llvm::StringLiteral kForwardUseAttrName = "nn.forward";
-
 /// `{name = value, ...}` or nothing.
 template <typename OpTy>
 static ParseResult parseOthers(OpAsmParser &parser, OperationState &result,

@@ -13,6 +13,9 @@
 
 namespace fuse {
 
+/// Attribute of a module that refers to its private forward. It is not printed.
+inline constexpr llvm::StringLiteral kForwardUseAttrName = "nn.forward";
+
 /// Name of the function that a call of a module runs.
 inline constexpr llvm::StringLiteral kForwardName = "forward";
 /// Names of functions: the eager body of a slot, and the body of a kernel.

@@ -640,3 +640,14 @@ nn.model @m class "M" {
     return
   }
 }
+
+// -----
+
+// The reference that keeps a private forward names the forward of its module.
+
+nn.model @m class "M" {
+  // expected-error @below {{'nn.forward' is @exp::@forward, expected @norm::@forward}}
+  "nn.module"() <{sym_name = "norm", class_name = "RMSNorm"}> ({
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }) {nn.forward = @exp::@forward} : () -> ()
+}

@@ -36,7 +36,7 @@
 
 // TURNED:      weights [#nn.recipe<"norm+mlp.turned" = transpose(@mlp::@down)>]
 // TURNED:      func.func @"norm+mlp#0"(
-// TURNED-SAME:   %[[W:.*]]: tensor<16x8xf32> {fuse.parameter = "norm+mlp.turned"})
+// TURNED-SAME:   %[[W:[a-z0-9]+]]: tensor<16x8xf32> {fuse.parameter = "norm+mlp.turned"})
 // TURNED:      %[[D:.*]] = linalg.transpose ins(%[[W]] : tensor<16x8xf32>)
 // TURNED:      fuse.gated_mlp {{.*}} down(%[[D]])
 
