@@ -178,3 +178,21 @@ Tensor fuse::takeView(const Tensor &x, llvm::ArrayRef<int64_t> offsets,
   }
   return result;
 }
+
+Tensor fuse::concatenate(llvm::ArrayRef<Tensor> parts, int64_t dim) {
+  Tensor result;
+  result.shape = parts.front().shape;
+  result.shape[dim] = 0;
+  int64_t outer = 1, inner = 1;
+  for (auto [i, size] : llvm::enumerate(parts.front().shape))
+    (int64_t(i) < dim ? outer : inner) *= int64_t(i) == dim ? 1 : size;
+  for (const Tensor &part : parts)
+    result.shape[dim] += part.shape[dim];
+  for (int64_t i = 0; i < outer; ++i)
+    for (const Tensor &part : parts) {
+      auto first = part.values.begin() + i * part.shape[dim] * inner;
+      result.values.insert(result.values.end(), first,
+                           first + part.shape[dim] * inner);
+    }
+  return result;
+}

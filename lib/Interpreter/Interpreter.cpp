@@ -427,6 +427,12 @@ llvm::Error Interpreter::runOp(Operation *op) {
                        view.getStaticSizes(), view.getStaticStrides()));
     return llvm::Error::success();
   }
+  if (auto concat = dyn_cast<tensor::ConcatOp>(op)) {
+    SmallVector<Tensor> parts(llvm::map_range(
+        concat.getInputs(), [&](Value part) { return get(part); }));
+    set(concat, concatenate(parts, concat.getDim()));
+    return llvm::Error::success();
+  }
   if (auto transposed = dyn_cast<linalg::TransposeOp>(op)) {
     set(transposed->getResult(0),
         transpose(get(transposed.getInput()), transposed.getPermutation()));

@@ -47,6 +47,9 @@ Tensor transpose(const Tensor &x, llvm::ArrayRef<int64_t> permutation);
 Tensor takeView(const Tensor &x, llvm::ArrayRef<int64_t> offsets,
                 llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
 
+/// The parts one after the other in dimension `dim`. Their other sizes agree.
+Tensor concatenate(llvm::ArrayRef<Tensor> parts, int64_t dim);
+
 } // namespace fuse
 
 #endif // FUSE_INTERPRETER_FUNCTIONMATH_H

@@ -38,8 +38,8 @@ struct LibraryFunction {
 class CPUJIT {
 public:
   /// Compiles the output of `fuse-cpu-pipeline` at an LLVM optimization level
-  /// from 0 to 3. Level 0 compiles in a quarter of the time. Declared functions are resolved to those in `functions`, or
-  /// else to symbols of this process.
+  /// from 0 to 3. Level 0 compiles in a quarter of the time. Declared functions
+  /// are resolved to those in `functions`, or else to symbols of this process.
   static llvm::Expected<std::unique_ptr<CPUJIT>>
   create(mlir::ModuleOp module, unsigned optLevel = 3,
          llvm::ArrayRef<LibraryFunction> functions = {});
