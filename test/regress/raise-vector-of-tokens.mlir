@@ -29,7 +29,7 @@ module {
       %5 = arith.truncf %in : f32 to f8E4M3FN
       linalg.yield %5 : f8E4M3FN
     } -> tensor<?x2xf8E4M3FN>
-    %expanded = tensor.expand_shape %4 [[0, 1], [2]] output_shape [1, %arg3, 32] : tensor<?x2xf8E4M3FN> into tensor<1x?x2xf8E4M3FN>
+    %expanded = tensor.expand_shape %4 [[0, 1], [2]] output_shape [1, %arg3, 2] : tensor<?x2xf8E4M3FN> into tensor<1x?x2xf8E4M3FN>
     return %expanded : tensor<1x?x2xf8E4M3FN>
   }
 }
