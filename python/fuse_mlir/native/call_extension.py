@@ -26,6 +26,8 @@ from fuse_mlir.native.bindings import library
 NAME = "fuse_call"
 #: The file beside libfuse.
 FILE = f"{NAME}.abi3.so"
+#: What a file of this version has.
+CLASSES = ("Ambient", "Guard", "Launcher", "Call", "Identity", "Part")
 
 
 class Launcher(Protocol):
@@ -98,6 +100,12 @@ def _load() -> tuple[Extension | None, str]:
     try:
         module: Any = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
+        for name in CLASSES:
+            if not hasattr(module, name):
+                return None, (
+                    f"'{path}' is of another version, without '{name}'; "
+                    "build the target fuse-call again"
+                )
         module.connect(
             tuple(
                 ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value

@@ -515,6 +515,9 @@ class WithoutExtension(unittest.TestCase):
             self.assertEqual(load(), (None, "none"))
         with mock.patch.object(call_extension, "FILE", "missing.so"):
             self.assertRegex(load()[1], "there is no '.*missing.so'")
+        # A file that was built before a class was added.
+        with mock.patch.object(call_extension, "CLASSES", ("Call", "Newer")):
+            self.assertRegex(load()[1], "another version, without 'Newer'")
 
 
 @needs_library
