@@ -370,16 +370,26 @@ LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
 LogicalResult NetModuleOp::verify() {
   if (failed(verifyName(*this, getSymName())))
     return failure();
-  auto own = SymbolRefAttr::get(
-      getSymNameAttr(), FlatSymbolRefAttr::get(getContext(), kForwardName));
-  Attribute use = (*this)->getAttr(kForwardUseAttrName);
-  if (use && use != own)
-    return emitOpError() << "'" << kForwardUseAttrName << "' is " << use
-                         << ", expected " << own;
   return verifyClass(*this, getClassName());
 }
 
-LogicalResult NetModuleOp::verifyRegions() { return verifyMembers(*this); }
+LogicalResult NetModuleOp::verifyRegions() {
+  SymbolRefAttr expected = getForwardUse(getSymNameAttr(), getBody());
+  Attribute use = (*this)->getAttr(kForwardUseAttrName);
+  // It is not printed, so that it must follow from what is printed.
+  if (use && !expected)
+    return emitOpError() << "has '" << kForwardUseAttrName
+                         << "', but no private forward";
+  if (use != expected) {
+    InFlightDiagnostic error = emitOpError() << "has a private forward and ";
+    if (use)
+      error << "'" << kForwardUseAttrName << "' " << use;
+    else
+      error << "no '" << kForwardUseAttrName << "'";
+    return error << ", expected " << expected;
+  }
+  return verifyMembers(*this);
+}
 
 //===----------------------------------------------------------------------===//
 // Parameters

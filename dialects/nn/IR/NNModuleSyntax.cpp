@@ -56,9 +56,7 @@ static void printOptionalClause(OpAsmPrinter &printer, StringRef keyword,
 // Containers and parameters
 //===----------------------------------------------------------------------===//
 
-/// A reference to the private forward of a module. Calls name the module, so
-/// nothing else refers to it, and passes erase private symbols without uses.
-static SymbolRefAttr getForwardUse(StringAttr module, Region &body) {
+SymbolRefAttr fuse::getForwardUse(StringAttr module, Region &body) {
   for (Operation &op : body.getOps())
     if (auto symbol = dyn_cast<SymbolOpInterface>(op);
         symbol && symbol.isPrivate() && symbol.getName() == kForwardName)

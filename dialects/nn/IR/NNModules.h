@@ -22,6 +22,11 @@ inline constexpr llvm::StringLiteral kForwardName = "forward";
 inline constexpr llvm::StringLiteral kEagerName = "eager";
 inline constexpr llvm::StringLiteral kBodyName = "body";
 
+/// A reference to the private forward of a module, or null. Calls name the
+/// module, so nothing else refers to it, and passes erase private symbols
+/// without uses.
+mlir::SymbolRefAttr getForwardUse(mlir::StringAttr module, mlir::Region &body);
+
 /// The closest model or module that contains `op`, or null. Never `op` itself.
 mlir::Operation *getEnclosingModule(mlir::Operation *op);
 

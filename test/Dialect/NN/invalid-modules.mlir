@@ -646,8 +646,25 @@ nn.model @m class "M" {
 // The reference that keeps a private forward names the forward of its module.
 
 nn.model @m class "M" {
-  // expected-error @below {{'nn.forward' is @exp::@forward, expected @norm::@forward}}
+  // expected-error @below {{has a private forward and 'nn.forward' @exp::@forward, expected @norm::@forward}}
   "nn.module"() <{sym_name = "norm", class_name = "RMSNorm"}> ({
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }) {nn.forward = @exp::@forward} : () -> ()
+}
+
+// -----
+
+nn.model @m class "M" {
+  // expected-error @below {{has a private forward and no 'nn.forward', expected @norm::@forward}}
+  "nn.module"() <{sym_name = "norm", class_name = "RMSNorm"}> ({
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }) : () -> ()
+}
+
+// -----
+
+nn.model @m class "M" {
+  // expected-error @below {{has 'nn.forward', but no private forward}}
+  nn.module @norm class "RMSNorm" attributes {nn.forward = @norm::@forward} {
+  }
 }
