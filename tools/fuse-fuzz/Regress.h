@@ -27,8 +27,8 @@ Outcome runIsolated(const std::function<Outcome()> &check, unsigned seconds);
 
 /// Reduces a module as long as it fails in the same way. Writes it to
 /// `<folder>/<check>-<seed>.mlir` as a lit test that runs `fuse-fuzz` with
-/// `options` on the file. Returns the path, or an empty string after an error has
-/// been printed.
+/// `options` on the file. Returns the path, or an empty string after an error
+/// has been printed.
 std::string writeRegression(mlir::ModuleOp module, const Outcome &outcome,
                             llvm::StringRef folder, uint64_t seed,
                             llvm::StringRef options,

@@ -32,16 +32,16 @@ def NN_RecipeAttr : AttrDef<NN_Dialect, "Recipe"> {
 
     - `concat(@a, @b)`: the rows of `a`, then those of `b`;
     - `interleave(@a, @b block 4)`: four rows of `a`, four of `b`, and so on;
-    - `transpose(@w)`: column `i` of the matrix `w` as row `i`, for a weight that
-      is stored as `[in, out]`;
+    - `transpose(@w)`: column `i` of the matrix `w` as row `i`, for a weight
+      that is stored as `[in, out]`;
     - `fold(@w, @n offset 1)`: column `i` of the matrix `w` times `1 + n[i]`,
       rounded once to the type of `w`; the default offset is 0;
     - `quantize(@w, f8E4M3FN scale 1.0e-3)`: `w` times the f32 reciprocal of
       the scale, clamped to the range of the type, ties to even.
 
     The first three permute elements, so the parameters can be restored exactly
-    and a checkpoint in this layout need not contain them. The other two round. With
-    `keep`, the parameters are stored as well. A recipe that rounds without
+    and a checkpoint in this layout need not contain them. The other two round.
+    With `keep`, the parameters are stored as well. A recipe that rounds without
     `keep` is not invertible, and a site that needs one is refused.
 
     The name of the stored weight is that in a checkpoint. A source of a

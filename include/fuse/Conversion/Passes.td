@@ -309,7 +309,8 @@ def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
     `fuse.activation`, `fuse.residual_add`, and any `linalg.generic` that
     computes elements in f32. Weights and vectors are arguments of the function,
     or made of slices, transposes and concatenations of arguments, which a host
-    packs. The pass emits the phases of one kernel in the module `@cpu_kernels`. A fused op has up to three phases:
+    packs. The pass emits the phases of one kernel in the module `@cpu_kernels`.
+    A fused op has up to three phases:
 
     1. *rows*: residual add and norm of each token, rounded according to the
        contract. The result is the input of the products. There is no such phase

@@ -245,8 +245,8 @@ def PackWeightsPass : Pass<"fuse-pack-weights"> {
   let summary = "Store the weights of generated kernels in another layout";
   let description = [{
     A layout is a name and a permutation of the elements of parameters. A
-    parameter is given by the position of its member in the chain and its name in this
-    member:
+    parameter is given by the position of its member in the chain and its name
+    in this member:
 
     - `gate_up=concat(1:gate.weight,1:up.weight)`: the rows of one parameter
       after those of the other;
