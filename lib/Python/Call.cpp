@@ -543,24 +543,6 @@ Ref Call::run(PyObject *args, PyObject *kwargs) {
 // Python
 //===----------------------------------------------------------------------===//
 
-/// call(args, kwargs): the result, or None.
-static PyObject *runCall(PyObject *self, PyObject *args, PyObject *) {
-  return guarded([&]() -> PyObject * {
-    PyObject *positional, *named;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional,
-                          &PyDict_Type, &named))
-      throw ErrorSet();
-    Ref result = Object<Call>::get(self).run(positional, named);
-    if (!result)
-      Py_RETURN_NONE;
-    return result.release();
-  });
-}
-
-static PyObject *newCall(PyTypeObject *type, PyObject *args, PyObject *) {
-  return guarded([&] { return Object<Call>::make(type, args); });
-}
-
 static PyObject *isStale(PyObject *self, void *) {
   return PyBool_FromLong(Object<Call>::get(self).isStale);
 }
@@ -577,6 +559,6 @@ static PyGetSetDef callAttributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject *fuse::python::makeCallType() {
-  return Object<Call>::makeType("fuse_call.Call", newCall, nullptr, runCall,
+  return Object<Call>::makeType("fuse_call.Call", nullptr, Object<Call>::call,
                                 callAttributes);
 }

@@ -138,11 +138,6 @@ static PyObject *sameGuard(PyObject *self, PyObject *) {
       [&] { return PyBool_FromLong(Object<Guard>::get(self).holds()); });
 }
 
-static PyObject *newGuard(PyTypeObject *type, PyObject *args, PyObject *) {
-  return guarded(
-      [&]() -> PyObject * { return Object<Guard>::make(type, args); });
-}
-
 static PyMethodDef guardMethods[] = {
     {"same", sameGuard, METH_NOARGS,
      "Whether nothing was replaced, added or removed since."},
@@ -151,8 +146,7 @@ static PyMethodDef guardMethods[] = {
 static PyTypeObject *guardType;
 
 PyTypeObject *fuse::python::makeGuardType() {
-  return guardType =
-             Object<Guard>::makeType("fuse_call.Guard", newGuard, guardMethods);
+  return guardType = Object<Guard>::makeType("fuse_call.Guard", guardMethods);
 }
 
 const Guard *fuse::python::getGuard(PyObject *object) {

@@ -66,25 +66,7 @@ private:
 
 } // namespace
 
-/// identity(args, kwargs): the result, or None.
-static PyObject *runIdentity(PyObject *self, PyObject *args, PyObject *) {
-  return guarded([&]() -> PyObject * {
-    PyObject *positional, *named;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional,
-                          &PyDict_Type, &named))
-      throw ErrorSet();
-    Ref result = Object<Identity>::get(self).run(positional, named);
-    if (!result)
-      Py_RETURN_NONE;
-    return result.release();
-  });
-}
-
-static PyObject *newIdentity(PyTypeObject *type, PyObject *args, PyObject *) {
-  return guarded([&] { return Object<Identity>::make(type, args); });
-}
-
 PyTypeObject *fuse::python::makeIdentityType() {
-  return Object<Identity>::makeType("fuse_call.Identity", newIdentity, nullptr,
-                                    runIdentity);
+  return Object<Identity>::makeType("fuse_call.Identity", nullptr,
+                                    Object<Identity>::call);
 }

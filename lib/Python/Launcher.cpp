@@ -121,10 +121,6 @@ static PyObject *launch(PyObject *self, PyObject *args) {
   });
 }
 
-static PyObject *newLauncher(PyTypeObject *type, PyObject *args, PyObject *) {
-  return guarded([&] { return Object<Launcher>::make(type, args); });
-}
-
 static PyMethodDef launcherMethods[] = {
     {"launch", launch, METH_VARARGS,
      "Launches on contiguous tensors; the status, or -1 for tensors of which "
@@ -134,8 +130,8 @@ static PyMethodDef launcherMethods[] = {
 static PyTypeObject *launcherType;
 
 PyTypeObject *fuse::python::makeLauncherType() {
-  return launcherType = Object<Launcher>::makeType(
-             "fuse_call.Launcher", newLauncher, launcherMethods);
+  return launcherType =
+             Object<Launcher>::makeType("fuse_call.Launcher", launcherMethods);
 }
 
 Launcher *fuse::python::getLauncher(PyObject *object) {

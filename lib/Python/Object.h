@@ -23,22 +23,25 @@ struct Object {
     return *reinterpret_cast<Object *>(self)->value;
   }
 
-  static PyObject *make(PyTypeObject *type, PyObject *args) {
-    // First the value: Python may look at the object as soon as it is there.
-    auto value = std::make_unique<T>(args);
-    auto allocate =
-        reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
-    Ref object = Ref::check(allocate(type, 0));
-    reinterpret_cast<Object *>(object.get())->value = value.release();
-    return object.release();
+  /// object(args, kwargs), of a `T` with `run`: the result, or None.
+  static PyObject *call(PyObject *self, PyObject *args, PyObject *) {
+    return guarded([&]() -> PyObject * {
+      PyObject *positional, *named;
+      if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional,
+                            &PyDict_Type, &named))
+        throw ErrorSet();
+      Ref result = get(self).run(positional, named);
+      if (!result)
+        Py_RETURN_NONE;
+      return result.release();
+    });
   }
 
-  static PyTypeObject *makeType(const char *name, newfunc make,
-                                PyMethodDef *methods,
+  static PyTypeObject *makeType(const char *name, PyMethodDef *methods,
                                 ternaryfunc call = nullptr,
                                 PyGetSetDef *attributes = nullptr) {
     PyType_Slot slots[9] = {
-        {Py_tp_new, reinterpret_cast<void *>(make)},
+        {Py_tp_new, reinterpret_cast<void *>(create)},
         {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},
         {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
         {Py_tp_clear, reinterpret_cast<void *>(clear)}};
@@ -56,6 +59,18 @@ struct Object {
   }
 
 private:
+  static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *) {
+    return guarded([&]() -> PyObject * {
+      // First the value: Python may look at the object as soon as it is there.
+      auto value = std::make_unique<T>(args);
+      auto allocate =
+          reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
+      Ref object = Ref::check(allocate(type, 0));
+      reinterpret_cast<Object *>(object.get())->value = value.release();
+      return object.release();
+    });
+  }
+
   static int traverse(PyObject *self, visitproc visit, void *data) {
     int result = visit(reinterpret_cast<PyObject *>(Py_TYPE(self)), data);
     if (T *value = reinterpret_cast<Object *>(self)->value)

@@ -85,24 +85,6 @@ private:
 
 } // namespace
 
-/// part(args, kwargs): the result, or None.
-static PyObject *runPart(PyObject *self, PyObject *args, PyObject *) {
-  return guarded([&]() -> PyObject * {
-    PyObject *positional, *named;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional,
-                          &PyDict_Type, &named))
-      throw ErrorSet();
-    Ref result = Object<Part>::get(self).run(positional, named);
-    if (!result)
-      Py_RETURN_NONE;
-    return result.release();
-  });
-}
-
-static PyObject *newPart(PyTypeObject *type, PyObject *args, PyObject *) {
-  return guarded([&] { return Object<Part>::make(type, args); });
-}
-
 PyTypeObject *fuse::python::makePartType() {
-  return Object<Part>::makeType("fuse_call.Part", newPart, nullptr, runPart);
+  return Object<Part>::makeType("fuse_call.Part", nullptr, Object<Part>::call);
 }

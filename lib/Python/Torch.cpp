@@ -133,10 +133,6 @@ static PyObject *ambientHolds(PyObject *self, PyObject *) {
       [&] { return PyBool_FromLong(Object<Ambient>::get(self).holds()); });
 }
 
-static PyObject *newAmbient(PyTypeObject *type, PyObject *args, PyObject *) {
-  return guarded([&] { return Object<Ambient>::make(type, args); });
-}
-
 static PyMethodDef ambientMethods[] = {
     {"holds", ambientHolds, METH_NOARGS,
      "Whether all questions have their usual answers."},
@@ -145,8 +141,8 @@ static PyMethodDef ambientMethods[] = {
 static PyTypeObject *ambientType;
 
 PyTypeObject *fuse::python::makeAmbientType() {
-  return ambientType = Object<Ambient>::makeType("fuse_call.Ambient",
-                                                 newAmbient, ambientMethods);
+  return ambientType =
+             Object<Ambient>::makeType("fuse_call.Ambient", ambientMethods);
 }
 
 const Ambient *fuse::python::getAmbient(PyObject *object) {
