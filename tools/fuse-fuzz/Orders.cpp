@@ -8,6 +8,7 @@
 #include "Execution.h"
 #include "PlantedFaults.h"
 #include "SlotGenerator.h"
+#include "TextMutator.h"
 #include "fuse/Execution/Inputs.h"
 #include "fuse/Execution/Verify.h"
 #include "fuse/IR/FuseOps.h"
@@ -17,7 +18,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
 
@@ -47,14 +47,8 @@ std::string OrderChecker::load(ArrayRef<std::string> folders,
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
   for (const std::string &folder : folders) {
     std::vector<std::string> paths;
-    std::error_code error;
-    llvm::sys::fs::recursive_directory_iterator it(folder, error), end;
-    for (; it != end && !error; it.increment(error))
-      if (StringRef(it->path()).ends_with(".mlir"))
-        paths.push_back(it->path());
-    if (error)
-      return "cannot read folder '" + folder + "': " + error.message();
-    llvm::sort(paths);
+    if (std::string problem = findModules(folder, paths); !problem.empty())
+      return problem;
     for (const std::string &path : paths) {
       auto buffer = llvm::MemoryBuffer::getFile(path);
       if (!buffer)

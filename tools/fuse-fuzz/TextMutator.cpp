@@ -65,16 +65,23 @@ static std::string printGeneric(MLIRContext *context, StringRef text) {
   return printed;
 }
 
-std::string TextMutator::load(StringRef folder, MLIRContext *context) {
-  std::vector<std::string> paths;
+std::string fuse::findModules(StringRef folder,
+                              std::vector<std::string> &paths) {
   std::error_code error;
   llvm::sys::fs::recursive_directory_iterator it(folder, error), end;
   for (; it != end && !error; it.increment(error))
     if (StringRef(it->path()).ends_with(".mlir"))
       paths.push_back(it->path());
-  if (error)
-    return ("cannot read folder '" + folder + "': " + error.message()).str();
   llvm::sort(paths);
+  return error
+             ? ("cannot read folder '" + folder + "': " + error.message()).str()
+             : "";
+}
+
+std::string TextMutator::load(StringRef folder, MLIRContext *context) {
+  std::vector<std::string> paths;
+  if (std::string problem = findModules(folder, paths); !problem.empty())
+    return problem;
   for (const std::string &path : paths) {
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)

@@ -14,6 +14,11 @@
 
 namespace fuse {
 
+/// Adds the paths of the `.mlir` files in a folder to `paths`, which it orders.
+/// Returns an error message, or an empty string.
+std::string findModules(llvm::StringRef folder,
+                        std::vector<std::string> &paths);
+
 /// Creates damaged modules from files with valid and invalid ones. It removes,
 /// duplicates, swaps or replaces a few tokens of a section, with tokens from
 /// anywhere in the files, or removes an attribute.
