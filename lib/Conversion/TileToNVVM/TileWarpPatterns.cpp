@@ -188,14 +188,11 @@ struct MmaSyncLowering : OpConversionPattern<MmaSyncOp> {
       llvm::append_range(rhs, getWords(emit, fragments.front()));
     SmallVector<Value> sums = llvm::to_vector(adaptor.getAcc());
     if (!isF8 || state.hasFloat8) {
-      auto kind = isF8               ? NVVM::MMATypes::e4m3
-                  : element.isBF16() ? NVVM::MMATypes::bf16
-                                     : NVVM::MMATypes::f16;
       if (element.isF16())
         for (SmallVector<Value> *words : {&lhs, &rhs})
           for (Value &word : *words)
             word = emit.bitcast(VectorType::get(2, element), word);
-      multiply(emit, kind, lhs, rhs, sums);
+      multiply(emit, element, lhs, rhs, sums);
     } else {
       // A word of four columns is the first and the second half of an operand.
       for (int64_t half : {0, 1}) {
@@ -205,7 +202,7 @@ struct MmaSyncLowering : OpConversionPattern<MmaSyncOp> {
         wideLhs = {first[0], second[0], first[1], second[1]};
         for (size_t index = half; index < rhs.size(); index += 2)
           llvm::append_range(wideRhs, widen(emit, rhs[index]));
-        multiply(emit, NVVM::MMATypes::f16, wideLhs, wideRhs, sums);
+        multiply(emit, rewriter.getF16Type(), wideLhs, wideRhs, sums);
       }
     }
     rewriter.replaceOpWithMultiple(op, {ValueRange(sums)});
@@ -222,19 +219,35 @@ private:
   }
 
   /// Adds the product of one instruction for every eight columns to `sums`.
-  static void multiply(Emitter &emit, NVVM::MMATypes kind, ArrayRef<Value> lhs,
+  static void multiply(Emitter &emit, Type element, ArrayRef<Value> lhs,
                        ArrayRef<Value> rhs, MutableArrayRef<Value> sums) {
     OpBuilder &builder = emit.builder;
     Type result = LLVM::LLVMStructType::getLiteral(
         builder.getContext(), SmallVector<Type>(4, builder.getF32Type()));
-    int64_t depth = kind == NVVM::MMATypes::e4m3 ? 32 : 16;
     for (size_t group = 0; 4 * group < sums.size(); ++group) {
       MutableArrayRef<Value> acc = sums.slice(4 * group, 4);
-      Value product = NVVM::MmaOp::create(
-          builder, emit.loc, result, lhs, rhs.slice(2 * group, 2), acc,
-          ArrayRef<int64_t>{16, 8, depth}, std::nullopt, std::nullopt,
-          std::array{kind, kind},
-          std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+      ArrayRef<Value> columns = rhs.slice(2 * group, 2);
+      Value product;
+      if (isa<Float8E4M3FNType>(element)) {
+        // Upstream's op does not have this type.
+        SmallVector<Value> operands(lhs);
+        operands.append(columns.begin(), columns.end());
+        operands.append(acc.begin(), acc.end());
+        product = LLVM::CallIntrinsicOp::create(
+                      builder, emit.loc, result,
+                      builder.getStringAttr(
+                          "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"),
+                      operands)
+                      .getResults();
+      } else {
+        auto kind =
+            element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+        product = NVVM::MmaOp::create(
+            builder, emit.loc, result, lhs, columns, acc,
+            ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
+            std::array{kind, kind},
+            std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+      }
       for (auto [index, sum] : llvm::enumerate(acc))
         sum = LLVM::ExtractValueOp::create(builder, emit.loc, product, index);
     }
