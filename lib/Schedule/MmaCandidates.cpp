@@ -71,9 +71,9 @@ std::vector<RankedSchedule> fuse::rankMma(const MlpProblem &problem,
               for (int64_t group : groups)
                 add(tokenTile, split, gemm1, gemm2, stages, group, launches);
   // Candidates with equal costs keep their order.
-  std::stable_sort(order.begin(), order.end(), [](const auto &a, const auto &b) {
-    return a.first < b.first;
-  });
+  std::stable_sort(
+      order.begin(), order.end(),
+      [](const auto &a, const auto &b) { return a.first < b.first; });
   std::vector<RankedSchedule> best;
   for (auto [score, schedule] : ArrayRef(order).take_front(count))
     best.push_back({schedule, estimateMma(problem, schedule, gpu)});

@@ -161,7 +161,8 @@ TEST_F(MmaScheduleTest, DeclinesWhat32BitsDoNotCount) {
   MlpProblem problem = makeProblem(64, 262144);
   EXPECT_TRUE(selectMma(problem, 8191, gpu, kLargest));
   EXPECT_FALSE(selectMma(problem, 8192, gpu, kLargest));
-  tile::DispatchAttr ranges = selectMmaRanges(problem, 300, gpu, kLargest);
+  tile::DispatchAttr ranges = selectMmaRanges(
+      problem, 300, gpu, kLargest, [](int64_t) { return Attribute(); });
   ASSERT_TRUE(ranges);
   EXPECT_EQ(ranges.getBounds().back(), 300);
   EXPECT_EQ(ranges.getBounds().front(), 8);
