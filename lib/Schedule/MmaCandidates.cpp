@@ -71,11 +71,16 @@ std::vector<RankedSchedule> fuse::rankMma(const MlpProblem &problem,
               for (int64_t group : groups)
                 add(tokenTile, split, gemm1, gemm2, stages, group, launches);
   // Candidates with equal costs keep their order.
-  std::stable_sort(
-      order.begin(), order.end(),
-      [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::vector<std::pair<double, size_t>> ranks;
+  for (auto [index, candidate] : llvm::enumerate(order))
+    ranks.push_back({candidate.first, index});
+  llvm::sort(ranks);
   std::vector<RankedSchedule> best;
-  for (auto [score, schedule] : ArrayRef(order).take_front(count))
+  for (auto [cost, index] : ranks) {
+    if (best.size() == count)
+      break;
+    MmaScheduleAttr schedule = order[index].second;
     best.push_back({schedule, estimateMma(problem, schedule, gpu)});
+  }
   return best;
 }
