@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -46,8 +47,10 @@ static void addPlanning(OpPassManager &pm,
   pm.addPass(createConvertFuseToTilePass());
 }
 
-static void addKernelLowering(OpPassManager &kernels) {
-  kernels.addPass(createConvertTileToNVVMPass());
+static void addKernelLowering(OpPassManager &modules) {
+  modules.addPass(createConvertTileToNVVMPass());
+  // Kernels of the portable path, in `gpu.func`, have a lowering of their own.
+  OpPassManager &kernels = modules.nest<LLVM::LLVMFuncOp>();
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertToLLVMPass());
   kernels.addPass(createCanonicalizerPass());
