@@ -15,6 +15,11 @@ from fuse_mlir.errors import PatternError
 from fuse_mlir.matching.activations import RoundedOnce, rounds_inside
 from fuse_mlir.matching.moe import looks_like_experts, stand_in
 from fuse_mlir.matching.static_mlp import StaticMlp
+from fuse_mlir.matching.tensor_parallel import (
+    is_distributed,
+    local_copy,
+    local_of,
+)
 from fuse_mlir.quantized.fp8_reference import (
     entries_of,
     is_fp8_linear,
@@ -55,11 +60,17 @@ class Copies:
         """A value that changes when a watched parameter changes."""
         found = []
         for owner, name, values in self.watched:
-            tensor = getattr(owner, name)
+            tensor = owner._parameters.get(name)
+            if tensor is None:
+                tensor = getattr(owner, name)
+            # Writes to a DTensor count there, and not in the shard.
+            shard = local_of(tensor)
             version = (
-                tensor._version if values and not tensor.is_inference() else 0
+                tensor._version + (shard is not tensor and shard._version)
+                if values and not tensor.is_inference()
+                else 0
             )
-            found.append((tensor.data_ptr(), version))
+            found.append((shard.data_ptr(), version))
         return found
 
 
@@ -69,10 +80,10 @@ def stored_members(
     static: StaticMlp | None,
     relaxed: bool = False,
 ) -> Copies:
-    """Copies of members in which linears with scales are `StoredLinear`s, and
-    experts are one op.
+    """Copies of members in which linears with scales are `StoredLinear`s,
+    experts are one op, and distributed linears have the shard of this rank.
 
-    Members without either are not copied.
+    Members without any are not copied.
 
     Args:
         names: of the members, for messages and for the scales of `static`.
@@ -100,6 +111,17 @@ def _stored_copy(
     copies: Copies,
     relaxed: bool,
 ) -> nn.Module:
+    if is_distributed(module):
+        local = local_copy(module)
+        copies.watched += [
+            (module, parameter, True)
+            for parameter, tensor in module._parameters.items()
+            if tensor is not None
+        ]
+        if not isinstance(local, nn.Linear):
+            return local
+        # Its tensors are watched as those of the module.
+        return _stored_linear(local, path, static, Copies([], []))
     if isinstance(module, nn.Linear):
         return _stored_linear(module, path, static, copies)
     if looks_like_experts(module):

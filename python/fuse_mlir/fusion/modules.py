@@ -41,6 +41,11 @@ from fuse_mlir.fusion.places import one_kernel as one_kernel
 from fuse_mlir.fusion.projections import FusedProjections
 from fuse_mlir.fusion.results import FusionResult, SiteResult
 from fuse_mlir.fusion.scale_check import check_scales
+from fuse_mlir.fusion.tensor_parallel import (
+    Distributed,
+    DistributedChain,
+    DistributedProjections,
+)
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS, formulas_in
 from fuse_mlir.matching.candidates import (
@@ -60,14 +65,9 @@ from fuse_mlir.matching.patterns import (
     resolve,
 )
 from fuse_mlir.matching.projections import projection_sites
-from fuse_mlir.matching.sites import (
-    Site,
-    distributed,
-    find_sites,
-    join,
-    lacks_reduction,
-)
+from fuse_mlir.matching.sites import Site, find_sites, join
 from fuse_mlir.matching.static_mlp import StaticMlp
+from fuse_mlir.matching.tensor_parallel import part_of, plain_modules
 from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
 from fuse_mlir.support.progress import progress_of
@@ -322,7 +322,8 @@ def rows_to_measure(
     None if the site is not measured."""
 
     def rows(site: Site) -> tuple[int, ...] | None:
-        if not only_faster or site.plan is None:
+        # Times differ between ranks, and their choice must not.
+        if not only_faster or site.plan is None or site.parts:
             return None
         found = set(timing.ROWS)
         if inputs is not None:
@@ -498,7 +499,7 @@ def select(
     _refuse_kinds(model)
     resolved: list[Pattern] = resolve(model, patterns)
     # Fused sites are analyzed with their members.
-    with members_back(model):
+    with members_back(model), plain_modules(model):
         flow = observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
@@ -568,12 +569,15 @@ def _refuse_kinds(model: nn.Module) -> None:
             )
         elif hasattr(kind, "set_reshard_after_forward"):
             what = "was given to fully_shard; fuse the model before that"
-        elif any(
-            lacks_reduction(module, p) for p in module.parameters(recurse=False)
-        ):
-            where, how = distributed(module) or ("", "")
-            raise FuseError(f"FUSE-N209 tensor-parallel: '{path}{where}' {how}")
         else:
+            part = part_of(module)
+            if (
+                isinstance(part, Refusal)
+                and part.name == "shard-without-reduction"
+            ):
+                raise FuseError(
+                    f"{part.id} {part.name}: '{path}' {part.text}"
+                )
             continue
         raise FuseError(f"FUSE-N209 tensor-parallel: '{path}' {what}")
 
@@ -693,7 +697,15 @@ def plan_site(
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error
-    kind = FusedModule if plan.outputs is None else FusedProjections
+    kind: type[FusedModule]
+    if site.parts:
+        kind = (
+            DistributedChain
+            if plan.outputs is None
+            else DistributedProjections
+        )
+    else:
+        kind = FusedModule if plan.outputs is None else FusedProjections
     module = kind(
         site.id,
         site.names,
@@ -705,6 +717,8 @@ def plan_site(
         rounding,
         rows,
     )
+    if isinstance(module, Distributed):
+        module.distribute(site)
     try:
         copies, compiled = module.compile_for(plan.examples)
         result.families = compiled.families
