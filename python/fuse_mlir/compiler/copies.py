@@ -17,6 +17,7 @@ from fuse_mlir.matching.moe import looks_like_experts, stand_in
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.matching.tensor_parallel import (
     is_distributed,
+    is_rowwise,
     local_copy,
     local_of,
 )
@@ -25,9 +26,11 @@ from fuse_mlir.quantized.fp8_reference import (
     is_fp8_linear,
     policy_for,
 )
+from fuse_mlir.quantized.partial_linear import PartialLinear
 from fuse_mlir.quantized.stored import (
     INPUT_SCALES,
     Policy,
+    StoredLinear,
     make_linear,
     read_linear,
 )
@@ -79,6 +82,7 @@ def stored_members(
     members: Iterable[nn.Module],
     static: StaticMlp | None,
     relaxed: bool = False,
+    partial: bool = False,
 ) -> Copies:
     """Copies of members in which linears with scales are `StoredLinear`s,
     experts are one op, and distributed linears have the shard of this rank.
@@ -91,6 +95,7 @@ def stored_members(
         static: with paths relative to the parent of the members. If given, a
             linear without a stored weight and scales is refused.
         relaxed: whether activations round once.
+        partial: whether rowwise linears return terms of a sum in f32.
 
     Raises:
         Refused: a linear cannot be expressed as it is stored.
@@ -99,7 +104,7 @@ def stored_members(
     copies = Copies([], [])
     for name, member in zip(names, members):
         copies.members.append(
-            _stored_copy(member, name, static, copies, relaxed)
+            _stored_copy(member, name, static, copies, relaxed, partial)
         )
     return copies
 
@@ -110,6 +115,7 @@ def _stored_copy(
     static: StaticMlp | None,
     copies: Copies,
     relaxed: bool,
+    partial: bool,
 ) -> nn.Module:
     if is_distributed(module):
         local = local_copy(module)
@@ -121,7 +127,8 @@ def _stored_copy(
         if not isinstance(local, nn.Linear):
             return local
         # Its tensors are watched as those of the module.
-        return _stored_linear(local, path, static, Copies([], []))
+        linear = _stored_linear(local, path, static, Copies([], []))
+        return _partial(linear) if partial and is_rowwise(module) else linear
     if isinstance(module, nn.Linear):
         return _stored_linear(module, path, static, copies)
     if looks_like_experts(module):
@@ -132,7 +139,9 @@ def _stored_copy(
     children = {
         name: None
         if child is None
-        else _stored_copy(child, f"{path}.{name}", static, copies, relaxed)
+        else _stored_copy(
+            child, f"{path}.{name}", static, copies, relaxed, partial
+        )
         for name, child in module._modules.items()
     }
     if all(child is module._modules[name] for name, child in children.items()):
@@ -140,6 +149,14 @@ def _stored_copy(
     clone = copy.copy(module)
     clone.__dict__["_modules"] = children
     return clone
+
+
+def _partial(linear: nn.Module) -> nn.Module:
+    """The linear with results that are terms of a sum."""
+    if isinstance(linear, StoredLinear):
+        linear.partial = True
+        return linear
+    return PartialLinear(linear._parameters["weight"])
 
 
 def _stored_linear(

@@ -104,6 +104,8 @@ class FusedModule(FusedPlace):
     _counts: tuple[int, ...] | None
     #: Whether members after the first one return results of their own.
     _hands_out: ClassVar[bool] = False
+    #: Whether results are terms of a sum over ranks in f32.
+    _sums_in_f32: bool = False
 
     def __init__(
         self,
@@ -272,6 +274,7 @@ class FusedModule(FusedPlace):
                 self.members,
                 self.static,
                 self.rounding == "relaxed" and inputs[0].element_size() == 2,
+                self._sums_in_f32,
             )
         except UnknownExperts as error:
             raise KernelError(refusal("unknown-experts", str(error))) from error

@@ -39,6 +39,7 @@ from fuse_mlir.fusion.places import (
 from fuse_mlir.fusion.places import fused_sites as fused_sites
 from fuse_mlir.fusion.places import one_kernel as one_kernel
 from fuse_mlir.fusion.projections import FusedProjections
+from fuse_mlir.fusion.ranks import Ranks, ranks_of
 from fuse_mlir.fusion.results import FusionResult, SiteResult
 from fuse_mlir.fusion.scale_check import check_scales
 from fuse_mlir.fusion.tensor_parallel import (
@@ -81,6 +82,7 @@ from fuse_mlir.support.types import (
 #: Elements that one vector load of the kernel for experts reads.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
+PARTIALS = ("float32", "model")
 #: Id of the refusal of sites whose members are faster.
 SLOWER = "FUSE-N024"
 
@@ -95,6 +97,7 @@ def fuse_modules(
     gradients: str = "recompute",
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
+    partials: str = "float32",
     only_faster: bool | None = None,
     progress: ProgressOption = None,
 ) -> FusionResult:
@@ -122,6 +125,8 @@ def fuse_modules(
             linears; `scales` has those of linears in floating point. None
             uses `model.config.fusion_config`, and `{}` none.
         rounding: `exact` or `relaxed`, see `FusedModule`.
+        partials: the type in which ranks of a distributed model add up their
+            results: `float32`, or `model` for that of the members.
         only_faster: measure each kind of site once, on its weights, and fuse
             it if its kernel is faster for some number of rows. Calls with
             other numbers of rows run the members, as do calls that need
@@ -147,9 +152,44 @@ def fuse_modules(
         fused gated_mlp
         >>> y = model(x)
     """
+    with ranks_of(
+        model, strict, gradients, rounding, partials
+    ) as ranks:
+        return _fuse_modules(
+            model,
+            patterns,
+            specs,
+            inputs,
+            strict,
+            gradients,
+            fusion_config,
+            rounding,
+            partials,
+            only_faster,
+            progress,
+            ranks,
+        )
+
+
+def _fuse_modules(
+    model: nn.Module,
+    patterns: Patterns,
+    specs: Sequence[ModuleSpec] | None,
+    inputs: Inputs,
+    strict: bool | None,
+    gradients: str,
+    fusion_config: FusionConfig | None,
+    rounding: str,
+    partials: str,
+    only_faster: bool | None,
+    progress: ProgressOption,
+    ranks: Ranks | None,
+) -> FusionResult:
+    """`fuse_modules` with the ranks of the model."""
     report = progress_of(progress)
     check_option("gradients", gradients, GRADIENTS)
     check_option("rounding", rounding, ROUNDINGS)
+    check_option("partials", partials, PARTIALS)
     if isinstance(patterns, KernelMapping) and patterns.layers:
         _tell_of_hub(model, patterns)
     if fusion_config is None:
@@ -158,10 +198,12 @@ def fuse_modules(
     static_mlp.check_paths(static, require_module(model))
     if static is not None and static.endpoints:
         results, planned = plan_hub(model, static, patterns, inputs)
-        return _finish(model, results, planned, patterns, strict)
+        return _finish(model, results, planned, patterns, strict, ranks)
     sites, _ = select(model, patterns, inputs, projections=static is None)
     if specs is not None:
         _check_specs(sites, specs)
+    for site in sites:
+        site.sums_in_f32 = partials == "float32"
     rows = rows_to_measure(
         prefers_faster(model, patterns, static, only_faster), inputs
     )
@@ -175,6 +217,7 @@ def fuse_modules(
         rounding,
         rows,
         report,
+        ranks,
     )
 
 
@@ -188,6 +231,7 @@ def fuse_sites(
     rounding: str,
     rows: Callable[[Site], tuple[int, ...] | None],
     progress: Progress | None,
+    ranks: Ranks | None = None,
 ) -> FusionResult:
     """Fuses selected sites in place, as `fuse_modules`.
 
@@ -201,6 +245,7 @@ def fuse_sites(
         rounding: as for `fuse_modules`.
         rows: as `rows_to_measure` returns it.
         progress: as for `fuse_modules`.
+        ranks: of a distributed model.
 
     Raises:
         FuseError: as `fuse_modules`.
@@ -208,7 +253,7 @@ def fuse_sites(
     results, planned = _plan_all(
         sites, gradients, static, rounding, rows, progress
     )
-    return _finish(model, results, planned, patterns, strict)
+    return _finish(model, results, planned, patterns, strict, ranks)
 
 
 def _finish(
@@ -217,12 +262,15 @@ def _finish(
     planned: Sequence[tuple[Site, Place]],
     patterns: Patterns,
     strict: bool | None,
+    ranks: Ranks | None = None,
 ) -> FusionResult:
     """Puts planned modules in place, unless the call is refused.
 
     Raises:
         FuseError: as `fuse_modules`.
     """
+    if ranks is not None:
+        planned = ranks.agree(results, planned)
     check_results(model, results, bool(planned), patterns, strict)
     put_all(model, planned)
     for result in results:
@@ -802,6 +850,7 @@ def fused(
     gradients: str = "recompute",
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
+    partials: str = "float32",
     only_faster: bool | None = None,
     progress: ProgressOption = None,
 ) -> Iterator[FusionResult]:
@@ -825,6 +874,7 @@ def fused(
         gradients=gradients,
         fusion_config=fusion_config,
         rounding=rounding,
+        partials=partials,
         only_faster=only_faster,
         progress=progress,
     )

@@ -9,7 +9,7 @@ all ranks, because a rank that runs the members waits for the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,6 +41,8 @@ class Distributed(FusedModule):
     _group_name: str
     #: The bias of the rowwise linear.
     _sum_bias: nn.Parameter | None
+    #: The type of the results of the rowwise linear.
+    _sum_dtype: torch.dtype | None
 
     def distribute(self, site: Site) -> None:
         """Takes over how the members of a site are distributed."""
@@ -61,6 +63,8 @@ class Distributed(FusedModule):
             _rowwise=rows[0] if rows else None,
             _group_name=part.group.group_name,
             _sum_bias=None,
+            _sum_dtype=None,
+            _sums_in_f32=bool(rows) and site.sums_in_f32,
         )
 
     @property
@@ -85,10 +89,24 @@ class Distributed(FusedModule):
             "model before copying it"
         )
 
-    def bind(self, copies: Copies, compiled: Compiled, *args: Any) -> Kernel:
-        kernel = super().bind(copies, compiled, *args)
+    def bind(
+        self,
+        copies: Copies,
+        compiled: Compiled,
+        inputs: Sequence[torch.Tensor],
+        slow: Callable[[str], None] | None = None,
+    ) -> Kernel:
+        kernel = super().bind(copies, compiled, inputs, slow)
         if self._rowwise is not None:
-            self.__dict__["_sum_bias"] = bias_of(self._rowwise)
+            weight = self._rowwise._parameters["weight"]
+            assert weight is not None
+            # Weights in 8 bits have results of the type of their inputs.
+            self.__dict__.update(
+                _sum_bias=bias_of(self._rowwise),
+                _sum_dtype=weight.dtype
+                if weight.element_size() > 1
+                else inputs[0].dtype,
+            )
         return kernel
 
     @property
@@ -162,6 +180,8 @@ class Distributed(FusedModule):
         else:
             total = partial
             dist.all_reduce(total, group=self.group)
+        # The sum is rounded before the bias is added, as in the members.
+        total = total.to(self._sum_dtype)
         return [total if self._sum_bias is None else total + self._sum_bias]
 
 
@@ -178,6 +198,8 @@ Proxy.reserved |= {
     "_rowwise",
     "_group_name",
     "_sum_bias",
+    "_sum_dtype",
+    "_sums_in_f32",
     "parts",
     "reduces",
     "group",

@@ -45,6 +45,8 @@ class Site:
     fans_out: bool = False
     #: Modules that are distributed over ranks, by their paths.
     parts: dict[str, Part] = field(default_factory=dict)
+    #: Whether ranks add up their results in f32.
+    sums_in_f32: bool = True
 
     @property
     def paths(self) -> list[str]:

@@ -559,6 +559,12 @@ def local_copy(module: nn.Module) -> nn.Module:
     return local
 
 
+def is_rowwise(module: nn.Module) -> bool:
+    """Whether results of a module are terms of a sum over ranks."""
+    part = part_of(module)
+    return isinstance(part, Part) and part.style == "rowwise"
+
+
 def local_parameters(module: nn.Module) -> dict[str, nn.Parameter | None]:
     """Parameters that share the memory of this rank."""
     return {
