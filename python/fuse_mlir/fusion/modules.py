@@ -512,6 +512,13 @@ def plan_hub(
     for site, kind in found:
         if taken.intersection(site.paths):
             continue
+        if site.refusal is None and site.parts:
+            site.refuse(
+                "FUSE-N209",
+                "tensor-parallel",
+                f"'{next(iter(site.parts))}' is distributed over ranks, and "
+                "kernels of the Hub add nothing up; name 'fuse' instead",
+            )
         result = SiteResult(
             site.id,
             site.parent,

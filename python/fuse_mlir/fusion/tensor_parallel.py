@@ -163,9 +163,28 @@ class Distributed(FusedModule):
             )
         return True
 
+    @property
+    def sum_bias(self) -> torch.Tensor | None:
+        """The bias that each rank adds to the sum."""
+        return self._sum_bias
+
+    @property
+    def sum_dtype(self) -> torch.dtype:
+        """The type to which the sum is rounded."""
+        assert self._sum_dtype is not None
+        return self._sum_dtype
+
     def _whole(self, results: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-        if self._rowwise is None:
-            return results
+        return results if self._rowwise is None else self.reduced(results)
+
+    def reduced(
+        self, results: Sequence[torch.Tensor]
+    ) -> Sequence[torch.Tensor]:
+        """The sum of the results of all ranks, rounded, with the bias.
+
+        Args:
+            results: of the kernel of this rank; changed in place.
+        """
         (partial,) = results
         if is_tracing():
             if is_exporting():
@@ -202,6 +221,9 @@ Proxy.reserved |= {
     "_sums_in_f32",
     "parts",
     "reduces",
+    "reduced",
+    "sum_bias",
+    "sum_dtype",
     "group",
     "distribute",
 }
