@@ -270,13 +270,22 @@ def _finish(
         FuseError: as `fuse_modules`.
     """
     if ranks is not None:
-        planned = ranks.agree(results, planned)
+        planned = ranks.agree(results, planned, _is_strict(model, patterns, strict))
     check_results(model, results, bool(planned), patterns, strict)
     put_all(model, planned)
     for result in results:
         if result.status == "could fuse":
             result.status = "fused"
     return results
+
+
+def _is_strict(
+    model: nn.Module, patterns: Patterns, strict: bool | None
+) -> bool:
+    """The value of `strict`, with the default for None."""
+    if strict is None:
+        return patterns is not None or bool(declared_patterns(model))
+    return strict
 
 
 def check_results(
@@ -299,9 +308,7 @@ def check_results(
         FuseError: a site was refused and `strict` is set, or there is no site
             to fuse.
     """
-    if strict is None:
-        strict = patterns is not None or bool(declared_patterns(model))
-    if strict and results.refused:
+    if _is_strict(model, patterns, strict) and results.refused:
         first = results.refused[0]
         more = len(results.refused) - 1
         raise FuseError(

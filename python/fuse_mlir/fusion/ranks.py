@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch.distributed as dist
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.errors import FuseError
+from fuse_mlir.errors import FuseError, Refusal
 from fuse_mlir.fusion.places import Place
 from fuse_mlir.fusion.results import FusionResult
 from fuse_mlir.fusion.tensor_parallel import Distributed
@@ -60,16 +61,25 @@ class Ranks:
         dist.all_gather(found, own, group=self._group)
         return [tensor.tolist() for tensor in found]
 
-    def _compare(self, failed: bool, sites: object) -> None:
+    def _compare(self, failed: bool, count: int = 0, sites: object = "") -> int:
         """The first exchange.
 
+        Args:
+            failed: whether this rank raises an error.
+            count: number of its sites.
+            sites: that have to be equal on all ranks.
+
+        Returns:
+            The largest number of sites of a rank.
+
         Raises:
-            FuseError: a rank failed, or ranks differ.
+            FuseError: another rank failed, or ranks differ.
         """
         self._voted = True
         found = self._gather(
             [
                 failed,
+                count,
                 digest(torch.__version__, native.build_id()),
                 digest(self._device.type),
                 digest(self._arguments),
@@ -77,7 +87,7 @@ class Ranks:
             ]
         )
         if failed:
-            return
+            return 0
         for rank, numbers in enumerate(found):
             if numbers[0]:
                 raise FuseError(
@@ -85,7 +95,7 @@ class Ranks:
                     f"{len(found)} refuses the whole call, for the reason "
                     "that it reports; no rank changed its model"
                 )
-        for what, numbers in zip(_COMPARED, list(zip(*found))[1:]):
+        for what, numbers in zip(_COMPARED, list(zip(*found))[2:]):
             if len(set(numbers)) > 1:
                 other = next(
                     rank
@@ -97,14 +107,18 @@ class Ranks:
                     f"{other} of {len(found)} have other {what}; no rank "
                     "changed its model"
                 )
+        return max(numbers[1] for numbers in found)
 
     def refuse_all(self) -> None:
         """Tells the other ranks that this one raises an error."""
         if not self._voted:
-            self._compare(True, "")
+            self._compare(True)
 
     def agree(
-        self, results: FusionResult, planned: Sequence[tuple[Site, Place]]
+        self,
+        results: FusionResult,
+        planned: Sequence[tuple[Site, Place]],
+        strict: bool,
     ) -> list[tuple[Site, Place]]:
         """Refuses sites that another rank refuses, or for which it has
         another kernel.
@@ -112,34 +126,48 @@ class Ranks:
         Args:
             results: of all sites, in order; changed in place.
             planned: the sites that this rank can fuse.
+            strict: whether the whole call is refused if a site is.
 
         Returns:
             Those of `planned` that all ranks can fuse.
 
         Raises:
-            FuseError: ranks have other sites, versions or arguments.
+            FuseError: ranks have other versions or arguments, or other sites
+                and `strict` is set.
         """
-        names = [join(r.parent, r.id) for r in results]
-        self._compare(False, list(zip(names, [r.members for r in results])))
+        names = [digest(r.parent, r.id, r.members) for r in results]
+        most = self._compare(False, len(names), names if strict else "")
         modules = {join(s.parent, s.id): module for s, module in planned}
         numbers: list[int] = []
         for name, result in zip(names, results):
-            module = modules.get(name)
             numbers += [
+                name,
                 int(result.refusal.id[-3:]) if result.refusal else 0,
-                *_digests(module),
+                *_digests(modules.get(join(result.parent, result.id))),
             ]
-        found = self._gather(numbers) if numbers else []
-        for index, (name, result) in enumerate(zip(names, results)):
-            parts = [n[3 * index : 3 * index + 3] for n in found]
+        numbers += [0] * (_FIELDS * most - len(numbers))
+        found = [
+            {
+                row[i]: row[i + 1 : i + _FIELDS]
+                for i in range(0, len(row), _FIELDS)
+            }
+            for row in (self._gather(numbers) if numbers else [])
+        ]
+        for name, result in zip(names, results):
             if result.refusal is None:
-                result.refusal = _verdict(parts)
+                result.refusal = _verdict([sites.get(name) for sites in found])
                 if result.refusal is not None:
                     result.status, result.note = "refused", ""
         kept = {
-            name for name, r in zip(names, results) if r.refusal is None
+            join(r.parent, r.id) for r in results if r.refusal is None
         }
         return [p for p in planned if join(p[0].parent, p[0].id) in kept]
+
+
+#: Numbers of each site in the second exchange: digest of its name, number of
+#: its refusal, digests of its kernel and of its scales.
+_FIELDS = 4
+_SCALES = re.compile(r"scales?\([^)]*\)|\bscale [^ ]+")
 
 
 def _digests(module: Place | None) -> tuple[int, int]:
@@ -148,40 +176,50 @@ def _digests(module: Place | None) -> tuple[int, int]:
     if kernel is None:
         return 0, 0
     parts = module.parts if isinstance(module, Distributed) else {}
+    text = kernel.compiled.kind
     return (
         digest(
-            kernel.compiled.kind,
+            _SCALES.sub("", text),
             sorted((part.style, part.size) for part in parts.values()),
         ),
-        digest(kernel.compiled.scales),
+        digest(kernel.compiled.scales, _SCALES.findall(text)),
     )
 
 
-def _verdict(parts: Sequence[Sequence[int]]) -> Any:
+def _verdict(ranks: Sequence[Sequence[int] | None]) -> Refusal | None:
     """Why a site is refused that this rank can fuse; None if all can.
 
     Args:
-        parts: the number of the refusal, and the digests, of each rank.
+        ranks: the number of the refusal, and the digests, of each rank; None
+            if it has no such site.
     """
-    for rank, (number, _, _) in enumerate(parts):
-        if number:
+    count = len(ranks)
+    for rank, numbers in enumerate(ranks):
+        if numbers is None:
             return refusal(
                 "another-rank-refuses",
-                f"rank {rank} of {len(parts)} refuses it: FUSE-N{number:03}; "
+                f"rank {rank} of {count} has no such site",
+            )
+        if numbers[0]:
+            return refusal(
+                "another-rank-refuses",
+                f"rank {rank} of {count} refuses it: FUSE-N{numbers[0]:03}; "
                 "its result has the text",
             )
-    for rank, (_, kernel, scales) in enumerate(parts):
-        if kernel != parts[0][1]:
+    _, kernel, scales = ranks[0] or (0, 0, 0)
+    for rank, numbers in enumerate(ranks):
+        assert numbers is not None
+        if numbers[1] != kernel:
             return refusal(
                 "ranks-disagree",
-                f"ranks 0 and {rank} of {len(parts)} have other kernels; "
-                "shards, types and options have to be equal",
+                f"ranks 0 and {rank} of {count} have other kernels; shards, "
+                "types and options have to be equal",
             )
-        if scales != parts[0][2]:
+        if numbers[2] != scales:
             return refusal(
                 "scales-differ",
-                f"ranks 0 and {rank} of {len(parts)} have other static "
-                "scales; use the largest one on all ranks",
+                f"ranks 0 and {rank} of {count} have other static scales; use "
+                "the largest one on all ranks",
             )
     return None
 
