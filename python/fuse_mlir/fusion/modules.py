@@ -18,6 +18,7 @@ from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
 from fuse_mlir.compiler.chains import Chain
 from fuse_mlir.errors import (
+    FlowError,
     FuseError,
     FusionWarning,
     KernelError,
@@ -561,8 +562,8 @@ def select(
     _refuse_kinds(model)
     resolved: list[Pattern] = resolve(model, patterns)
     # Fused sites are analyzed with their members.
-    with members_back(model), plain_modules(model):
-        flow = observe(model, inputs)
+    with members_back(model):
+        flow = _observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
         sites = [
@@ -588,6 +589,27 @@ def select(
     with members_back(model):
         check_scales(model, sites, inputs)
     return sites, flow
+
+
+def _observe(model: nn.Module, inputs: Inputs) -> Flow:
+    """`observe`, without communication between ranks.
+
+    Raises:
+        FlowError: as `observe`.
+        FuseError: as well, and a module is distributed in a way that makes
+            the shapes of one rank unknown.
+    """
+    try:
+        with plain_modules(model):
+            return observe(model, inputs)
+    except FlowError as error:
+        for path, module in model.named_modules():
+            part = part_of(module)
+            if isinstance(part, Refusal):
+                raise FuseError(
+                    f"{part.id} {part.name}: '{path}' {part.text}"
+                ) from error
+        raise
 
 
 def _refuse_kinds(model: nn.Module) -> None:
