@@ -210,7 +210,6 @@ class Bench:
         from transformers.distributed.configuration_utils import (
             DistributedConfig,
         )
-        from transformers.distributed.utils import initialize_distributed_mesh
 
         transformers.logging.set_verbosity_error()
         torch.manual_seed(0)
@@ -222,7 +221,7 @@ class Bench:
         finally:
             torch.set_default_dtype(before)
         config = DistributedConfig(tp_size=self.world)
-        _, mesh = initialize_distributed_mesh(config)
+        config, _, mesh = type(model).prepare_distribute_model(config)
         model = model.maybe_distribute_model(model, config, mesh)
         return model.eval().requires_grad_(False)
 

@@ -47,10 +47,9 @@ def build(kind: str, dtype: torch.dtype = torch.bfloat16, **settings: Any):
 def distribute(model: Any, plan: Any = None) -> Any:
     """Distributes a model of transformers over all ranks."""
     from transformers.distributed.configuration_utils import DistributedConfig
-    from transformers.distributed.utils import initialize_distributed_mesh
 
     config = DistributedConfig(tp_size=dist.get_world_size(), tp_plan=plan)
-    _, mesh = initialize_distributed_mesh(config)
+    config, _, mesh = type(model).prepare_distribute_model(config)
     return model.maybe_distribute_model(model, config, mesh).eval()
 
 
