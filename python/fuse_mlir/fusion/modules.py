@@ -69,7 +69,11 @@ from fuse_mlir.matching.patterns import (
 from fuse_mlir.matching.projections import projection_sites
 from fuse_mlir.matching.sites import Site, find_sites, join
 from fuse_mlir.matching.static_mlp import StaticMlp
-from fuse_mlir.matching.tensor_parallel import part_of, plain_modules
+from fuse_mlir.matching.tensor_parallel import (
+    keeps_shapes,
+    part_of,
+    plain_modules,
+)
 from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
 from fuse_mlir.support.progress import progress_of
@@ -605,7 +609,7 @@ def _observe(model: nn.Module, inputs: Inputs) -> Flow:
     except FlowError as error:
         for path, module in model.named_modules():
             part = part_of(module)
-            if isinstance(part, Refusal):
+            if isinstance(part, Refusal) and not keeps_shapes(module):
                 raise FuseError(
                     f"{part.id} {part.name}: '{path}' {part.text}"
                 ) from error

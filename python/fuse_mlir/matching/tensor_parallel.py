@@ -32,6 +32,8 @@ _NAMED = {
     "ColwiseParallel": "colwise",
     "RowwiseParallel": "rowwise",
 }
+#: Styles whose forward communicates nothing, only gradients.
+_REPLICATED = ("ReplicatedWithGradAllReduce",)
 #: Refusals of styles by the start of the name of their class.
 _STYLES = {
     "Packed": (
@@ -176,6 +178,9 @@ def _form_of_forward(module: nn.Module) -> _Form | None:
         return None
     found = inspect.getclosurevars(forward).nonlocals
     style, mesh = found.get("self"), found.get("mesh")
+    if mesh is None and "_all_reduce_grad" in found:
+        inner = inspect.getclosurevars(found["_all_reduce_grad"]).nonlocals
+        mesh = inner.get("mesh")
     name = (
         type(style).__name__
         if style is not None
@@ -306,7 +311,7 @@ def _check_form(module: nn.Module, form: _Form) -> Refusal | None:
             f"has the forward of {form.name} of {form.host}, which "
             f"{form.changed}",
         )
-    if form.name == "ReplicatedWithGradAllReduce":
+    if form.name in _REPLICATED:
         return None
     for start, (name, what) in _STYLES.items():
         if form.name.startswith(start):
@@ -368,7 +373,7 @@ def _check_part(module: nn.Module, form: _Form) -> Part | Refusal:
             f"is distributed over a mesh of {getattr(mesh, 'ndim', 0)} "
             "dimensions; expected one, without FSDP",
         )
-    if form.name == "ReplicatedWithGradAllReduce":
+    if form.name in _REPLICATED:
         return Part("replicated", form.host, mesh)
     ranks = torch.distributed.get_world_size(mesh.get_group())
     if mesh.size() != ranks:
@@ -617,6 +622,14 @@ def plain_modules(model: nn.Module) -> Iterator[None]:
             if "forward" in state:
                 # The place in the dict does not matter.
                 module.__dict__["forward"] = state["forward"]
+
+
+def keeps_shapes(module: nn.Module) -> bool:
+    """Whether `plain_modules` knows the shapes of a module's results."""
+    form = _form_of(module)
+    return isinstance(form, _Form) and (
+        form.name in (*_NAMED, "EmbeddingParallel", *_REPLICATED)
+    )
 
 
 def _shapes(
