@@ -37,7 +37,9 @@ class Dry(unittest.TestCase):
         self.assertEqual(
             [r["passed"] for r in rows if "passed" in r], [True] * 5
         )
-        systems = {r["system"] for r in rows if r["part"] == "block" and "system" in r}
+        systems = {
+            r["system"] for r in rows if r["part"] == "block" and "system" in r
+        }
         self.assertEqual(
             systems,
             {

@@ -32,6 +32,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,9 @@ from ..common.environment import read_commit, write_json
 
 if TYPE_CHECKING:
     import torch
+    import transformers
+
+    from fuse_mlir.fusion.results import FusionResult
 
 PARTS = ("checks", "block", "collectives", "model", "symmetric", "killed")
 #: Seconds that a part may take, for the budget.
@@ -123,7 +127,7 @@ class Bench:
             torch.cuda.synchronize()
         dist.barrier()
 
-    def say(self, **row: Any) -> None:
+    def say(self, **row: object) -> None:
         self.rows.append(row)
         if self.rank == 0:
             print(
@@ -166,7 +170,7 @@ class Bench:
             times.append(1e3 * start.elapsed_time(end) / calls)
         return self.slowest(statistics.median(times)) / per
 
-    def capture(self, function: Callable[[], Any]) -> Any:
+    def capture(self, function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
         """A graph of a call, after three others."""
         import torch
 
@@ -185,7 +189,7 @@ class Bench:
 
     # Models.
 
-    def config(self, layers: int) -> Any:
+    def config(self, layers: int) -> transformers.Qwen3Config:
         import transformers
 
         width, hidden = self.options.width, self.options.hidden
@@ -203,7 +207,7 @@ class Bench:
             max_position_embeddings=4096,
         )
 
-    def model(self, layers: int) -> Any:
+    def model(self, layers: int) -> transformers.Qwen3ForCausalLM:
         """A decoder with drawn weights, distributed over all ranks."""
         import torch
         import transformers
@@ -220,20 +224,23 @@ class Bench:
                 model = transformers.Qwen3ForCausalLM(self.config(layers))
         finally:
             torch.set_default_dtype(before)
-        config = DistributedConfig(tp_size=self.world)
-        config, _, mesh = type(model).prepare_distribute_model(config)
+        config, _, mesh = type(model).prepare_distribute_model(
+            DistributedConfig(tp_size=self.world)
+        )
         model = model.maybe_distribute_model(model, config, mesh)
         return model.eval().requires_grad_(False)
 
-    def draw(self, *shape: int, dtype: Any = None) -> torch.Tensor:
+    def draw(self, *shape: int) -> torch.Tensor:
         """Equal numbers on all ranks."""
         import torch
 
         generator = torch.Generator().manual_seed(sum(shape))
         values = torch.randn(shape, generator=generator)
-        return values.to(self.device, dtype or torch.bfloat16)
+        return values.to(self.device, torch.bfloat16)
 
-    def fuse(self, model: Any, partials: str) -> Any:
+    def fuse(
+        self, model: transformers.Qwen3ForCausalLM, partials: str
+    ) -> FusionResult:
         import fuse_mlir
 
         return fuse_mlir.fuse_modules(
@@ -299,7 +306,7 @@ class Bench:
                         us=self.us(run, per=10),
                     )
 
-    def sites(self, model: Any) -> list[Any]:
+    def sites(self, model: transformers.Qwen3ForCausalLM) -> list[Any]:
         """The norm and the MLP of each layer."""
         return [
             (layer.post_attention_layernorm, layer.mlp)
@@ -323,16 +330,14 @@ class Bench:
         def members(x: torch.Tensor) -> list[torch.Tensor]:
             return [mlp(norm(x)) for norm, mlp in sites]
 
-        systems: dict[str, Callable[[torch.Tensor], Any]] = {
-            "members": members
-        }
+        systems: dict[str, Callable[[torch.Tensor], Any]] = {"members": members}
         if not self.dry:
             systems["compiled members"] = torch.compile(members, dynamic=False)
 
         def measure(system: str, function: Callable[..., Any]) -> None:
             for m in rows:
                 try:
-                    us = self.us(lambda m=m: function(inputs[m]), per=layers)
+                    us = self.us(partial(function, inputs[m]), per=layers)
                 # What one rank cannot run, none can.
                 except Exception as error:
                     self.say(
@@ -372,12 +377,14 @@ class Bench:
                 self.unfuse(model)
                 sites = self.sites(model)
 
-    def unfuse(self, model: Any) -> None:
+    def unfuse(self, model: transformers.Qwen3ForCausalLM) -> None:
         import fuse_mlir
 
         fuse_mlir.unfuse_modules(model)
 
-    def decode(self, model: Any, batch: int) -> tuple[Callable, Any]:
+    def decode(
+        self, model: transformers.Qwen3ForCausalLM, batch: int
+    ) -> tuple[Callable, Any]:
         """A step of one token, and its input."""
         import torch
         import transformers
@@ -402,7 +409,7 @@ class Bench:
         layers = 2 if self.dry else 8
         model = self.model(layers)
 
-        def measure(system: str, run: Any) -> None:
+        def measure(system: str, run: transformers.Qwen3ForCausalLM) -> None:
             for batch in (1, 2) if self.dry else BATCHES:
                 step, _ = self.decode(run, batch)
                 self.say(
@@ -433,7 +440,8 @@ class Bench:
                 if partials:
                     self.fuse(model, partials)
                 try:
-                    measure(system, torch.compile(model, dynamic=False))
+                    compiled: Any = torch.compile(model, dynamic=False)
+                    measure(system, compiled)
                 except Exception as error:
                     self.say(
                         part="model",
@@ -495,9 +503,11 @@ class Bench:
                 if self.dry:
                     continue
                 held: list[Any] = []
-                graph = self.capture(
-                    lambda x=x, held=held: held.append(mlp(norm(x)))
-                )
+
+                def step(x=x, held=held) -> None:
+                    held.append(mlp(norm(x)))
+
+                graph = self.capture(step)
                 for turn in range(20):
                     x.copy_(self.draw(m, width) * (1 + turn))
                     if self.rank == turn % self.world:
@@ -553,12 +563,8 @@ class Bench:
     def save(self) -> None:
         import torch
 
-        name = (
-            "cpu" if self.dry else torch.cuda.get_device_name(self.device)
-        )
-        nccl = (
-            "" if self.dry else ".".join(map(str, torch.cuda.nccl.version()))
-        )
+        name = "cpu" if self.dry else torch.cuda.get_device_name(self.device)
+        nccl = "" if self.dry else ".".join(map(str, torch.cuda.nccl.version()))
         path = Path(self.options.output)
         before = json.loads(path.read_text())["rows"] if path.exists() else []
         mine = {row["part"] for row in self.rows}

@@ -156,7 +156,9 @@ def _partial(linear: nn.Module) -> nn.Module:
     if isinstance(linear, StoredLinear):
         linear.partial = True
         return linear
-    return PartialLinear(linear._parameters["weight"])
+    weight = linear._parameters["weight"]
+    assert weight is not None
+    return PartialLinear(weight)
 
 
 def _stored_linear(

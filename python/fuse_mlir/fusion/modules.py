@@ -157,9 +157,7 @@ def fuse_modules(
         fused gated_mlp
         >>> y = model(x)
     """
-    with ranks_of(
-        model, strict, gradients, rounding, partials
-    ) as ranks:
+    with ranks_of(model, strict, gradients, rounding, partials) as ranks:
         return _fuse_modules(
             model,
             patterns,
@@ -275,7 +273,9 @@ def _finish(
         FuseError: as `fuse_modules`.
     """
     if ranks is not None:
-        planned = ranks.agree(results, planned, _is_strict(model, patterns, strict))
+        planned = ranks.agree(
+            results, planned, _is_strict(model, patterns, strict)
+        )
     check_results(model, results, bool(planned), patterns, strict)
     put_all(model, planned)
     for result in results:
@@ -609,7 +609,7 @@ def _observe(model: nn.Module, inputs: Inputs) -> Flow:
     except FlowError as error:
         for path, module in model.named_modules():
             part = part_of(module)
-            if isinstance(part, Refusal) and not keeps_shapes(module):
+            if isinstance(part, Refusal) and not keeps_shapes(module, part):
                 raise FuseError(
                     f"{part.id} {part.name}: '{path}' {part.text}"
                 ) from error
@@ -663,9 +663,7 @@ def _refuse_kinds(model: nn.Module) -> None:
                 isinstance(part, Refusal)
                 and part.name == "shard-without-reduction"
             ):
-                raise FuseError(
-                    f"{part.id} {part.name}: '{path}' {part.text}"
-                )
+                raise FuseError(f"{part.id} {part.name}: '{path}' {part.text}")
             continue
         raise FuseError(f"FUSE-N209 tensor-parallel: '{path}' {what}")
 
@@ -788,9 +786,7 @@ def plan_site(
     kind: type[FusedModule]
     if site.parts:
         kind = (
-            DistributedChain
-            if plan.outputs is None
-            else DistributedProjections
+            DistributedChain if plan.outputs is None else DistributedProjections
         )
     else:
         kind = FusedModule if plan.outputs is None else FusedProjections

@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -48,7 +47,7 @@ class Ranks:
     """
 
     def __init__(
-        self, group: Any, device: torch.device, arguments: tuple
+        self, group: dist.ProcessGroup, device: torch.device, arguments: tuple
     ) -> None:
         self._group, self._device = group, device
         self._arguments = arguments
@@ -95,12 +94,12 @@ class Ranks:
                     f"{len(found)} refuses the whole call, for the reason "
                     "that it reports; no rank changed its model"
                 )
-        for what, numbers in zip(_COMPARED, list(zip(*found))[2:]):
-            if len(set(numbers)) > 1:
+        for what, compared in zip(_COMPARED, list(zip(*found))[2:]):
+            if len(set(compared)) > 1:
                 other = next(
                     rank
-                    for rank, number in enumerate(numbers)
-                    if number != numbers[0]
+                    for rank, number in enumerate(compared)
+                    if number != compared[0]
                 )
                 raise FuseError(
                     "FUSE-N246 ranks-disagree: ranks 0 and "
@@ -158,9 +157,7 @@ class Ranks:
                 result.refusal = _verdict([sites.get(name) for sites in found])
                 if result.refusal is not None:
                     result.status, result.note = "refused", ""
-        kept = {
-            join(r.parent, r.id) for r in results if r.refusal is None
-        }
+        kept = {join(r.parent, r.id) for r in results if r.refusal is None}
         return [p for p in planned if join(p[0].parent, p[0].id) in kept]
 
 

@@ -78,9 +78,10 @@ class Distributed(FusedModule):
         return self._rowwise is not None
 
     @property
-    def group(self) -> Any:
+    def group(self) -> dist.ProcessGroup:
         """The process group of the ranks."""
-        return dist.distributed_c10d._resolve_process_group(self._group_name)
+        resolve: Any = dist.distributed_c10d._resolve_process_group
+        return resolve(self._group_name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Distributed:
         raise FuseError(

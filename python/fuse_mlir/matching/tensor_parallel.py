@@ -17,13 +17,18 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
 
 from fuse_mlir.errors import Refusal
 from fuse_mlir.native.refusals import refusal
+
+if TYPE_CHECKING:
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
 
 #: Parameters of linears that hold scales, whose shards follow the weight.
 _SCALES = ("weight_scale_inv", "weight_scale")
@@ -64,8 +69,8 @@ class Part:
     style: str
     #: The host: "transformers", "hooks of transformers" or "torch".
     host: str
-    #: `DeviceMesh` with one dimension.
-    mesh: Any
+    #: With one dimension.
+    mesh: DeviceMesh
 
     @property
     def size(self) -> int:
@@ -73,7 +78,7 @@ class Part:
         return int(self.mesh.size())
 
     @property
-    def group(self) -> Any:
+    def group(self) -> dist.ProcessGroup:
         """The process group of the ranks."""
         return self.mesh.get_group()
 
@@ -141,7 +146,7 @@ def _form_of(module: nn.Module) -> _Form | Refusal | None:
     )
 
 
-def _installed(module: nn.Module) -> Any:
+def _installed(module: nn.Module) -> Callable[..., object] | None:
     """The forward that transformers has installed, or None."""
     forward = vars(module).get("forward")
     if (
@@ -274,8 +279,8 @@ def _form_of_torch(module: nn.Module) -> _Form | Refusal | None:
         _of_distribute_module(h, "torch.distributed.tensor._api")
         for h in _hooks(module)
     ]
-    into = next((v["input_fn"] for v in found if "input_fn" in v), None)
-    out = next((v["output_fn"] for v in found if "output_fn" in v), None)
+    into: Any = next((v["input_fn"] for v in found if "input_fn" in v), None)
+    out: Any = next((v["output_fn"] for v in found if "output_fn" in v), None)
     names = [
         getattr(getattr(f, "func", None), "__qualname__", "").split(".")
         for f in (into, out)
@@ -387,7 +392,7 @@ def _check_part(module: nn.Module, form: _Form) -> Part | Refusal:
         if parameter is None:
             continue
         found = (
-            _check_tensor(module, name, parameter, style, mesh)
+            _check_tensor(module, name, cast("DTensor", parameter), style, mesh)
             if is_dtensor(parameter)
             else _check_plain(name, parameter, form)
         )
@@ -408,9 +413,9 @@ def _expected(name: str, style: str, parameter: torch.Tensor) -> int | None:
 def _check_tensor(
     module: nn.Module,
     name: str,
-    parameter: Any,
+    parameter: DTensor,
     style: str,
-    mesh: Any,
+    mesh: DeviceMesh,
 ) -> Refusal | None:
     if parameter.device_mesh.ndim != 1:
         return refusal(
@@ -425,7 +430,7 @@ def _check_tensor(
             f"{mesh}; expected one mesh",
         )
     dim = _expected(name, style, parameter)
-    (placement,) = parameter.placements
+    placement: Any = parameter.placements[0]
     kind = type(placement).__name__
     if kind == "_StridedShard":
         return refusal(
@@ -494,13 +499,13 @@ def _check_blocks(module: nn.Module, style: str) -> Refusal | None:
 
 def _without_style(module: nn.Module) -> Part | Refusal | None:
     """Modules with DTensors whose forward no host has changed."""
-    found = {
+    found: dict[str, Any] = {
         name: p
         for name, p in module._parameters.items()
         if p is not None and is_dtensor(p)
     }
     for name, parameter in found.items():
-        placements = getattr(parameter, "placements", ())
+        placements: tuple[Any, ...] = getattr(parameter, "placements", ())
         shown = "".join(f", {p}" for p in placements)
         if len(placements) != 1:
             return refusal(
@@ -558,7 +563,7 @@ def local_copy(module: nn.Module) -> nn.Module:
     if part.style == "rowwise":
         state["_parameters"]["bias"] = None
         state.pop("_bias", None)
-    if isinstance(module, nn.Linear):
+    if isinstance(local, nn.Linear):
         rows, columns = local.weight.shape
         state.update(out_features=rows, in_features=columns)
     return local
@@ -624,11 +629,12 @@ def plain_modules(model: nn.Module) -> Iterator[None]:
                 module.__dict__["forward"] = state["forward"]
 
 
-def keeps_shapes(module: nn.Module) -> bool:
-    """Whether `plain_modules` knows the shapes of a module's results."""
+def keeps_shapes(module: nn.Module, refused: Refusal) -> bool:
+    """Whether `plain_modules` knows the shapes of a refused module's results."""
     form = _form_of(module)
     return isinstance(form, _Form) and (
-        form.name in (*_NAMED, "EmbeddingParallel", *_REPLICATED)
+        form.name == "EmbeddingParallel"
+        or refused.name in ("gathered-output", "split-input")
     )
 
 
@@ -641,7 +647,7 @@ def _shapes(
     if weight is None:
         return None
     if form.name == "EmbeddingParallel":
-        width = module.embedding_dim
+        width = _whole(module, "embedding_dim", weight.shape[1])
 
         def look_up(ids: torch.Tensor) -> torch.Tensor:
             return weight.new_empty((*ids.shape, width))
@@ -671,7 +677,7 @@ def _whole(module: nn.Module, name: str, other: int) -> int:
     return int(found)
 
 
-def mesh_of(model: nn.Module) -> Any:
+def mesh_of(model: nn.Module) -> DeviceMesh | None:
     """The mesh over which a model is distributed; None for one rank.
 
     It is that of the first distributed module, whether kernels can compute it

@@ -17,10 +17,14 @@ from fuse_mlir.matching.plans import run_plan
 Found = tuple[str, bool, str]
 
 
-def gathered(tensor: torch.Tensor, group: object) -> list[torch.Tensor]:
+def gathered(
+    tensor: torch.Tensor, group: dist.ProcessGroup
+) -> list[torch.Tensor]:
     """A tensor of each rank, in the order of ranks."""
     tensor = tensor.contiguous()
-    found = [torch.empty_like(tensor) for _ in range(dist.get_world_size(group))]
+    found = [
+        torch.empty_like(tensor) for _ in range(dist.get_world_size(group))
+    ]
     dist.all_gather(found, tensor, group=group)
     return found
 
@@ -98,7 +102,9 @@ def check_sum(
     return found
 
 
-def all_passed(passed: bool, group: object, device: torch.device) -> list[int]:
+def all_passed(
+    passed: bool, group: dist.ProcessGroup, device: torch.device
+) -> list[int]:
     """The ranks on which a check failed."""
     flag = torch.tensor([int(passed)], device=device)
     return [

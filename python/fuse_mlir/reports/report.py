@@ -455,8 +455,7 @@ def _check_ranks(model: nn.Module, passed: bool) -> list[Check]:
                     not failed,
                     "all ranks passed"
                     if not failed
-                    else "checks failed on rank "
-                    + ", ".join(map(str, failed)),
+                    else "checks failed on rank " + ", ".join(map(str, failed)),
                 )
             ]
     return []

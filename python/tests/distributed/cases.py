@@ -17,7 +17,7 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import native
 from fuse_mlir.errors import FuseMlirError
-from tests.models import LLAMA, MLP, Block, transformer
+from tests.models import LLAMA, Block, transformer
 
 HEADS = {**LLAMA, "num_attention_heads": 4, "num_key_value_heads": 4}
 IDS = torch.arange(1, 13).view(2, 6)
@@ -100,8 +100,10 @@ def whole_life(rank: int, kind: str, dtype: str, settings: dict) -> dict:
     expected = logits(alone).float()
     model = distribute(alone)
     before, unfused = state(model), logits(model)
-    keys = {k: str(v.placements) if hasattr(v, "placements") else ""
-            for k, v in model.state_dict().items()}
+    keys = {
+        k: str(v.placements) if hasattr(v, "placements") else ""
+        for k, v in model.state_dict().items()
+    }
     files = saved(model, rank)
     result = fuse_mlir.fuse_modules(model, only_faster=False, strict=False)
     fused = logits(model)
@@ -371,7 +373,10 @@ def changed_weights(rank: int) -> list[bool]:
             change()
         after = logits(model)
         fuse_mlir.unfuse_modules(model)
-        found += [torch.equal(after, logits(model)), not torch.equal(after, before)]
+        found += [
+            torch.equal(after, logits(model)),
+            not torch.equal(after, before),
+        ]
         fuse_mlir.fuse_modules(model, only_faster=False, partials="model")
     return found
 

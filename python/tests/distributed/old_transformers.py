@@ -8,12 +8,13 @@ recognize the hooks by them.
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-SOURCE = '''
+SOURCE = """
 def distribute_module(module, device_mesh=None, input_fn=None, output_fn=None):
     module.register_forward_pre_hook(
         lambda mod, inputs: input_fn(mod, inputs, device_mesh)
@@ -54,14 +55,16 @@ class RowwiseParallel:
 
 class RouterParallel(ColwiseParallel):
     pass
-'''
+"""
 
 host = types.ModuleType("transformers.integrations.tensor_parallel")
 host.__dict__["dist"] = dist
 exec(SOURCE, host.__dict__)
 
 
-def distribute(linear: nn.Linear, style: object, plan: str, mesh: object):
+def distribute(
+    linear: nn.Linear, style: Any, plan: str, mesh: object
+) -> nn.Linear:
     """Adds the hooks and marks of a style to a linear."""
     host.distribute_module(
         linear, mesh, style._prepare_input_fn, style._prepare_output_fn

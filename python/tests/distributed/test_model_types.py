@@ -116,9 +116,7 @@ class Types(unittest.TestCase):
     def setUp(self) -> None:
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
-        dist.init_process_group(
-            "fake", store=FakeStore(), rank=0, world_size=2
-        )
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
         self.addCleanup(dist.destroy_process_group)
         ranks = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
         patch = mock.patch.dict(os.environ, ranks)

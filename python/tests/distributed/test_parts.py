@@ -52,9 +52,7 @@ class Fake(unittest.TestCase):
     def setUp(self) -> None:
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
-        dist.init_process_group(
-            "fake", store=FakeStore(), rank=0, world_size=4
-        )
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
         self.addCleanup(dist.destroy_process_group)
         self.mesh = init_device_mesh("cpu", (4,))
 
@@ -131,9 +129,7 @@ class Refusals(Fake):
                 "no forward or hook of its module adds up",
             ),
             (
-                lambda m: setattr(
-                    m.mlp.down, "forward", lambda x: X
-                ),
+                lambda m: setattr(m.mlp.down, "forward", lambda x: X),
                 "its forward .*lambda.* has replaced the one that adds up",
             ),
         ):
@@ -150,12 +146,13 @@ class Refusals(Fake):
 
     def test_gathered_output(self):
         self.refused(
-            "FUSE-N195 gathered-output: 'mlp.up' has the style "
+            "FUSE-N195 gathered-output: 'mlp.gate' has the style "
             "ColwiseParallel of transformers, which gathers",
-            plan={**PLAN, "mlp.up": "colwise_gather_output"},
-        )
-        self.refused(
-            "FUSE-N195", plan={**PLAN, "mlp.gate": "colwise_rep"}
+            plan={
+                "mlp.gate": "colwise_gather_output",
+                "mlp.up": "colwise_rep",
+                "mlp.down": "rowwise_split_input",
+            },
         )
 
     def test_split_input(self):
@@ -197,7 +194,11 @@ class Refusals(Fake):
 
     def test_styles_of_other_modules(self):
         for path, name, reason in (
-            ("norm", "sequence_parallel", "FUSE-N198 sequence-parallel: 'norm'"),
+            (
+                "norm",
+                "sequence_parallel",
+                "FUSE-N198 sequence-parallel: 'norm'",
+            ),
             ("mlp", "moe_tp_experts", "FUSE-N199 parallel-experts: 'mlp'"),
             ("mlp", "moe_identity_expert", "FUSE-N199 parallel-experts: 'mlp'"),
             ("mlp", "mla_kv_a_proj", "FUSE-N233 parallel-mla: 'mlp'"),
@@ -416,8 +417,12 @@ class Refusals(Fake):
                 "FUSE-N249 .*'mlp.down' has the style RowwiseParallel of torch",
             ),
             (
-                {"up": ColwiseParallel(output_layouts=Replicate())},
-                "FUSE-N195 gathered-output: 'mlp.up' .* of torch",
+                {
+                    "gate": ColwiseParallel(output_layouts=Replicate()),
+                    "up": ColwiseParallel(output_layouts=Replicate()),
+                    "down": RowwiseParallel(input_layouts=Replicate()),
+                },
+                "FUSE-N195 gathered-output: 'mlp.gate' .* of torch",
             ),
         ):
             with self.subTest(reason):

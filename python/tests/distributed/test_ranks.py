@@ -135,9 +135,7 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual(first["fused"], second["fused"])
         self.assertEqual(
             first["reasons"],
-            [
-                "FUSE-N247 another-rank-refuses: rank 1 of 2 has no such site"
-            ]
+            ["FUSE-N247 another-rank-refuses: rank 1 of 2 has no such site"]
             * 2,
         )
 

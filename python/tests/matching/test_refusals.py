@@ -14,7 +14,6 @@ import fuse_mlir
 from fuse_mlir import FlowError, FuseError, PatternError
 from tests.models import (
     CHAIN,
-    LLAMA,
     MLP,
     Block,
     Norm,
@@ -22,7 +21,6 @@ from tests.models import (
     needs_library,
     net,
     snapshot,
-    transformer,
 )
 
 torch.set_num_threads(1)
