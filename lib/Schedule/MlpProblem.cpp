@@ -223,10 +223,6 @@ std::optional<MlpProblem> fuse::describeMma(Operation *op,
   std::optional<MlpProblem> problem = describeFamily(op, reason);
   if (!problem)
     return std::nullopt;
-  if (problem->scales) {
-    reason = "a product of stored values has no mma kernel";
-    return std::nullopt;
-  }
   MLIRContext *context = op->getContext();
   bool isF16 = getElement(problem->x).isF16();
   reason = getProblem(*problem, isF16 ? Type(Float16Type::get(context))

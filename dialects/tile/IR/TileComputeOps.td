@@ -94,14 +94,15 @@ def Tile_MmaSyncOp : Tile_Op<"mma_sync", [
   let summary = "Accumulates a matrix product of fragments";
   let description = [{
     Warp w of a warpgroup multiplies rows 16w to 16w + 15 of a matrix of 64 rows
-    and 16 columns by the transposed rows of the right operands. `lhs` are the
-    four matrices of these rows: both halves of rows of the first eight
-    columns, then of the others. A right operand has eight rows in two matrices,
-    the first eight columns and the others, or sixteen rows in four. Together
-    they have a row for each column of the accumulator.
+    and 32 bytes of columns by the transposed rows of the right operands. `lhs`
+    are the four matrices of these rows: both halves of rows of the first 16
+    bytes, then of the others. A right operand has eight rows in two matrices,
+    the first 16 bytes and the others, or sixteen rows in four. Together they
+    have a row for each column of the accumulator.
 
-    Becomes `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32`, or of f16,
-    for every eight columns.
+    Becomes `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32`, or of f16, or
+    `m16n8k32` of e4m3, for every eight columns. Chips before sm_89 have no
+    products of 8-bit floats: each is two of f16, which holds these values.
 
     Example:
     `%r = tile.mma_sync %a, (%b, %c) into %acc
