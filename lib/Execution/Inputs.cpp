@@ -237,6 +237,9 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
     if (auto dequantize =
             value ? value.getDefiningOp<DequantizeOp>() : DequantizeOp())
       value = dequantize.getQ();
+    else if (auto packed = value ? value.getDefiningOp<DequantizeWeightOp>()
+                                 : DequantizeWeightOp())
+      value = packed.getQ();
     // A weight may be a part of the stored tensor.
     if (auto view = value ? value.getDefiningOp<tensor::ExtractSliceOp>()
                           : tensor::ExtractSliceOp())
@@ -262,6 +265,9 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
     } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
       assign(dequantize.getChannelScale(),
              {Role::Scale, dequantize.getQ().getType().getShape().back()});
+    } else if (auto packed = dyn_cast<DequantizeWeightOp>(op)) {
+      for (Value scale : packed.getScales())
+        assign(scale, {Role::Scale, packed.getX().getType().getShape().back()});
     }
   });
   return roles;
