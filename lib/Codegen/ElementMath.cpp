@@ -85,7 +85,7 @@ Value fuse::decodeFourBits(ImplicitLocOpBuilder &b, Value code, Type type) {
   Type f32 = withElement(code.getType(), b.getF32Type());
   auto number = [&](int64_t value) { return integerLike(b, code, value); };
   if (type.isUnsignedInteger())
-    return arith::UIToFPOp::create(b, f32, code);
+    return arith::SIToFPOp::create(b, f32, code);
   if (type.isInteger()) {
     Value high = arith::ShLIOp::create(b, code, number(28));
     return arith::SIToFPOp::create(b, f32,
@@ -98,7 +98,7 @@ Value fuse::decodeFourBits(ImplicitLocOpBuilder &b, Value code, Type type) {
   Value twice = arith::AndIOp::create(
       b, arith::ShRUIOp::create(b, number(int32_t(magnitudes)), shift),
       number(15));
-  Value magnitude = mul(b, arith::UIToFPOp::create(b, f32, twice), 0.5f);
+  Value magnitude = mul(b, arith::SIToFPOp::create(b, f32, twice), 0.5f);
   Value sign = arith::ShLIOp::create(
       b, arith::AndIOp::create(b, code, number(8)), number(28));
   Value bits = arith::BitcastOp::create(b, code.getType(), magnitude);

@@ -12,12 +12,15 @@ from torch import nn
 from fuse_mlir.quantized.contract import Scheme
 from fuse_mlir.quantized.four_bits import (
     SCALE,
+    TENSOR_SCALE,
     WEIGHT,
+    ZERO_POINT,
     check_packed,
     read_packed,
     write_packed,
 )
-from fuse_mlir.quantized.stored import Policy, StoredLinear, read_linear
+from fuse_mlir.quantized.packed_product import packed_linear
+from fuse_mlir.quantized.stored import Policy, read_linear
 
 #: Integers, which no conversion of a module changes, by their size in bytes.
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -65,7 +68,9 @@ class PackedLinear(nn.Linear):
         for name, tensor in parts.items():
             self.register_buffer(name, tensor)
         # The data shows whether scales are factors.
-        read_linear(path, self.parts(), self.policy)
+        read = read_linear(path, self.parts(), self.policy)
+        assert read.quant is not None
+        self._quant = read.quant.text()
 
     @property
     def policy(self) -> Policy:
@@ -82,8 +87,17 @@ class PackedLinear(nn.Linear):
         return found | dict(self.named_buffers(recurse=False))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        parts = read_linear("", self.parts(), self.policy, trusted=True)
-        return StoredLinear(parts, self.policy)(x)
+        tensor_scale = self._buffers.get(TENSOR_SCALE)
+        return packed_linear(
+            x,
+            self.weight,
+            self.bias,
+            self.get_buffer(SCALE),
+            self._buffers.get(ZERO_POINT),
+            None if tensor_scale is None else tensor_scale.reshape(1),
+            self.fuse_bias_place,
+            self._quant,
+        )
 
     def _apply(
         self,

@@ -10,9 +10,11 @@ import torch
 from safetensors.torch import load_file
 
 import fuse_mlir
+from fuse_mlir.checkpoint.loader import load_chain, policy_of
 from fuse_mlir.errors import FuseMlirError
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.quantized.packed_linear import PackedLinear
+from fuse_mlir.quantized.stored import Policy, StoredLinear
 from tests.checkpoint.test_quantized_formats import (
     DOWN,
     Directories,
@@ -294,6 +296,29 @@ class LoadedTest(Directories):
         model(torch.tensor([[3, 14]]))
         self.assertEqual(weight.numel(), 64 * 96 // 2)
         self.assertTrue(addresses)
+
+    def test_import_reads_codes(self) -> None:
+        for name, (_, clause) in FORMATS.items():
+            path = self.write(*make(name))
+            policy = policy_of(path, Policy(), None)
+            chain, kept = load_chain(
+                path, "model.layers.0", ["mlp"], False, torch.bfloat16, policy
+            )
+            self.assertEqual(kept, [])
+            linears = [
+                m for m in chain.modules() if isinstance(m, StoredLinear)
+            ]
+            self.assertEqual(
+                {f"quant({m.quant})" for m in linears}, {clause}, name
+            )
+            self.assertEqual(
+                {m.policy.bias_place for m in linears},
+                {
+                    "after_rounding"
+                    if name.startswith(("AWQ", "GPTQ"))
+                    else "before_rounding"
+                },
+            )
 
     def test_state_dict_is_that_of_the_file(self) -> None:
         model = fuse_mlir.load_model(self.write(*make("GPTQ")))

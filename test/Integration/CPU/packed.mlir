@@ -8,11 +8,11 @@
 // gives what the contract allows.
 
 // CHECK-NOT: FAILED
-// CHECK-COUNT-3: bit-equal
+// CHECK-COUNT-5: bit-equal
 // CHECK-NOT: FAILED
 
 // GPU-NOT: FAILED
-// GPU-COUNT-3: V2 portable on fuse emulator ok {{.*}} values checked by contract, the same bits 2 times
+// GPU-COUNT-5: V2 portable on fuse emulator ok {{.*}} values checked by contract, the same bits 2 times
 // GPU-NOT: FAILED
 
 func.func @awq(%x: tensor<?x16xf16>, %n: tensor<16xf16>, %g: tensor<24x8xi8>,
@@ -50,6 +50,40 @@ func.func @nvfp4(%x: tensor<2x?x32xbf16>, %r: tensor<2x?x32xbf16>,
       -> (tensor<2x?x20xbf16>, tensor<2x?x4xbf16>)
   return %y#0, %y#1 : tensor<2x?x20xbf16>, tensor<2x?x4xbf16>
 }
+
+// Panels of CPU kernels have more columns than the linears have outputs.
+
+func.func @mxfp4(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
+                 %g: tensor<96x32xi8>, %u: tensor<96x32xi8>,
+                 %d: tensor<20x48xi8>, %b: tensor<20xbf16>,
+                 %sg: tensor<96x2xi8>, %su: tensor<96x2xi8>,
+                 %sd: tensor<20x3xi8>) -> tensor<?x20xbf16> {
+  %y = fuse.gated_mlp %x norm(rms %n eps 1.0e-6) gate(%g) up(%u)
+         down(%d bias %b) act(silu) channel_scales(%sg, %su, %sd)
+         quant(f4E2M1FN, weights = group<32, f8E8M0FNU>, activations = none)
+         rounding(exact)
+    : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<96x32xi8>, tensor<96x32xi8>,
+       tensor<20x48xi8>, tensor<20xbf16>, tensor<96x2xi8>, tensor<96x2xi8>,
+       tensor<20x3xi8>) -> tensor<?x20xbf16>
+  return %y : tensor<?x20xbf16>
+}
+
+func.func @float(%x: tensor<?x48xf32>, %u: tensor<24x24xi8>,
+                 %d: tensor<48x12xi8>, %su: tensor<24x2xbf16>,
+                 %zu: tensor<24x2xi8>, %sd: tensor<48x1xbf16>,
+                 %zd: tensor<48x1xi8>) -> tensor<?x48xf32> {
+  %y = fuse.mlp %x up(%u) down(%d) act(gelu) then_add(%x)
+         channel_scales(%su, %zu, %sd, %zd)
+         quant(ui4, weights = group<24, bf16>, zero_points = group,
+               activations = none)
+         rounding(exact)
+    : (tensor<?x48xf32>, tensor<24x24xi8>, tensor<48x12xi8>, tensor<?x48xf32>,
+       tensor<24x2xbf16>, tensor<24x2xi8>, tensor<48x1xbf16>, tensor<48x1xi8>)
+      -> tensor<?x48xf32>
+  return %y : tensor<?x48xf32>
+}
+
+// Two contracts: the kernel reads real weights.
 
 func.func @signed(%x: tensor<?x16xbf16>, %u: tensor<24x8xi8>,
                   %d: tensor<16x12xi8>, %su: tensor<24x1xbf16>,
