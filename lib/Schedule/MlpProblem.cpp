@@ -42,6 +42,12 @@ static int64_t getSize(Value value, unsigned dimension) {
   return cast<RankedTensorType>(value.getType()).getDimSize(dimension);
 }
 
+/// Number of inputs of a weight. A byte has two codes of 4 bits.
+static int64_t getInputs(const MlpProblem &problem, Value weight) {
+  int64_t size = getSize(weight, 1);
+  return problem.quant && problem.quant.isPacked() ? 2 * size : size;
+}
+
 /// Fills in the fields that all families have.
 template <typename OpT>
 static void describeCommon(OpT op, MlpProblem &problem) {
@@ -66,7 +72,7 @@ static void describeMLP(OpT op, MlpProblem &problem) {
   problem.addStream = op.getAddStream();
   if (op.getOutputs().size() > 1)
     problem.streamResult = 1;
-  problem.width = getSize(problem.up, 1);
+  problem.width = getInputs(problem, problem.up);
   problem.hidden = getSize(problem.up, 0);
   problem.outputs.push_back({op.getDown(), op.getDownBias(),
                              getSize(op.getDown(), 0), ScaleKind::Down});
@@ -86,7 +92,7 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
     output.scale = ScaleName::weight(index);
     problem.outputs.push_back(output);
   }
-  problem.width = getSize(op.getWeights().front(), 1);
+  problem.width = getInputs(problem, op.getWeights().front());
   int64_t result = problem.outputs.size();
   for (RoundingPoint extra : getPoints(op.getExtrasAttr()))
     (extra == RoundingPoint::Stream ? problem.streamResult
@@ -103,7 +109,8 @@ static std::string getProblem(const MlpProblem &problem, Type narrow) {
     return text;
   };
   if (problem.quant)
-    return "scales are measured at run time";
+    return problem.quant.isPacked() ? "weights have 4 bits"
+                                    : "scales are measured at run time";
   if (getElement(problem.x) != narrow)
     return "the input is " + print(getElement(problem.x)) + ", not " +
            print(narrow);
