@@ -93,6 +93,14 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
                                     : problem.normedResult) = result++;
 }
 
+static void describeLinear(FusedLinearOp op, MlpProblem &problem) {
+  describeCommon(op, problem);
+  problem.outputResidual = op.getOutputResidual();
+  problem.width = getSize(op.getWeight(), 1);
+  problem.outputs.push_back({op.getWeight(), op.getBias(),
+                             getSize(op.getWeight(), 0), ScaleName::weight(0)});
+}
+
 /// The first reason why the kernel does not support `problem`, or an empty
 /// string.
 /// `narrow` is the type of tokens.
@@ -190,6 +198,8 @@ std::optional<MlpProblem> fuse::describeFamily(Operation *op,
     describeMLP(mlp, problem);
   } else if (auto linear = dyn_cast<NormLinearOp>(op)) {
     describeNormLinear(linear, problem);
+  } else if (auto linear = dyn_cast<FusedLinearOp>(op)) {
+    describeLinear(linear, problem);
   } else {
     reason =
         ("there is no scheduled kernel for " + op->getName().getStringRef())
