@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
 
 import torch
 from torch import nn
@@ -28,6 +29,7 @@ from fuse_mlir.errors import (
 )
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.fused_module import FusedModule
+from fuse_mlir.fusion.linear_add import FusedLinearAdd
 from fuse_mlir.fusion.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
 from fuse_mlir.fusion.places import (
     Place,
@@ -41,6 +43,7 @@ from fuse_mlir.fusion.places import one_kernel as one_kernel
 from fuse_mlir.fusion.projections import FusedProjections
 from fuse_mlir.fusion.results import FusionResult, SiteResult
 from fuse_mlir.fusion.scale_check import check_scales
+from fuse_mlir.fusion.selected_rows import FusedSelection
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS, formulas_in
 from fuse_mlir.matching.candidates import (
@@ -49,6 +52,7 @@ from fuse_mlir.matching.candidates import (
     shorter_sites,
 )
 from fuse_mlir.matching.dataflow import Flow, observe
+from fuse_mlir.matching.linears import in_layer, linear_sites
 from fuse_mlir.matching.moe import activation_of, looks_like_experts
 from fuse_mlir.matching.patterns import (
     KernelMapping,
@@ -119,7 +123,9 @@ def fuse_modules(
         fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
             "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` selects sites of
             the named kinds and requires static scales for all their
-            linears; `scales` has those of linears in floating point. None
+            linears. "any_mlp" is both kinds with each activation, and
+            "any_linear" the linears of attention.
+            `scales` has those of linears in floating point. None
             uses `model.config.fusion_config`, and `{}` none.
         rounding: `exact` or `relaxed`, see `FusedModule`.
         only_faster: measure each kind of site once, on its weights, and fuse
@@ -159,7 +165,7 @@ def fuse_modules(
     if static is not None and static.endpoints:
         results, planned = plan_hub(model, static, patterns, inputs)
         return _finish(model, results, planned, patterns, strict)
-    sites, _ = select(model, patterns, inputs, projections=static is None)
+    sites, _ = select(model, patterns, inputs, linears=linears_of(static))
     if specs is not None:
         _check_specs(sites, specs)
     rows = rows_to_measure(
@@ -479,11 +485,22 @@ def plan_hub(
     return results, planned
 
 
+#: Which linears outside of MLPs are sites.
+Linears = Literal["none", "floating", "static"]
+
+
+def linears_of(static: StaticMlp | None) -> Linears:
+    """Which linears outside of MLPs a call of `fuse_modules` fuses."""
+    if static is None:
+        return "floating"
+    return "static" if static.has_linears else "none"
+
+
 def select(
     model: nn.Module,
     patterns: Patterns,
     inputs: Inputs,
-    projections: bool = False,
+    linears: Linears = "none",
 ) -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow without patterns.
 
@@ -491,8 +508,9 @@ def select(
         model: to fuse.
         patterns: as for `fuse_modules`.
         inputs: as for `fuse_modules`.
-        projections: whether the data flow is also searched for norms with the
-            projections of attention.
+        linears: whether the data flow is also searched for norms with linears,
+            and for output projections. With static scales, only those in
+            layers are sites, and heads are not.
     """
     require_module(model)
     _refuse_kinds(model)
@@ -508,8 +526,14 @@ def select(
             for site in find_sites(model, [pattern], flow)
             for found in (site, *shorter_sites(model, site, flow))
         ]
-        if projections:
-            sites += projection_sites(model, flow, sites)
+        if linears != "none":
+            sites += [
+                site
+                for site in projection_sites(model, flow, sites)
+                if linears != "static"
+                or all(in_layer(model, path) for path in site.paths)
+            ]
+            sites += linear_sites(model, flow, sites, linears == "static")
         for site in sites:
             _refuse_convolutions(site)
             _hold_back_experts(site)
@@ -693,7 +717,15 @@ def plan_site(
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error
-    kind = FusedModule if plan.outputs is None else FusedProjections
+    kind = (
+        FusedSelection
+        if plan.selects
+        else FusedLinearAdd
+        if plan.adds
+        else FusedModule
+        if plan.outputs is None
+        else FusedProjections
+    )
     module = kind(
         site.id,
         site.names,
@@ -713,9 +745,7 @@ def plan_site(
         if device.type != "meta" and not bind:
             # The kernel on a GPU has inputs of rank two.
             if device.type == "cuda" and compiled.by_rows:
-                compiled = compiled.for_rows(
-                    Chain(site.names, copies.members, plan)
-                )
+                compiled = compiled.for_rows(module.chain_of(copies.members))
             compiled.check_code(device)
         elif device.type != "meta":
             verdict = module.verdict_for(compiled, device)

@@ -115,7 +115,7 @@ def explain(
         modules.prefers_faster(model, patterns, static, only_faster), inputs
     )
     selected, flow = modules.select(
-        model, patterns, inputs, projections=static is None
+        model, patterns, inputs, linears=modules.linears_of(static)
     )
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
@@ -437,7 +437,7 @@ def _remember(
     seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
 ) -> Callable[..., None]:
     def hook(_module, args, kwargs):
-        seen[name] = module.inputs(args, kwargs)
+        seen[name] = module.kernel_inputs(args, kwargs)
 
     return hook
 
@@ -603,7 +603,7 @@ def _with_weights_of_now(
     copies, compiled = module.compile_for(inputs)
     kernel = Kernel(
         module.site,
-        Chain(module.names, copies.members, module.plan),
+        module.chain_of(copies.members),
         compiled,
         module._kernel.device,
         copies,
