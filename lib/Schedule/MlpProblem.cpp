@@ -116,6 +116,14 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
                                     : problem.normedResult) = result++;
 }
 
+static void describeLinear(FusedLinearOp op, MlpProblem &problem) {
+  describeCommon(op, problem);
+  problem.outputResidual = op.getOutputResidual();
+  problem.width = getSize(op.getWeight(), 1);
+  problem.outputs.push_back({op.getWeight(), op.getBias(),
+                             getSize(op.getWeight(), 0), ScaleName::weight(0)});
+}
+
 static std::string print(RefusalKind kind, const Twine &detail) {
   const RefusalText &text = getText(kind);
   return (text.id + " " + text.name + ": " + detail).str();
@@ -256,6 +264,8 @@ std::optional<MlpProblem> fuse::describeFamily(Operation *op,
     describeMLP(mlp, problem);
   } else if (auto linear = dyn_cast<NormLinearOp>(op)) {
     describeNormLinear(linear, problem);
+  } else if (auto linear = dyn_cast<FusedLinearOp>(op)) {
+    describeLinear(linear, problem);
   } else {
     reason =
         ("there is no scheduled kernel for " + op->getName().getStringRef())

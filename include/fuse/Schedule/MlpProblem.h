@@ -33,8 +33,9 @@ struct DecodeOutput {
 };
 
 /// A fused op of a family with scheduled kernels: [norm] [GEMM1, activation]
-/// and a GEMM2 whose linears share their input. A dense MLP has no gate, and
-/// `fuse.norm_linear` has no GEMM1.
+/// and a GEMM2 whose linears share their input. A dense MLP has no gate.
+/// `fuse.norm_linear` and `fuse.fused_linear` have no GEMM1, and the latter has
+/// no norm.
 struct MlpProblem {
   mlir::Operation *op = nullptr;
   mlir::Value x, residual, normWeight, normBias;
@@ -74,7 +75,7 @@ struct MlpProblem {
   bool roundsAt(RoundingPoint point) const;
 };
 
-/// Describes an op of the three families. For other ops, sets `reason`.
+/// Describes an op of the four families. For other ops, sets `reason`.
 std::optional<MlpProblem> describeFamily(mlir::Operation *op,
                                          std::string &reason);
 

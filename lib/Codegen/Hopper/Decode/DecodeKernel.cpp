@@ -7,7 +7,7 @@
 // One persistent launch: [residual add] [norm] [quantize], GEMM1, activation,
 // [quantize], GEMM2 [residual add]. Weights are the left operand of every
 // product and tokens the right one, so few tokens do not waste rows of a tile.
-// `fuse.norm_linear` uses the same kernel without GEMM1.
+// `fuse.norm_linear` and `fuse.fused_linear` use the same kernel without GEMM1.
 //
 //   warp 0       streams weights across phase boundaries: the weights of GEMM2
 //                are in flight before the hidden units exist;
