@@ -61,6 +61,7 @@ from fuse_mlir.matching.patterns import (
 )
 from fuse_mlir.matching.projections import projection_sites
 from fuse_mlir.matching.sites import (
+    Places,
     Site,
     distributed,
     find_sites,
@@ -502,11 +503,12 @@ def select(
         flow = observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
+        places = Places(model)
         sites = [
             found
             for pattern in resolved
-            for site in find_sites(model, [pattern], flow)
-            for found in (site, *shorter_sites(model, site, flow))
+            for site in find_sites(model, [pattern], flow, places)
+            for found in (site, *shorter_sites(model, site, flow, places))
         ]
         if projections:
             sites += projection_sites(model, flow, sites)
