@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +21,7 @@ import fuse_mlir
 from fuse_mlir import native
 from fuse_mlir.errors import FuseMlirError
 from tests.models import LLAMA, Block, transformer
+from tests.support import ROOT
 
 HEADS = {**LLAMA, "num_attention_heads": 4, "num_key_value_heads": 4}
 IDS = torch.arange(1, 13).view(2, 6)
@@ -133,6 +137,24 @@ def whole_life(rank: int, kind: str, dtype: str, settings: dict) -> dict:
         "files": files == files_fused == saved(model, rank),
         "checks": [(c.rung, c.passed, c.detail) for c in checks.checks],
     }
+
+
+def page(rank: int) -> list[str]:
+    """Runs the Python of the page on tensor parallelism."""
+    text = (ROOT / "docs/how-to/tensor-parallelism.md").read_text()
+    found = re.findall(
+        r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
+    )
+    names = {
+        "model": distribute(build("qwen3")),
+        "ids": IDS,
+        "torch": torch,
+        "fuse_mlir": fuse_mlir,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in found:
+            exec(block, names)
+    return [site.status for site in names["sites"]]
 
 
 def compiled(rank: int) -> list[bool]:
@@ -383,11 +405,12 @@ def changed_weights(rank: int) -> list[bool]:
 
 def dies(rank: int) -> str:
     """Rank 1 ends before the ranks agree."""
-    model = distribute(build("llama"))
+    model, x = block(), torch.randn(4, 16)
+    parallelize(model)
     if rank == 1:
         os._exit(1)
     try:
-        fuse_mlir.fuse_modules(model, only_faster=False)
+        fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
     except Exception as error:
         return type(error).__name__
     return ""
@@ -395,13 +418,16 @@ def dies(rank: int) -> str:
 
 def dies_in_a_call(rank: int) -> str:
     """Rank 1 ends between two calls of the fused model."""
-    model = distribute(build("llama"))
-    fuse_mlir.fuse_modules(model, only_faster=False)
-    logits(model)
+    model, x = block(), torch.randn(4, 16)
+    parallelize(model)
+    fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+    with torch.no_grad():
+        model(x)
     if rank == 1:
         os._exit(1)
     try:
-        logits(model)
+        with torch.no_grad():
+            model(x)
     except Exception as error:
         return type(error).__name__
     return ""

@@ -86,8 +86,12 @@ class TwoRanks(unittest.TestCase):
                 {"status": ["fused"], "close": [True] * 3, "restored": True},
             )
 
+    def test_the_page_of_the_documentation(self):
+        for rank in self.pool.run(cases.page):
+            self.assertEqual(rank, ["fused"] * 4)
+
     def test_torch_compile(self):
-        for rank in self.pool.run(cases.compiled, limit=120):
+        for rank in self.pool.run(cases.compiled, limit=300):
             self.assertEqual(rank, [True] * 4)
 
     def test_static_scales(self):
@@ -165,7 +169,7 @@ class FourRanks(unittest.TestCase):
     def test_llama(self):
         pool = Pool(4)
         self.addCleanup(pool.close)
-        ranks = pool.run(cases.whole_life, "llama", "bfloat16", {}, limit=120)
+        ranks = pool.run(cases.whole_life, "llama", "bfloat16", {}, limit=300)
         for rank in ranks:
             self.assertEqual(rank["sites"], ranks[0]["sites"])
             self.assertEqual(rank["sites"][0][3], NOTE.format(4))
@@ -182,7 +186,7 @@ class LostRanks(unittest.TestCase):
         first, second = pool.run(case)
         self.assertEqual(second, "gone")
         self.assertIn("Error", first)
-        self.assertLess(time.monotonic() - start, 3 * PATIENCE)
+        self.assertLess(time.monotonic() - start, 2 * PATIENCE)
 
     def test_before_a_verdict(self):
         self.lost(cases.dies)
