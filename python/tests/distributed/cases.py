@@ -20,7 +20,7 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import native
 from fuse_mlir.errors import FuseMlirError
-from tests.models import LLAMA, Block, transformer
+from tests.models import LLAMA, Block, fp8_transformer, transformer
 from tests.support import ROOT
 
 HEADS = {**LLAMA, "num_attention_heads": 4, "num_key_value_heads": 4}
@@ -309,6 +309,40 @@ def static_fp8(rank: int, differ: bool) -> dict:
         "distance": float((result - one_device).norm() / one_device.norm()),
         "failed": [str(c) for c in checks.checks if not c.passed],
         "calibrate": failure(lambda: fuse_mlir.calibrate(model, [x])),
+    }
+
+
+def fp8_linears(rank: int) -> dict:
+    """A model with FP8Linears, which run fused alone on a CPU."""
+    model = fp8_transformer(
+        "qwen3",
+        **{**HEADS, "num_hidden_layers": 2, "tie_word_embeddings": False},
+    )
+    layer = model.model.layers[0]
+    x = torch.randn(5, 32, generator=torch.Generator().manual_seed(1))
+    x = x.to(torch.bfloat16)
+    with torch.no_grad():
+        fuse_mlir.fuse_modules(model, only_faster=False)
+        one_device = layer.mlp(layer.post_attention_layernorm(x)).float()
+        fuse_mlir.unfuse_modules(model)
+        distribute(
+            model,
+            {
+                f"model.layers.*.mlp.{name}.{scale}": "replicate"
+                for name in ("gate_proj", "up_proj", "down_proj")
+                for scale in ("weight_scale_inv", "activation_scale")
+            },
+        )
+        result = fuse_mlir.fuse_modules(model, only_faster=False, strict=False)
+        fused = layer.mlp(layer.post_attention_layernorm(x)).float()
+        finite = bool(logits(model).isfinite().all())
+    weight = layer.mlp.up_proj.weight
+    return {
+        "finite": finite,
+        "sites": [(r.id, r.status, r.families, r.reason) for r in result],
+        "note": result[0].note,
+        "distance": float((fused - one_device).norm() / one_device.norm()),
+        "placed": f"{weight.placements} {weight.dtype}",
     }
 
 

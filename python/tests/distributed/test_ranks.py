@@ -103,6 +103,18 @@ class TwoRanks(unittest.TestCase):
             self.assertEqual(rank["failed"], [])
             self.assertRegex(rank["calibrate"], "distributed over 2 ranks")
 
+    def test_fp8_linears(self):
+        for rank in self.pool.run(cases.fp8_linears):
+            self.assertEqual(
+                [site[1:] for site in rank["sites"]],
+                [("fused", (GATED,), "")] * 2
+                + [("fused", ("norm_linear",), "")] * 2,
+            )
+            self.assertRegex(rank["note"], f"{NOTE.format(2)}; .*not compared")
+            self.assertRegex(rank["placed"], r"dim=0.* torch.float8_e4m3fn")
+            self.assertLess(rank["distance"], 1e-4)
+            self.assertTrue(rank["finite"])
+
     def test_scales_that_differ(self):
         for rank in self.pool.run(cases.static_fp8, True):
             self.assertRegex(
