@@ -71,7 +71,7 @@ class TwoRanks(unittest.TestCase):
             self.assertEqual(
                 rank,
                 {
-                    "status": ["fused"],
+                    "status": ["fused", "fused"],
                     "note": NOTE.format(2),
                     "close": True,
                     "restored": True,
@@ -83,7 +83,11 @@ class TwoRanks(unittest.TestCase):
         for rank in self.pool.run(cases.old_hooks):
             self.assertEqual(
                 rank,
-                {"status": ["fused"], "close": [True] * 3, "restored": True},
+                {
+                    "status": ["fused", "fused"],
+                    "close": [True] * 3,
+                    "restored": True,
+                },
             )
 
     def test_the_page_of_the_documentation(self):
