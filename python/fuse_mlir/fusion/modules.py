@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
 
 import torch
 from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
-from fuse_mlir.compiler.chains import Chain
 from fuse_mlir.errors import (
     FlowError,
     FuseError,
@@ -30,6 +30,7 @@ from fuse_mlir.errors import (
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
+from fuse_mlir.fusion.linear_add import FusedLinearAdd
 from fuse_mlir.fusion.places import (
     Place,
     all_sites,
@@ -43,6 +44,7 @@ from fuse_mlir.fusion.projections import FusedProjections
 from fuse_mlir.fusion.ranks import Ranks, ranks_of
 from fuse_mlir.fusion.results import FusionResult, SiteResult
 from fuse_mlir.fusion.scale_check import check_scales
+from fuse_mlir.fusion.selected_rows import FusedSelection
 from fuse_mlir.fusion.tensor_parallel import (
     Distributed,
     DistributedChain,
@@ -56,6 +58,7 @@ from fuse_mlir.matching.candidates import (
     shorter_sites,
 )
 from fuse_mlir.matching.dataflow import Flow, observe
+from fuse_mlir.matching.linears import in_layer, linear_sites
 from fuse_mlir.matching.moe import activation_of, looks_like_experts
 from fuse_mlir.matching.patterns import (
     KernelMapping,
@@ -66,6 +69,7 @@ from fuse_mlir.matching.patterns import (
     declared_patterns,
     resolve,
 )
+from fuse_mlir.matching.plans import Plan
 from fuse_mlir.matching.projections import projection_sites
 from fuse_mlir.matching.sites import Site, find_sites, join
 from fuse_mlir.matching.static_mlp import StaticMlp
@@ -127,7 +131,9 @@ def fuse_modules(
         fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
             "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` selects sites of
             the named kinds and requires static scales for all their
-            linears; `scales` has those of linears in floating point. None
+            linears. "any_mlp" is both kinds with each activation, and
+            "any_linear" the linears of attention.
+            `scales` has those of linears in floating point. None
             uses `model.config.fusion_config`, and `{}` none.
         rounding: `exact` or `relaxed`, see `FusedModule`.
         partials: the type in which ranks of a distributed model add up their
@@ -202,7 +208,7 @@ def _fuse_modules(
     if static is not None and static.endpoints:
         results, planned = plan_hub(model, static, patterns, inputs)
         return _finish(model, results, planned, patterns, strict, ranks)
-    sites, _ = select(model, patterns, inputs, projections=static is None)
+    sites, _ = select(model, patterns, inputs, linears=linears_of(static))
     if specs is not None:
         _check_specs(sites, specs)
     for site in sites:
@@ -547,11 +553,22 @@ def plan_hub(
     return results, planned
 
 
+#: Which linears outside of MLPs are sites.
+Linears = Literal["none", "floating", "static"]
+
+
+def linears_of(static: StaticMlp | None) -> Linears:
+    """Which linears outside of MLPs a call of `fuse_modules` fuses."""
+    if static is None:
+        return "floating"
+    return "static" if static.has_linears else "none"
+
+
 def select(
     model: nn.Module,
     patterns: Patterns,
     inputs: Inputs,
-    projections: bool = False,
+    linears: Linears = "none",
 ) -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow without patterns.
 
@@ -559,8 +576,9 @@ def select(
         model: to fuse.
         patterns: as for `fuse_modules`.
         inputs: as for `fuse_modules`.
-        projections: whether the data flow is also searched for norms with the
-            projections of attention.
+        linears: whether the data flow is also searched for norms with linears,
+            and for output projections. With static scales, only those in
+            layers are sites, and heads are not.
     """
     require_module(model)
     _refuse_kinds(model)
@@ -576,8 +594,14 @@ def select(
             for site in find_sites(model, [pattern], flow)
             for found in (site, *shorter_sites(model, site, flow))
         ]
-        if projections:
-            sites += projection_sites(model, flow, sites)
+        if linears != "none":
+            sites += [
+                site
+                for site in projection_sites(model, flow, sites)
+                if linears != "static"
+                or all(in_layer(model, path) for path in site.paths)
+            ]
+            sites += linear_sites(model, flow, sites, linears == "static")
         for site in sites:
             _refuse_convolutions(site)
             _hold_back_experts(site)
@@ -748,6 +772,19 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
                     break
 
 
+def _kind_of(site: Site, plan: Plan) -> type[FusedModule]:
+    """The class of the module that replaces the members of a site."""
+    if site.parts:
+        return (
+            DistributedChain if plan.outputs is None else DistributedProjections
+        )
+    if plan.selects:
+        return FusedSelection
+    if plan.adds:
+        return FusedLinearAdd
+    return FusedModule if plan.outputs is None else FusedProjections
+
+
 def plan_site(
     site: Site,
     gradients: str = "recompute",
@@ -783,14 +820,7 @@ def plan_site(
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error
-    kind: type[FusedModule]
-    if site.parts:
-        kind = (
-            DistributedChain if plan.outputs is None else DistributedProjections
-        )
-    else:
-        kind = FusedModule if plan.outputs is None else FusedProjections
-    module = kind(
+    module = _kind_of(site, plan)(
         site.id,
         site.names,
         site.members,
@@ -811,9 +841,7 @@ def plan_site(
         if device.type != "meta" and not bind:
             # The kernel on a GPU has inputs of rank two.
             if device.type == "cuda" and compiled.by_rows:
-                compiled = compiled.for_rows(
-                    Chain(site.names, copies.members, plan)
-                )
+                compiled = compiled.for_rows(module.chain_of(copies.members))
             compiled.check_code(device)
         elif device.type != "meta":
             verdict = module.verdict_for(compiled, device)

@@ -162,6 +162,18 @@ def crosses_layers(model: nn.Module, paths: Sequence[str]) -> bool:
     )
 
 
+def owner_of(path: str, taken: Mapping[str, str]) -> str | None:
+    """The site that has a module, or the module around it, as a member."""
+    return next(
+        (
+            site
+            for member, site in taken.items()
+            if path == member or path.startswith(member + ".")
+        ),
+        None,
+    )
+
+
 def common_parent(paths: Sequence[str]) -> str:
     """The path of the innermost module that has all modules below it."""
     names = [path.split(".")[:-1] for path in paths]
@@ -335,7 +347,9 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             f"{counts}; leave out those that are called by themselves",
         )
         return
-    fans_out = replaced and (site.fans_out or _fans_out([c[0] for c in calls]))
+    fans_out = replaced and (
+        site.fans_out or _fans_out([c[0] for c in calls], flow)
+    )
     for chain in zip(*calls):
         if fans_out:
             plan = _plan_linears(site, list(chain), flow)
@@ -357,16 +371,27 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             return
 
 
-def _fans_out(calls: Sequence[Call]) -> bool:
+def _fans_out(calls: Sequence[Call], flow: Flow) -> bool:
     """Whether members after the second one, or one below another module, read
-    the result of the first."""
+    the result of the first, or the only other one reads rows of it."""
     if not isinstance(calls[0].output, torch.Tensor):
         return False
     parents = {call.path.rpartition(".")[0] for call in calls}
+    if len(calls) == 2 and _selected(calls, flow) is not None:
+        return True
     return any(
         any(t is calls[0].output for t in call.tensors())
         for call in calls[1 if len(parents) > 1 else 2 :]
     )
+
+
+def _selected(calls: Sequence[Call], flow: Flow) -> torch.Tensor | None:
+    """The rows of the first result that the second of two members reads."""
+    if len(calls) != 2:
+        return None
+    read = {id(t) for t in calls[1].tensors()}
+    rows = flow.selections_of(calls[0].output)
+    return rows[-1] if rows and id(rows[-1]) in read else None
 
 
 def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
@@ -374,6 +399,9 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
     norm = calls[0]
     plan = Plan([], [], [], outputs=tuple(range(1, len(calls))))
     inputs = _inputs(norm, plan)
+    rows = _selected(calls, flow)
+    read = norm.output if rows is None else rows
+    plan.selects = rows is not None
     for i, call in enumerate(calls):
         step = Step([], {})
         for slot, value in _arguments(call):
@@ -383,7 +411,7 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
                 slot,
                 value,
                 {} if i else inputs,
-                {id(norm.output): 0} if i else {},
+                {id(read): 0} if i else {},
             )
             if source is None:
                 return None
@@ -403,8 +431,22 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             return None
         plan.steps.append(step)
     plan.eval_only = id(norm.output) in flow.dropped
-    others = _others_read(site, calls, flow)
-    if others:
+    others = _others_read(site, calls, flow, rows)
+    if rows is not None:
+        if others:
+            site.refuse(
+                "FUSE-N002",
+                "intermediate-has-other-users",
+                f"the result of '{site.paths[0]}' is read by more than the "
+                f"op that selects rows for '{site.paths[1]}'; drop the other "
+                "use, or leave the site out",
+            )
+        if others is not False or not _stands_in(site, plan, norm):
+            return None
+        # The stand-in computes the norm by itself for other readers.
+        plan.examples[0] = plan.examples[0].new_empty(rows.shape)
+        plan.outputs = None
+    elif others:
         # The kernel returns the result of the norm too.
         plan.outputs = tuple(range(len(calls)))
     elif others is None or not _stands_in(site, plan, norm):
@@ -436,18 +478,34 @@ def _stands_in(site: Site, plan: Plan, norm: Call) -> bool:
     return False
 
 
-def _others_read(site: Site, calls: Sequence[Call], flow: Flow) -> bool | None:
+def _others_read(
+    site: Site,
+    calls: Sequence[Call],
+    flow: Flow,
+    rows: torch.Tensor | None,
+) -> bool | None:
     """Whether anything but the members after the first one reads its result.
+
+    Args:
+        site: is refused if the result changes in place.
+        calls: of the members.
+        flow: the calls of the run.
+        rows: the part of the result that the other member reads; None for all.
 
     Returns:
         None if the site is refused, because the result changes in place.
     """
     output, norm = calls[0].output, calls[0]
-    found = id(output) in flow.results
-    for use in flow.uses_of(output):
-        if use.time < norm.end or any(
-            use.module == path or use.module.startswith(path + ".")
-            for path in site.paths[1:]
+    passed = [] if rows is None else flow.selections_of(output)
+    found = any(id(t) in flow.results for t in (output, *passed))
+    for use in (u for t in (output, *passed) for u in flow.uses_of(t)):
+        if (
+            use.time < norm.end
+            or any(use.selected is t for t in passed)
+            or any(
+                use.module == path or use.module.startswith(path + ".")
+                for path in site.paths[1:]
+            )
         ):
             continue
         found = True
@@ -780,7 +838,14 @@ def _check_parts(site: Site, flow: Flow) -> None:
     columns = [path for path, part in parts.items() if part.style == "colwise"]
     assert site.plan is not None
     if site.plan.outputs is not None:
-        if rows:
+        if site.plan.selects and columns:
+            site.refuse(
+                IDS["shards-do-not-match"],
+                "shards-do-not-match",
+                f"'{columns[0]}' is colwise and reads selected rows of "
+                f"'{site.paths[0]}'; kernels for these have whole linears",
+            )
+        elif rows:
             site.refuse(
                 IDS["shards-do-not-match"],
                 "shards-do-not-match",

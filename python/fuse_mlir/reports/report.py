@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import Chain, Text
+from fuse_mlir.compiler.chains import Text
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion import modules
@@ -117,7 +117,7 @@ def explain(
         modules.prefers_faster(model, patterns, static, only_faster), inputs
     )
     selected, flow = modules.select(
-        model, patterns, inputs, projections=static is None
+        model, patterns, inputs, linears=modules.linears_of(static)
     )
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
@@ -465,7 +465,7 @@ def _remember(
     seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
 ) -> Callable[..., None]:
     def hook(_module, args, kwargs):
-        seen[name] = module.inputs(args, kwargs)
+        seen[name] = module.kernel_inputs(args, kwargs)
 
     return hook
 
@@ -636,7 +636,7 @@ def _with_weights_of_now(
     copies, compiled = module.compile_for(inputs)
     kernel = Kernel(
         module.site,
-        Chain(module.names, copies.members, module.plan),
+        module.chain_of(copies.members),
         compiled,
         module._kernel.device,
         copies,
