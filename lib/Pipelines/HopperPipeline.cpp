@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -53,12 +54,14 @@ static std::optional<Chip> findChip(StringRef name) {
   return succeeded(chip) ? std::optional<Chip>(*chip) : std::nullopt;
 }
 
-static void addKernelLowering(OpPassManager &kernels, StringRef chip) {
+static void addKernelLowering(OpPassManager &modules, StringRef chip) {
   std::optional<Chip> known = findChip(chip);
   ConvertTileToNVVMPassOptions lowering;
   lowering.float8 = !known || known->hasFloat8;
   lowering.float8Products = !known || known->multipliesFloat8;
-  kernels.addPass(createConvertTileToNVVMPass(lowering));
+  modules.addPass(createConvertTileToNVVMPass(lowering));
+  // Kernels of the portable path, in `gpu.func`, have a lowering of their own.
+  OpPassManager &kernels = modules.nest<LLVM::LLVMFuncOp>();
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertToLLVMPass());
   kernels.addPass(createCanonicalizerPass());

@@ -56,9 +56,12 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
   std::optional<MlpProblem> problem = describeProducts(op, gpu, reason);
   if (!problem)
     return std::nullopt;
-  llvm::raw_string_ostream(key.element)
-      << cast<RankedTensorType>(problem->outputs.front().weight.getType())
-             .getElementType();
+  llvm::raw_string_ostream element(key.element);
+  element << cast<RankedTensorType>(
+                 problem->outputs.front().weight.getType())
+                 .getElementType();
+  if (problem->quant)
+    element << " block";
   key.widths.push_back(problem->width);
   if (problem->hasGemm1())
     key.widths.push_back(problem->hidden);

@@ -147,7 +147,7 @@ def NN_ParameterOp : Op<NN_Dialect, "parameter", [
     Syntax:
 
     ```
-    operation ::= `fuse.parameter` $sym_name
+    operation ::= `nn.parameter` $sym_name
                   (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
     ```
 

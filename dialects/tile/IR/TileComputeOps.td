@@ -155,10 +155,10 @@ def Tile_ReduceOp : Tile_Op<"reduce", [
     AllTypesMatch<["value", "result"]>, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Sum over the threads of a range of warps, in a fixed order";
   let description = [{
-    Every thread of the warps gets the sum. Butterflies add the values of a
-    warp. The sums of the warps are then added in order, through a shared
-    scratch buffer with one element per warp. All threads of the warps
-    participate, on the named barrier.
+    Every thread of the warps gets the sum, or with `max` the largest value.
+    Butterflies add the values of a warp. The sums of the warps are then added
+    in order, through a shared scratch buffer with one element per warp. All
+    threads of the warps participate, on the named barrier.
 
     Becomes `shfl.sync.bfly.b32`, `st.shared`, `bar.sync`, `ld.shared`.
 
@@ -168,14 +168,32 @@ def Tile_ReduceOp : Tile_Op<"reduce", [
   }];
   let arguments = (ins
     F32:$value, Tile_Buffer:$scratch, I64Attr:$first, I64Attr:$last,
-    I64Attr:$barrier
+    I64Attr:$barrier, UnitAttr:$max
   );
   let results = (outs F32:$result);
   let assemblyFormat = [{
-    $value `scratch` `(` $scratch `)` `warps` `(` $first `to` $last `)`
-    `barrier` `(` $barrier `)` attr-dict
+    (`max` $max^)? $value `scratch` `(` $scratch `)`
+    `warps` `(` $first `to` $last `)` `barrier` `(` $barrier `)` attr-dict
     `:` type($value) `,` qualified(type($scratch))
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_LaneMaxOp : Tile_Op<"lane_max", [
+    AllTypesMatch<["value", "result"]>, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Largest value of lanes whose numbers differ in some bits";
+  let description = [{
+    Every lane gets the maximum over the lanes that differ from it only in the
+    bits of `lanes`, from 1 to 31. If one of the values is NaN, so is the
+    result. All lanes of the warp participate.
+
+    Becomes a `shfl.sync.bfly.b32` and a `max.NaN.f32` for each bit.
+
+    Example: `%m = tile.lane_max %v lanes(28)`
+  }];
+  let arguments = (ins F32:$value, I64Attr:$lanes);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$value `lanes` `(` $lanes `)` attr-dict";
   let hasVerifier = 1;
 }
 

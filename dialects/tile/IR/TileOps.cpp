@@ -341,6 +341,13 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
+LogicalResult LaneMaxOp::verify() {
+  auto lanes = static_cast<int64_t>(getLanes());
+  if (lanes < 1 || lanes > 31)
+    return emitOpError() << "has lanes " << lanes << ": expected 1 to 31";
+  return success();
+}
+
 LogicalResult PackOp::verify() {
   auto type = cast<VectorType>(getVector().getType());
   if (!isa<Float32Type, BFloat16Type, Float16Type, Float8E4M3FNType,

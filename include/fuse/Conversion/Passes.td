@@ -303,8 +303,8 @@ def ConvertSmallFloatsToNVVMPass
 def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
   let summary = "Write kernels for a CPU with vectors and packed weights";
   let description = [{
-    Applies to public functions with a `fuse.gated_mlp`, `fuse.mlp` or
-    `fuse.norm_linear` in which every op works on the same tokens. Supported ops
+    Applies to public functions with a `fuse.gated_mlp`, `fuse.mlp`,
+    `fuse.norm_linear` or `fuse.fused_linear` in which every op works on the same tokens. Supported ops
     are these fused ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`,
     `fuse.activation`, `fuse.residual_add`, and any `linalg.generic` that
     computes elements in f32. Weights and vectors are arguments of the function,

@@ -58,6 +58,15 @@ static OpResult getPair(PackOp op, size_t index) {
   return first;
 }
 
+/// The value of the lane whose number differs in the bit `distance`.
+static Value shuffle(OpBuilder &builder, Location loc, Value value,
+                     int64_t distance) {
+  Emitter emit(builder, loc);
+  return NVVM::ShflOp::create(builder, loc, builder.getF32Type(), emit.i32(-1),
+                              value, emit.i32(distance), emit.i32(31),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
 namespace {
 
 struct AccZeroLowering : OpConversionPattern<AccZeroOp> {
@@ -203,13 +212,14 @@ struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
     Emitter emit(rewriter, loc);
     Type f32 = rewriter.getF32Type();
     Value scratch = adaptor.getScratch().front();
+    auto combine = [&](Value x, Value y) -> Value {
+      if (op.getMax())
+        return arith::MaximumFOp::create(rewriter, loc, x, y);
+      return arith::AddFOp::create(rewriter, loc, x, y);
+    };
     Value sum = adaptor.getValue().front();
-    for (int64_t distance : {16, 8, 4, 2, 1}) {
-      Value other = NVVM::ShflOp::create(rewriter, loc, f32, emit.i32(-1), sum,
-                                         emit.i32(distance), emit.i32(31),
-                                         NVVM::ShflKind::bfly, UnitAttr());
-      sum = arith::AddFOp::create(rewriter, loc, sum, other);
-    }
+    for (int64_t distance : {16, 8, 4, 2, 1})
+      sum = combine(sum, shuffle(rewriter, loc, sum, distance));
     int64_t first = op.getFirst(), warps = op.getLast() - first;
     Value leads = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
                                         emit.laneId(), emit.i32(0));
@@ -228,7 +238,7 @@ struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
     for (int64_t warp = 0; warp < warps; ++warp) {
       Value part = LLVM::LoadOp::create(
           rewriter, loc, f32, emit.step(scratch, f32, emit.i32(warp)), 4);
-      total = total ? arith::AddFOp::create(rewriter, loc, total, part) : part;
+      total = total ? combine(total, part) : part;
     }
     rewriter.replaceOp(op, total);
     return success();
@@ -279,6 +289,23 @@ static Value convertToF8(Emitter &emit, Value value) {
   Value sign = emit.bitAnd(shiftRight(bits, 24), 0x80);
   return arith::OrIOp::create(builder, loc, code, sign);
 }
+
+struct LaneMaxLowering : OpConversionPattern<LaneMaxOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneMaxOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value value = adaptor.getValue().front();
+    for (int64_t distance : {16, 8, 4, 2, 1})
+      if (op.getLanes() & distance)
+        value = arith::MaximumFOp::create(
+            rewriter, op.getLoc(), value,
+            shuffle(rewriter, op.getLoc(), value, distance));
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+};
 
 struct PackLowering : OpConversionPattern<PackOp> {
   PackLowering(const TypeConverter &converter, MLIRContext *context,
@@ -516,7 +543,7 @@ void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
   patterns.add<TiedLowering<AccWaitOp>>(converter, context,
                                         "wgmma.wait_group.sync.aligned 0;");
   patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
-               AccValuesLowering, ReduceLowering, Exp2Lowering,
+               AccValuesLowering, ReduceLowering, LaneMaxLowering, Exp2Lowering,
                ReciprocalLowering, MarkLowering, UnpackLowering>(converter,
                                                                  context);
 }

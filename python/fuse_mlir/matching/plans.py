@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from fuse_mlir.matching.tensor_parallel import has_hooks_of_host
+
 # The position or keyword of an argument.
 Slot = int | str
 
@@ -55,6 +57,11 @@ class Plan:
     eval_only: bool = False
     #: Steps whose results the model reads; None for the last one alone.
     outputs: tuple[int, ...] | None = None
+    #: Whether the model selects rows of the first result before the other
+    #: member reads it. The kernel then computes these rows alone.
+    selects: bool = False
+    #: Whether the model adds a tensor to the result, which `examples` has too.
+    adds: bool = False
 
     def structure(self) -> tuple:
         """A key that calls with the same structure share."""
@@ -68,6 +75,8 @@ class Plan:
                 for step in self.steps
             ),
             self.outputs,
+            self.selects,
+            self.adds,
         )
 
 
@@ -163,7 +172,11 @@ def run_steps(
         return source.value
 
     for member, step in zip(members, steps):
-        skips = skip_pre_hooks and member._forward_pre_hooks
+        skips = (
+            skip_pre_hooks
+            and member._forward_pre_hooks
+            and not has_hooks_of_host(member)
+        )
         call = member.forward if skips else member
         results.append(
             call(

@@ -18,10 +18,12 @@ from fuse_mlir.matching.dataflow import Flow
 from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
 from fuse_mlir.matching.sites import (
+    Places,
     Site,
     check_site,
     common_parent,
     crosses_layers,
+    owner_of,
 )
 
 
@@ -42,17 +44,18 @@ def projection_sites(
         for path in site.paths
     }
     sites: list[Site] = []
+    places = Places(model)
     for path, module in model.named_modules():
-        if not _is_norm(module) or _owner(path, taken) is not None:
+        if not _is_norm(module) or owner_of(path, taken) is not None:
             continue
         readers = [
             reader
             for reader in _readers(model, path, flow)
-            if _owner(reader, taken) is None
+            if owner_of(reader, taken) is None
             and not crosses_layers(model, [path, reader])
         ]
         if readers:
-            sites.append(_site(model, path, readers, flow, taken))
+            sites.append(_site(model, places, path, readers, flow, taken))
     return sites
 
 
@@ -60,18 +63,6 @@ def _is_norm(module: nn.Module) -> bool:
     """Whether a module is a norm by its name, without weights of linears."""
     return "Norm" in class_name(module) and all(
         p.dim() < 2 for p in module.parameters()
-    )
-
-
-def _owner(path: str, taken: dict[str, str]) -> str | None:
-    """The site that has a module, or the module around it, as a member."""
-    return next(
-        (
-            site
-            for member, site in taken.items()
-            if path == member or path.startswith(member + ".")
-        ),
-        None,
     )
 
 
@@ -86,14 +77,25 @@ def _readers(model: nn.Module, path: str, flow: Flow) -> list[str]:
     calls = flow.calls.get(path)
     if not calls or not isinstance(calls[0].output, torch.Tensor):
         return []
-    output = calls[0].output
+    output, end = calls[0].output, calls[0].end
+    found = _linears(model, output, end, flow)
+    selected = flow.selections_of(output)
+    if not found and selected:
+        # The head of a language model, which reads the last rows.
+        found = _linears(model, selected[-1], end, flow)[:1]
+    return found
+
+
+def _linears(
+    model: nn.Module, tensor: torch.Tensor, after: int, flow: Flow
+) -> list[str]:
     found: dict[str, None] = {}
-    for use in flow.uses_of(output):
+    for use in flow.uses_of(tensor):
         # The last ops of the norm itself may return their input.
         if (
-            use.time > calls[0].end
+            use.time > after
             and use.module
-            and _reads(flow, use.module, output)
+            and _reads(flow, use.module, tensor)
             and has_one_matrix(model.get_submodule(use.module))
             # Routers return several tensors.
             and isinstance(flow.calls[use.module][0].output, torch.Tensor)
@@ -110,6 +112,7 @@ def _reads(flow: Flow, path: str, tensor: torch.Tensor) -> bool:
 
 def _site(
     model: nn.Module,
+    places: Places,
     norm: str,
     readers: Sequence[str],
     flow: Flow,
@@ -128,5 +131,5 @@ def _site(
     )
     base = "+".join(name.rpartition(".")[2] for name in names)
     site = Site(f"{base}#0", parent, names, pattern, members, fans_out=True)
-    check_site(model, site, flow, taken)
+    check_site(places, site, flow, taken)
     return site
