@@ -26,7 +26,7 @@ class DeferringModule(FusedModule):
     #: Number of tensors that the kernel reads.
     _num_inputs: int
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         if is_dynamo_compiling() or is_tracing():
             return self._member.forward(*args, **kwargs)
         # Classes of places copy this code, so that it has no `super`.

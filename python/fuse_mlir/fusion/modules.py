@@ -17,7 +17,6 @@ from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
-from fuse_mlir.compiler.chains import Chain
 from fuse_mlir.errors import (
     FuseError,
     FusionWarning,
@@ -29,8 +28,8 @@ from fuse_mlir.errors import (
 )
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.fused_module import FusedModule
-from fuse_mlir.fusion.linear_add import FusedLinearAdd
 from fuse_mlir.fusion.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
+from fuse_mlir.fusion.linear_add import FusedLinearAdd
 from fuse_mlir.fusion.places import (
     Place,
     all_sites,

@@ -183,7 +183,9 @@ class Profile:
     def __str__(self) -> str:
         lines = [self.summary]
         for name, call in (("unfused", self.unfused), ("fused", self.fused)):
-            parts = ", ".join(f"{k} {us:.0f}" for k, us in call.by_kind().items())
+            parts = ", ".join(
+                f"{k} {us:.0f}" for k, us in call.by_kind().items()
+            )
             lines.append(
                 f"{name}: {len(call.launches)} launches, {call.us:.0f} us: {parts}"
             )
@@ -199,7 +201,9 @@ class Profile:
             f"({row[6]:>4})  {row[1]:12}  {row[0]}"
             for row in self._site_rows()
         ]
-        lines += [f"refused: {name}: {why}" for name, why in self._refused_rows()]
+        lines += [
+            f"refused: {name}: {why}" for name, why in self._refused_rows()
+        ]
         return "\n".join(lines) + "\n"
 
     def json(self) -> str:
@@ -222,7 +226,8 @@ class Profile:
                     "unfused": call(self.unfused),
                     "fused": call(self.fused),
                     "sites": [
-                        {**asdict(t), "of_limit": t.of_limit} for t in self.times
+                        {**asdict(t), "of_limit": t.of_limit}
+                        for t in self.times
                     ],
                     "refused": [
                         {"site": site, "reason": reason}
@@ -242,7 +247,8 @@ class Profile:
             timeline(
                 {
                     f"{name}: {call.us:.0f} us in {len(call.launches)} launches": [
-                        Bar(x.name, x.kind, x.start, x.us) for x in call.launches
+                        Bar(x.name, x.kind, x.start, x.us)
+                        for x in call.launches
                     ]
                     for name, call in calls.items()
                 }
@@ -416,7 +422,9 @@ def _bytes(module: FusedModule, rows: int) -> int:
     for result in kernel.compiled.results:
         size = result.dims[-1]
         moved += (
-            rows * (size if isinstance(size, int) else 0) * result.dtype.itemsize
+            rows
+            * (size if isinstance(size, int) else 0)
+            * result.dtype.itemsize
         )
     return moved
 

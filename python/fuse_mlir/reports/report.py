@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import Chain, Text
+from fuse_mlir.compiler.chains import Text
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion import modules

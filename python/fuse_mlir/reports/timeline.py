@@ -50,9 +50,7 @@ def timeline(lanes: Mapping[str, Sequence[Bar]]) -> str:
     scale = WIDTH / max(end, 1e-9)
     parts, top = [], 0
     for name, bars in lanes.items():
-        parts.append(
-            f"<text x='0' y='{top + TEXT - 6}'>{escape(name)}</text>"
-        )
+        parts.append(f"<text x='0' y='{top + TEXT - 6}'>{escape(name)}</text>")
         top += TEXT
         for bar in bars:
             # Shorter bars would be invisible.

@@ -81,9 +81,7 @@ def found(model):
 
 def fused(**options):
     model = Net().eval().requires_grad_(False)
-    fuse_mlir.fuse_modules(
-        model, inputs=inputs(), only_faster=False, **options
-    )
+    fuse_mlir.fuse_modules(model, inputs=inputs(), only_faster=False, **options)
     return model
 
 
@@ -99,7 +97,9 @@ class Sites(unittest.TestCase):
                 residual + nn.functional.dropout(hidden, 0.5, False)
             ),
         ):
-            self.assertEqual(found(Net(add).eval()), ["o_proj+add#0", "o_proj+add#1"])
+            self.assertEqual(
+                found(Net(add).eval()), ["o_proj+add#0", "o_proj+add#1"]
+            )
 
     def test_other_data_flow(self):
         for add in (
@@ -277,8 +277,9 @@ class Calls(unittest.TestCase):
 
     def test_hooks(self):
         self.model.layers[0].attn.o_proj.register_forward_hook(lambda *_: None)
-        with torch.no_grad(), self.assertRaisesRegex(
-            fuse_mlir.FuseError, "FUSE-N208 has-hooks"
+        with (
+            torch.no_grad(),
+            self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N208 has-hooks"),
         ):
             self.model(self.x, self.r)
 

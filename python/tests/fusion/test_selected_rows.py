@@ -202,7 +202,8 @@ class Calls(unittest.TestCase):
         x.add_(1)
         for read in (torch.sum, self.model.lm_head, lambda t: t[:, -1]):
             with self.assertRaisesRegex(
-                fuse_mlir.FuseError, "FUSE-N206 .* changed the input of the first"
+                fuse_mlir.FuseError,
+                "FUSE-N206 .* changed the input of the first",
             ):
                 read(normed)
 
@@ -252,10 +253,10 @@ class Calls(unittest.TestCase):
 
     @torch.no_grad()
     def test_programs_have_the_members(self):
-        compiled = torch.compile(self.model, backend="aot_eager", fullgraph=True)
-        torch.testing.assert_close(
-            compiled(IDS).logits, self.plain(IDS).logits
+        compiled = torch.compile(
+            self.model, backend="aot_eager", fullgraph=True
         )
+        torch.testing.assert_close(compiled(IDS).logits, self.plain(IDS).logits)
         hidden = torch.compile(self.model.model, backend="aot_eager")
         torch.testing.assert_close(
             hidden(IDS).last_hidden_state,
@@ -287,8 +288,11 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N208"):
             fuse_mlir.fuse_modules(model, HEAD)
         self.model.lm_head.register_forward_hook(lambda *_: None)
-        with torch.no_grad(), self.assertRaisesRegex(
-            fuse_mlir.FuseError, "FUSE-N208 has-hooks: 'lm_head'"
+        with (
+            torch.no_grad(),
+            self.assertRaisesRegex(
+                fuse_mlir.FuseError, "FUSE-N208 has-hooks: 'lm_head'"
+            ),
         ):
             self.model(IDS)
 

@@ -93,11 +93,14 @@ class Calibrated(unittest.TestCase):
     def test_mlps_alone(self):
         model = transformer("llama", **TINY)
         sites = fuse_mlir.calibrate(model, DATA)
-        self.assertEqual(list(families(sites)), ["post_attention_layernorm+mlp"])
+        self.assertEqual(
+            list(families(sites)), ["post_attention_layernorm+mlp"]
+        )
 
     def test_an_unknown_kind(self):
         with self.assertRaisesRegex(
-            fuse_mlir.PatternError, "unknown linears 'attention'; expected mlp or"
+            fuse_mlir.PatternError,
+            "unknown linears 'attention'; expected mlp or",
         ):
             fuse_mlir.calibrate(
                 transformer("llama", **TINY), DATA, linears="attention"
@@ -142,7 +145,8 @@ class Configured(unittest.TestCase):
 
     def test_other_kernels(self):
         with self.assertRaisesRegex(
-            fuse_mlir.PatternError, "'any_linear' is 'org/repo'; expected 'fuse'"
+            fuse_mlir.PatternError,
+            "'any_linear' is 'org/repo'; expected 'fuse'",
         ):
             fuse_mlir.explain(
                 transformer("llama", **TINY),

@@ -109,7 +109,9 @@ class Architectures(unittest.TestCase):
         )
         self.assertEqual(
             [s.id for s in result.fused if s.id in HEADS],
-            HEADS[-1:] if kind == "gpt_neox" else HEADS[:1]
+            HEADS[-1:]
+            if kind == "gpt_neox"
+            else HEADS[:1]
             if kind not in ("bert", "siglip_vision_model")
             else [],
         )
@@ -289,13 +291,13 @@ class Explanations(unittest.TestCase):
         )
         found = fuse_mlir.explain(model, only_faster=False)
         self.assertEqual(
-            sorted(s.status for s in found), ["could fuse"] * 7 + ["fused"]
+            sorted(s.status for s in found), ["could fuse"] * 12 + ["fused"]
         )
-        self.assertTrue(str(found).endswith("1 fused, 7 could fuse\n"))
-        self.assertEqual(len(json.loads(report.sites_json(found))), 8)
+        self.assertTrue(str(found).endswith("1 fused, 12 could fuse\n"))
+        self.assertEqual(len(json.loads(report.sites_json(found))), 13)
         page = report.sites_html(found, "<Llama>")
         self.assertIn("<h1>&lt;Llama&gt;</h1>", page)
-        self.assertEqual(page.count("<tr class="), 8)
+        self.assertEqual(page.count("<tr class="), 13)
 
 
 @needs_library

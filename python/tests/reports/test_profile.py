@@ -35,9 +35,7 @@ class Kinds(unittest.TestCase):
             self.assertEqual(kind_of(name), kind, name)
 
     def test_picture(self):
-        svg = timeline(
-            {"a < b": [Bar("x & y", "fused", 0.0, 10.0)], "c": []}
-        )
+        svg = timeline({"a < b": [Bar("x & y", "fused", 0.0, 10.0)], "c": []})
         self.assertIn("a &lt; b", svg)
         self.assertIn("<title>x &amp; y: 10.0 us</title>", svg)
         self.assertIn(COLORS["fused"], svg)
@@ -84,9 +82,7 @@ class Profiles(unittest.TestCase):
         self.assertEqual(first.bytes, 4 * (3 * 8 * 16 + 8 + 2 * 3 * 8))
         self.assertGreater(first.members_us, 0)
         self.assertGreater(first.kernel_us, 0)
-        self.assertAlmostEqual(
-            first.of_limit, first.limit_us / first.kernel_us
-        )
+        self.assertAlmostEqual(first.of_limit, first.limit_us / first.kernel_us)
 
     def test_a_fused_model_stays_so(self):
         fuse_mlir.fuse_modules(self.model, {CHAIN: "fuse"}, inputs=self.x)
