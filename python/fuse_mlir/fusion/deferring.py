@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch.compiler import is_dynamo_compiling
+from torch.utils.hooks import RemovableHandle
 
 from fuse_mlir.compiler.fast_calls import Arguments, Site
 from fuse_mlir.fusion.deferred import computed
@@ -25,6 +28,10 @@ class DeferringModule(FusedModule):
 
     #: Number of tensors that the kernel reads.
     _num_inputs: int
+    #: Told of the inputs of each call, by the numbers of their handles.
+    _callbacks: Mapping[int, Callable[[list[torch.Tensor]], None]] = (
+        MappingProxyType({})
+    )
 
     def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         if is_dynamo_compiling() or is_tracing():
@@ -56,6 +63,8 @@ class DeferringModule(FusedModule):
         Args:
             inputs: of the kernel, [..., features] each.
         """
+        for tell in self._callbacks.values():
+            tell(list(inputs))
         fast = self._fast
         if fast is not None:
             result = fast(inputs, {})
@@ -71,10 +80,14 @@ class DeferringModule(FusedModule):
         """The inputs of the first member."""
         return list(map(computed, super().inputs(args, kwargs)))
 
-    def kernel_inputs(
-        self, args: tuple, kwargs: dict[str, Any]
-    ) -> list[torch.Tensor]:
-        return self._read(args, kwargs)
+    def on_inputs(
+        self, tell: Callable[[list[torch.Tensor]], None]
+    ) -> RemovableHandle:
+        callbacks: dict[int, Any] = OrderedDict()
+        handle = RemovableHandle(callbacks)
+        callbacks[handle.id] = tell
+        self.__dict__["_callbacks"] = callbacks
+        return handle
 
     def _member_alone(
         self, args: tuple, kwargs: dict[str, Any]
