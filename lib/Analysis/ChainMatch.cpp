@@ -34,7 +34,7 @@ Value ChainMatch::getInput() const {
   // may have replaced it. Only the dequantize op of a weight can precede the op
   // that reads the input.
   Operation *first = members.front().op;
-  if (weightOnly && isa<DequantizeOp>(first))
+  if (weightOnly && isa<DequantizeOp, DequantizeWeightOp>(first))
     first = linears.front();
   return first->getOperand(0);
 }
@@ -404,18 +404,25 @@ bool FamilyMatcher::checkBiases(ArrayRef<LinearOp> linears) {
 /// Sets `weightOnly` if all linears, whose inputs are not quantized, read
 /// stored weights of one type. The dequantize ops become members of the kernel.
 void FamilyMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
-  Type storage;
+  // The type of all weights, or the contract of weights of 4 bits.
+  Attribute storage;
   for (LinearOp linear : linears) {
-    auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
-    if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight) ||
+    Operation *weight = linear.getWeight().getDefiningOp();
+    if (!isa_and_nonnull<DequantizeOp, DequantizeWeightOp>(weight) ||
+        !weight->hasOneUse() || matcher.isClaimed(weight) ||
         weight->getBlock() != linear->getBlock())
       return;
-    Type element = weight.getQ().getType().getElementType();
-    if (storage && storage != element)
+    Attribute own;
+    if (auto packed = dyn_cast<DequantizeWeightOp>(weight))
+      own = packed.getQuant();
+    else
+      own = TypeAttr::get(getElementTypeOrSelf(weight->getOperand(0)));
+    if (storage && storage != own)
       return;
-    storage = element;
+    storage = own;
   }
   match.weightOnly = true;
+  match.quant = dyn_cast<QuantAttr>(storage);
 }
 
 /// Adds `[residual_add] norm` before `users`, if only the chain uses them.

@@ -89,6 +89,14 @@ void Interpreter::runLayer(DequantizeOp real) {
                        getIf(real.getChannelScale()), getRounding(real)));
 }
 
+void Interpreter::runLayer(DequantizeWeightOp real) {
+  SmallVector<const Tensor *> scales;
+  for (Value scale : real.getScales())
+    scales.push_back(&get(scale));
+  set(real, dequantizeWeight(get(real.getQ()), scales, real.getQuant(),
+                             getRounding(real)));
+}
+
 void Interpreter::runLayer(DynamicQuantizeOp dynamic) {
   auto [q, scales] =
       quantizeDynamically(get(dynamic.getX()), dynamic.getScope(),
@@ -127,11 +135,12 @@ void Interpreter::runLayer(MoEExpertsOp experts) {
 bool Interpreter::runLayerOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<RMSNormOp, LayerNormOp, LinearOp, ActivationOp, GatedMulOp,
-            ResidualAddOp, QuantizeOp, DequantizeOp, DynamicQuantizeOp,
-            RotaryOp, CrossEntropyOp, MoEExpertsOp>([&](auto layer) {
-        runLayer(layer);
-        return true;
-      })
+            ResidualAddOp, QuantizeOp, DequantizeOp, DequantizeWeightOp,
+            DynamicQuantizeOp, RotaryOp, CrossEntropyOp, MoEExpertsOp>(
+          [&](auto layer) {
+            runLayer(layer);
+            return true;
+          })
       .Default(false);
 }
 
@@ -197,6 +206,8 @@ public:
 
   /// Input of a linear: stored or real values.
   Tensor quantizeInput(const Tensor &x, ScaleKind name) {
+    if (quant && quant.isPacked())
+      return x;
     if (quant) {
       Tensor q;
       std::tie(q, measured) = quantizeDynamically(
@@ -221,6 +232,15 @@ public:
     parts.bias = parent.getIf(bias);
     parts.isBiasAfterRounding =
         bias && contract.getBiasPlace() == BiasPlace::AfterRounding;
+    if (quant && quant.isPacked()) {
+      SmallVector<const Tensor *> all;
+      for (unsigned i = 0; i < quant.getNumScaleOperands(); ++i)
+        all.push_back(&parent.get(op.getChannelScales()[numChannelScales++]));
+      return multiplyWeights(x,
+                             dequantizeWeight(parent.get(weight), all, quant,
+                                              at(RoundingPoint::Dequantized)),
+                             parts, rounding);
+    }
     if (quant) {
       parts.quant = quant;
       parts.isInteger = quant.getStorageType().isInteger();

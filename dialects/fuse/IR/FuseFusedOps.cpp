@@ -162,11 +162,13 @@ public:
                               "them");
       if (!quantized)
         return op.emitOpError("has 'quant' but no quantized member");
+      numWeights = allNames.size() - activationNames.size();
+      if (quant.isPacked())
+        return success();
       // Kernels compute tokens without those of others.
       if (quant.getActivations() == ScaleScope::PerTensor)
         return op.emitOpError("must measure activations per_token or "
                               "per_group, got per_tensor");
-      numWeights = allNames.size() - activationNames.size();
       return success();
     }
     if (!scales) {
@@ -201,14 +203,23 @@ public:
   /// Verifies that `channel_scales` has one operand per scale given per
   /// channel.
   LogicalResult verifyChannelScaleCount(OperandRange channelScales) {
-    unsigned expected = quant    ? numWeights
+    unsigned perWeight = quant ? quant.getNumScaleOperands() : 1;
+    unsigned expected = quant    ? numWeights * perWeight
                         : scales ? scales.getNumPerChannel()
                                  : 0;
     if (channelScales.size() != expected)
       return op.emitOpError()
-             << "expected " << expected << " 'channel_scales', one per "
+             << "expected " << expected << " 'channel_scales', "
+             << (perWeight == 1 ? "one" : Twine(perWeight).str()) << " per "
              << (quant ? "weight" : "scale given per_channel") << ", got "
              << channelScales.size();
+    if (quant && quant.isPacked())
+      return success();
+    for (Value scale : channelScales)
+      if (!getElementTypeOrSelf(scale.getType()).isF32())
+        return op.emitOpError() << "'channel_scales' must be in f32 without "
+                                   "weights = group, got "
+                                << scale.getType();
     return success();
   }
 
@@ -251,6 +262,8 @@ public:
   /// Adds a quantize member if the op has scales of activations, and in the qdq
   /// form a dequantize member.
   void quantize(ChainMember quantizeName, ChainMember dequantizeName) {
+    if (quant && quant.isPacked())
+      return;
     if (quant) {
       member<DynamicQuantizeOp>(quantizeName);
       current = withElementType(current, quant.getStorageType());
@@ -270,7 +283,7 @@ public:
   /// `resultElement`, and the dequantize op of its weight, if any.
   LogicalResult verifyLinearMember(ChainMember dequantizeName, ChainMember role,
                                    Value weight, Value bias, Type resultElement,
-                                   Value channelScale,
+                                   ValueRange channelScales,
                                    RankedTensorType &result) {
     StringRef name = stringifyChainMember(role);
     auto weightType = cast<RankedTensorType>(weight.getType());
@@ -282,6 +295,18 @@ public:
     result = RankedTensorType::get(shape, resultElement);
     RankedTensorType stored = weightType;
     hasBias |= bool(bias);
+    if (quant && quant.isPacked()) {
+      member<DequantizeWeightOp>(dequantizeName);
+      if (failed(verifyPackedWeight(
+              in(name), quant, stored, channelScales.getTypes(),
+              typeAt(RoundingPoint::Dequantized), weightType)))
+        return failure();
+      member<LinearOp>(role);
+      return verifyLinear(in(name), {current, weightType, typeOf(bias),
+                                     RankedTensorType(), result, QuantAttr()});
+    }
+    Value channelScale =
+        channelScales.empty() ? Value() : channelScales.front();
     if (isWeightOnly() && stored.getElementType() != scales.getStorageType())
       return in(name)() << "'weight' must be stored as "
                         << scales.getStorageType() << ", got " << stored;
@@ -325,15 +350,19 @@ public:
 class ChannelScales {
 public:
   ChannelScales(StaticScalesAttr scales, QuantAttr quant, OperandRange operands)
-      : scales(scales), quant(quant), next(operands.begin()) {}
-  Value take(ScaleName name) {
-    return quant || (scales && scales.isPerChannel(name)) ? *next++ : Value();
+      : scales(scales), quant(quant), operands(operands) {}
+  OperandRange take(ScaleName name) {
+    unsigned number = quant ? quant.getNumScaleOperands()
+                            : scales && scales.isPerChannel(name);
+    OperandRange taken = operands.take_front(number);
+    operands = operands.drop_front(number);
+    return taken;
   }
 
 private:
   StaticScalesAttr scales;
   QuantAttr quant;
-  OperandRange::iterator next;
+  OperandRange operands;
 };
 
 } // namespace

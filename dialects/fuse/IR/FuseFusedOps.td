@@ -50,7 +50,9 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     - `scales` requires `input`, `gate`, `up`, `hidden` and `down`, or with
       `form = weight_only` only those of the weights;
     - `quant` instead of `scales`: both quantize ops measure their scales, and
-      `channel_scales` has the scales of each weight.
+      `channel_scales` has the scales of each weight. With weights of 4 bits,
+      nothing is quantized, each linear follows a `fuse.dequantize_weight`, and
+      `channel_scales` has all of its scales.
 
     Every op that verifies has a kernel: at least that of the portable path.
 
@@ -88,7 +90,7 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     Fuse_AnyTensor:$down,
     Optional<Fuse_FloatTensor>:$down_bias,
     Optional<Fuse_FloatTensor>:$output_residual,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     OptionalAttr<Fuse_NormAttr>:$norm,
     Fuse_ActivationAttr:$activation,
     UnitAttr:$add_stream,
@@ -139,7 +141,7 @@ def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
     Fuse_AnyTensor:$down,
     Optional<Fuse_FloatTensor>:$down_bias,
     Optional<Fuse_FloatTensor>:$output_residual,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     OptionalAttr<Fuse_NormAttr>:$norm,
     Fuse_ActivationAttr:$activation,
     UnitAttr:$add_stream,
@@ -187,7 +189,7 @@ def Fuse_NormLinearOp
     Optional<Fuse_FloatTensor>:$norm_bias,
     Variadic<Fuse_AnyTensor>:$weights,
     Variadic<Fuse_FloatTensor>:$biases,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     Fuse_NormAttr:$norm,
     DenseBoolArrayAttr:$bias_mask,
     OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);

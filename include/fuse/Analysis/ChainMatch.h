@@ -49,7 +49,8 @@ struct ChainMatch {
   /// The other operand of `thenAdd` is the result of `residual`.
   bool addStream = false;
   bool qdq = false;
-  /// Weights are stored, and nothing is quantized.
+  /// Weights are stored, and nothing is quantized. Those of 4 bits have
+  /// `quant`.
   bool weightOnly = false;
   /// Place of the bias add, the same for all linears with a bias.
   BiasPlace biasPlace = BiasPlace::BeforeRounding;

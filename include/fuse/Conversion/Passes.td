@@ -443,7 +443,9 @@ def ConvertTileToNVVMPass
     polynomial.
 
     Every op that verifies is lowered. Rings, `tile.mma` and what goes with them
-    need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0.
+    need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0. Instructions of
+    8-bit floats need sm_89, and `tile.mma_sync` of them PTX 8.4. With
+    `float8=false`, integer arithmetic converts these floats on older chips.
 
     After this pass the module contains no tile op. The next passes are
     `convert-scf-to-cf` and `convert-to-llvm`.
@@ -454,6 +456,10 @@ def ConvertTileToNVVMPass
   let statistics = [
     Statistic<"numKernels", "kernels-lowered", "Kernels lowered">,
     Statistic<"numOps", "ops-lowered", "Ops inside of kernels lowered">
+  ];
+  let options = [
+    Option<"float8", "float8", "bool", /*default=*/"true",
+           "Whether the chip has instructions of 8-bit floats">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

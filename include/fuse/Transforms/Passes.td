@@ -181,6 +181,9 @@ def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
       sign of zero. NaN stays NaN. As everywhere in `arith`, values beyond the
       range become NaN in f8E4M3FN and infinity in f8E5M2 and bf16. The quantize
       ops of fuse clamp values before they convert them.
+    - Conversions between integers and 8-bit floats go through f32, which
+      represents every integer in the range of an 8-bit float. LLVM has those
+      of bf16.
 
     Does not change conversions from f64 to 8 bits, which would round twice
     through f32, or `truncf` with another rounding mode than to nearest even.

@@ -53,7 +53,7 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   add(RoundingPoint::Stream, match.residual);
   add(RoundingPoint::Normed, match.norm);
   for (const ChainMatch::Member &member : match.members)
-    if (isa<DequantizeOp>(member.op))
+    if (isa<DequantizeOp, DequantizeWeightOp>(member.op))
       add(RoundingPoint::Dequantized, member.op);
   bool isMLP = match.family == KernelFamily::GatedMLP ||
                match.family == KernelFamily::MLP;
@@ -83,8 +83,12 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
 static StaticScalesAttr getScales(ChainMatch &match,
                                   SmallVectorImpl<Value> &channelScales) {
   if (match.quant) {
-    for (LinearOp linear : match.linears)
-      channelScales.push_back(linear.getChannelScale());
+    for (LinearOp linear : match.linears) {
+      if (auto weight = linear.getWeight().getDefiningOp<DequantizeWeightOp>())
+        llvm::append_range(channelScales, weight.getScales());
+      else
+        channelScales.push_back(linear.getChannelScale());
+    }
     return {};
   }
   QuantizeOp first =
@@ -158,7 +162,7 @@ struct KernelParts {
 static Value getStoredWeight(ChainMatch &match, LinearOp linear) {
   if (!match.dequantizesWeights())
     return linear.getWeight();
-  return linear.getWeight().getDefiningOp<DequantizeOp>().getQ();
+  return linear.getWeight().getDefiningOp()->getOperand(0);
 }
 
 static KernelParts getParts(ChainMatch &match, RoundingMode mode,

@@ -21,6 +21,7 @@ from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS
 from fuse_mlir.matching.patterns import ANY_FAMILY, Patterns
 from fuse_mlir.matching.sites import Site, join
+from fuse_mlir.matching.tensor_parallel import mesh_of
 from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
@@ -120,6 +121,13 @@ def calibrate(
             f"{type(model).__name__} is in training mode; "
             "call eval(), because scales are those of "
             "inference"
+        )
+    mesh = mesh_of(model)
+    if mesh is not None and mesh.size() > 1:
+        raise CalibrationError(
+            f"{type(model).__name__} is distributed over {mesh.size()} ranks, "
+            "whose ranges differ; calibrate it on one device, and give the "
+            "scales to fuse_modules on all ranks as fusion_config"
         )
     modules.check_option("rounding", rounding, ROUNDINGS)
     modules.check_option("linears", linears, LINEARS)

@@ -107,6 +107,8 @@ class FusedModule(FusedPlace):
     _counts: tuple[int, ...] | None
     #: Whether members after the first one return results of their own.
     _hands_out: ClassVar[bool] = False
+    #: Whether results are terms of a sum over ranks in f32.
+    _sums_in_f32: bool = False
 
     def __init__(
         self,
@@ -290,6 +292,7 @@ class FusedModule(FusedPlace):
                 self.members,
                 self.static,
                 self.rounding == "relaxed" and inputs[0].element_size() == 2,
+                self._sums_in_f32,
             )
         except UnknownExperts as error:
             raise KernelError(refusal("unknown-experts", str(error))) from error
@@ -338,7 +341,7 @@ class FusedModule(FusedPlace):
         self._forget_fast()
         kernel.owner = weakref.WeakMethod(self.still_has)
         self.__dict__.update(
-            _kernel=kernel, _built=self._structure(), _watch=Watch(self.members)
+            _kernel=kernel, _built=self._structure(), _watch=self._new_watch()
         )
         limit = kernel.most_rows and RowRanges.up_to(kernel.most_rows)
         self.__dict__.update(
@@ -637,10 +640,18 @@ class FusedModule(FusedPlace):
                 first, kernel, traced=True
             ):
                 return self._pass_on(self._run_members(inputs), inputs)
-            return self._pass_on(kernels.call_all(kernel, inputs), inputs)
-        result = self._tag(kernels.call_all_asked(kernel, inputs), inputs)
+            return self._pass_on(
+                self._whole(kernels.call_all(kernel, inputs)), inputs
+            )
+        result = self._tag(
+            self._whole(kernels.call_all_asked(kernel, inputs)), inputs
+        )
         self._prepare_fast(kernel)
         return result
+
+    def _whole(self, results: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The results of the site from those of its kernel."""
+        return results
 
     def _prepare_fast(self, kernel: Kernel) -> None:
         """Lets the extension run calls like the one that has just run."""
@@ -864,9 +875,7 @@ class FusedModule(FusedPlace):
             FuseError: a member has hooks that would not run, or is distributed.
             KernelError: the changed members cannot be compiled.
         """
-        check_members(
-            f"site '{self.site}'", self.names, self.members, "unfuse the site"
-        )
+        self._check_members()
         kernel = self._kernel
         same = self._watch is not None and self._watch.has_modules(self.members)
         if kernel is not None and (
@@ -878,7 +887,15 @@ class FusedModule(FusedPlace):
             else:
                 self.bind(copies, compiled, inputs)
                 self._tell_family(kernel.compiled.families, compiled.families)
-        self.__dict__["_watch"] = Watch(self.members)
+        self.__dict__["_watch"] = self._new_watch()
+
+    def _new_watch(self) -> Watch:
+        return Watch(self.members)
+
+    def _check_members(self) -> None:
+        check_members(
+            f"site '{self.site}'", self.names, self.members, "unfuse the site"
+        )
 
     def _tell_family(self, before: Sequence[str], now: Sequence[str]) -> None:
         if now != before:

@@ -10,7 +10,6 @@ of docs/reference/refusals.md.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from fuse_mlir.matching.dataflow import Call, Flow
 from fuse_mlir.matching.patterns import Member, Pattern, class_name
 from fuse_mlir.matching.plans import Plan, Slot, Source, Step
 from fuse_mlir.matching.proxy import Proxy
+from fuse_mlir.matching.tensor_parallel import Part, is_dtensor, part_of
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import GLOBAL_HOOKS, has_own_forward
 
@@ -43,6 +43,10 @@ class Site:
     risk: str = ""
     #: Whether all members read the result of the first, if that is known.
     fans_out: bool = False
+    #: Modules that are distributed over ranks, by their paths.
+    parts: dict[str, Part] = field(default_factory=dict)
+    #: Whether ranks add up their results in f32.
+    sums_in_f32: bool = True
 
     @property
     def paths(self) -> list[str]:
@@ -261,6 +265,8 @@ def check_site(
             _check_names(site, module, path)
         if site.refusal is None:
             _check_tensors(site, module, path)
+    if site.refusal is None and site.parts:
+        _check_parts(site, flow)
 
 
 def _check_scripts(site: Site) -> None:
@@ -731,10 +737,13 @@ def _check_hooks(site: Site, member: nn.Module, path: str, first: bool) -> None:
         )
         return
     for below, module in member.named_modules():
+        where = join(path, below) if below else path
+        # The hooks of a part are those of its host.
+        if where in site.parts:
+            continue
         # Pre-hooks of the first member run before the fused module.
         hook = hook_on(module, first and not below)
         if hook is not None:
-            where = join(path, below) if below else path
             site.refuse(
                 "FUSE-N208",
                 "has-hooks",
@@ -766,79 +775,36 @@ def distributed(module: nn.Module) -> tuple[str, str] | None:
 
     The name is empty if the module itself is distributed.
     """
-    if getattr(module, "_hf_tp_plan", None):
-        return "", f"has the plan '{module._hf_tp_plan}'"
+    found = _partitioned(module)
+    if found is not None:
+        return found
+    part = part_of(module)
+    if isinstance(part, Refusal):
+        return "", part.text
+    if part is not None:
+        return "", f"is distributed {part.style} over {part.size} ranks"
+    return None
+
+
+def _partitioned(module: nn.Module) -> tuple[str, str] | None:
+    """`distributed` for parameters that no rank has in a layout of its own."""
     if (
         getattr(module, "_is_fsdp_managed_module", False)
         and not module._fsdp_use_orig_params
     ):
         return "", "has parameters that FullyShardedDataParallel flattened"
-    style = _parallel_style(module)
     for name, parameter in module.named_parameters(recurse=False):
-        if "DTensor" in (
-            type(parameter).__name__,
-            type(parameter.data).__name__,
-        ):
-            return f".{name}", _sharding(module, parameter, style)
         if hasattr(parameter, "ds_id"):
             return f".{name}", "is partitioned by ZeRO-3"
-    if style is not None:
-        return (
-            "",
-            f"runs the forward of {style} of transformers, which communicates",
-        )
     return None
 
 
-def _parallel_style(module: nn.Module) -> str | None:
-    """The style by which transformers distributes a module.
-
-    From transformers 5.16 on, the forward is that of the style, which reduces
-    or gathers results.
-    """
-    forward = vars(module).get("forward")
-    if forward is None or not getattr(forward, "__qualname__", "").startswith(
-        "TensorParallelLayer.install_forward."
-    ):
-        return None
-    found = inspect.getclosurevars(forward).nonlocals.get("self")
-    return type(found).__name__
-
-
-def lacks_reduction(module: nn.Module, parameter: nn.Parameter) -> bool:
-    """Whether a parameter is a shard without a hook that reduces results."""
-    return (
-        any(p.is_shard() for p in getattr(parameter, "placements", ()))
-        and not has_own_forward(module)
-        and not module._forward_hooks
-    )
-
-
-def _sharding(
-    module: nn.Module, parameter: nn.Parameter, style: str | None
-) -> str:
-    placements = getattr(parameter, "placements", ())
-    shown = "".join(f", {p}" for p in placements)
-    if style is not None:
-        return (
-            f"is a DTensor{shown}, distributed by {style} of "
-            "transformers; load the model in one process to fuse it"
-        )
-    if lacks_reduction(module, parameter):
-        return (
-            f"is a DTensor{shown}, and no forward or hook of its module "
-            "adds up or gathers the results, so that the model itself may "
-            "compute with a part of the weight; distribute it with a plan "
-            "that names the module"
-        )
-    return f"is a DTensor{shown}"
-
-
 def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
+    """Refuses distributed modules that no kernel computes; notes the others."""
     for below, module in member.named_modules():
-        found = distributed(module)
+        where = join(path, below) if below else path
+        found = _partitioned(module)
         if found is not None:
-            where = join(path, below) if below else path
             site.refuse(
                 "FUSE-N209",
                 "tensor-parallel",
@@ -846,6 +812,71 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
                 "one device, before it is distributed",
             )
             return
+        part = part_of(module)
+        if isinstance(part, Refusal):
+            site.refuse(part.id, part.name, f"'{where}' {part.text}")
+            return
+        if part is not None:
+            site.parts[where] = part
+
+
+def _check_parts(site: Site, flow: Flow) -> None:
+    """Refuses parts whose sum over the ranks is not the result of the site."""
+    parts = site.parts
+    meshes = {id(part.mesh): path for path, part in parts.items()}
+    first = next(iter(parts.values()), None)
+    for path, part in parts.items():
+        if first is not None and part.mesh != first.mesh:
+            site.refuse(
+                IDS["meshes-differ"],
+                "meshes-differ",
+                f"'{path}' is on {part.mesh}, and '{meshes[id(first.mesh)]}' "
+                f"on {first.mesh}; distribute all members over one mesh",
+            )
+            return
+    rows = [path for path, part in parts.items() if part.style == "rowwise"]
+    columns = [path for path, part in parts.items() if part.style == "colwise"]
+    assert site.plan is not None
+    if site.plan.outputs is not None:
+        if site.plan.selects and columns:
+            site.refuse(
+                IDS["shards-do-not-match"],
+                "shards-do-not-match",
+                f"'{columns[0]}' is colwise and reads selected rows of "
+                f"'{site.paths[0]}'; kernels for these have whole linears",
+            )
+        elif rows:
+            site.refuse(
+                IDS["shards-do-not-match"],
+                "shards-do-not-match",
+                f"'{rows[0]}' is rowwise and reads the result of "
+                f"'{site.paths[0]}', which each rank has whole; distribute it "
+                "colwise",
+            )
+        return
+    if not rows and not columns:
+        return
+    if len(rows) != 1 or not columns:
+        site.refuse(
+            IDS["shards-do-not-match"],
+            "shards-do-not-match",
+            f"the site has {len(columns)} colwise and {len(rows)} rowwise "
+            "linears; expected one rowwise linear that reads the results of "
+            "colwise ones",
+        )
+        return
+    (last,) = rows
+    made = [call.output for call in flow.calls.get(last, [])]
+    results = [call.output for call in flow.calls[site.paths[-1]]]
+    if len(made) != len(results) or any(
+        a is not b for a, b in zip(made, results)
+    ):
+        site.refuse(
+            IDS["reduction-not-last"],
+            "reduction-not-last",
+            f"the result of '{last}' is a sum over ranks, and the site goes "
+            "on after it; end the pattern with its module",
+        )
 
 
 def _check_names(site: Site, member: nn.Module, path: str) -> None:
@@ -875,6 +906,9 @@ def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
     """
     for name, tensor in (*member.named_parameters(), *member.named_buffers()):
         kind = type(tensor)
+        # The site has checked them.
+        if site.parts and is_dtensor(tensor):
+            continue
         if (
             kind.__torch_dispatch__
             is not torch._C._disabled_torch_dispatch_impl
