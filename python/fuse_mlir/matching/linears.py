@@ -16,7 +16,12 @@ from fuse_mlir.matching.candidates import has_one_matrix
 from fuse_mlir.matching.dataflow import Call, Flow
 from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
-from fuse_mlir.matching.sites import Site, check_site, owner_of
+from fuse_mlir.matching.sites import (
+    Site,
+    check_site,
+    distributed,
+    owner_of,
+)
 from fuse_mlir.quantized.fp8_reference import is_fp8_linear
 
 #: Names of the ops that add two tensors.
@@ -53,6 +58,8 @@ def linear_sites(
             or not in_layer(model, path)
             or not _in_attention(model, path)
             or owner_of(path, taken) is not None
+            # Its result is a term of a sum over ranks, or a shard.
+            or distributed(module) is not None
         ):
             continue
         call = flow.calls[path][0]
