@@ -16,6 +16,7 @@ from fuse_mlir.compiler.fast_calls import Arguments, Site
 from fuse_mlir.fusion.deferred import computed
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.member_checks import is_transformed
+from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.support.module_snapshot import is_tracing
 
 
@@ -38,7 +39,11 @@ class DeferringModule(FusedModule):
             return self._member.forward(*args, **kwargs)
         # Classes of places copy this code, so that it has no `super`.
         inputs = self._read(args, kwargs)
-        if len(inputs) != 1 or is_transformed(inputs):
+        if (
+            len(inputs) != 1
+            or type(inputs[0]) is not torch.Tensor
+            or is_transformed(inputs)
+        ):
             return self._member.forward(*args, **kwargs)
         return self._stand_in(inputs[0])
 
@@ -107,3 +112,6 @@ class DeferringModule(FusedModule):
 
     def _fast_arguments(self) -> Arguments:
         return Arguments(self._num_inputs, 0, range(self._num_inputs))
+
+
+Proxy.reserved |= {"_callbacks", "_num_inputs", "run_kernel", "take", "compute"}
