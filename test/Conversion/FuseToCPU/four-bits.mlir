@@ -9,12 +9,12 @@
 // CHECK-SAME: {bytes = 6144 : i64, columns = 64 : i64, operands = [2, 3], recipe = "panels", steps = 8 : i64, tiles = 3 : i64}
 // CHECK-SAME: {bytes = 3072 : i64, columns = 64 : i64, operands = [4], recipe = "panels", steps = 12 : i64, tiles = 1 : i64}
 // CHECK-SAME: {arguments = [{workspace = 0 : i64}, {packed = 0 : i64}, {operand = 5 : i64}, {operand = 6 : i64}, {workspace = 1 : i64}], function = "mxfp4_hidden"
-// expected-remark @below {{[Passed] cpu-kernel}}
 func.func @mxfp4(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
                  %g: tensor<96x32xi8>, %u: tensor<96x32xi8>,
                  %d: tensor<64x48xi8>, %sg: tensor<96x2xi8>,
                  %su: tensor<96x2xi8>, %sd: tensor<64x3xi8>)
     -> tensor<?x64xbf16> {
+  // expected-remark @below {{[Passed] cpu-kernel}}
   %y = fuse.gated_mlp %x norm(rms %n eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) channel_scales(%sg, %su, %sd)
          quant(f4E2M1FN, weights = group<32, f8E8M0FNU>, activations = none)
