@@ -54,6 +54,7 @@ SmallVector<Value> ChainMatch::getResults() const {
     break;
   case KernelFamily::NormQuantize:
   case KernelFamily::ActQuantize:
+  case KernelFamily::FusedLinear:
     results.push_back(members.back().op->getResult(0));
     break;
   case KernelFamily::Group:
@@ -211,6 +212,7 @@ public:
   bool matchActQuantize(ActivationOp activation);
   bool matchNormLinear(Operation *norm);
   bool matchNormQuantize(Operation *norm);
+  bool matchLinear(LinearOp linear);
 
   Refusal getRefusal() const { return *refusal; }
   ChainMatch take() { return std::move(match); }
@@ -796,6 +798,32 @@ bool FamilyMatcher::matchNormQuantize(Operation *norm) {
   return noteExtras();
 }
 
+bool FamilyMatcher::matchLinear(LinearOp linear) {
+  match.family = KernelFamily::FusedLinear;
+  QuantizedInput input;
+  if (!traceInput({linear}, input))
+    return false;
+  match.quantizeInput = input.quantize;
+  match.qdq = bool(input.dequantize);
+  match.measureInput = input.measure;
+  if (input.measure)
+    match.quant = input.measure.getQuantAttr();
+  absorbTail(linear);
+  if (!input.quantize && !input.measure) {
+    if (!match.thenAdd)
+      return refuse(RefusalKind::NoConsumer, linear);
+    noteStoredWeights({linear});
+  }
+  if (!checkBiases({linear}))
+    return false;
+  add(ChainMember::QuantizeInput, input.quantize);
+  add(ChainMember::QuantizeInput, input.measure);
+  add(ChainMember::DequantizeInput, input.dequantize);
+  addLinear(ChainMember::DequantizeWeight, ChainMember::Linear, linear);
+  add(ChainMember::ThenAdd, match.thenAdd);
+  return noteExtras();
+}
+
 //===----------------------------------------------------------------------===//
 // ChainMatcher
 //===----------------------------------------------------------------------===//
@@ -860,4 +888,11 @@ MatchOrRefusal ChainMatcher::matchNorm(Operation *norm) {
   return tryFamilies(
       *this, [&](FamilyMatcher &chain) { return chain.matchNormLinear(norm); },
       [&](FamilyMatcher &chain) { return chain.matchNormQuantize(norm); });
+}
+
+std::optional<ChainMatch> ChainMatcher::matchAt(LinearOp linear) {
+  FamilyMatcher chain(*this, /*withResidual=*/false);
+  if (isClaimed(linear) || !chain.matchLinear(linear))
+    return std::nullopt;
+  return chain.take();
 }

@@ -349,6 +349,21 @@ bool Interpreter::runFusedOp(Operation *op) {
         inner.setExtras(fused.getWeights().size());
         return true;
       })
+      .Case([&](FusedLinearOp fused) {
+        FusedOpInterpreter<FusedLinearOp> inner(*this, fused);
+        Tensor x = inner.quantizeInput(inner.head(), ScaleKind::Input);
+        Value result = fused.getOutputs()[0];
+        Value residual = fused.getOutputResidual();
+        Tensor y = inner.linear(x, ScaleKind::Input, fused.getWeight(),
+                                fused.getBias(), ScaleName::weight(0),
+                                residual ? inner.at(RoundingPoint::Down)
+                                         : getRounding(result),
+                                /*isLast=*/true);
+        if (residual)
+          y = addTensors(get(residual), y, getRounding(result));
+        set(result, std::move(y));
+        return true;
+      })
       .Case([&](NormQuantizeOp fused) {
         FusedOpInterpreter<NormQuantizeOp> inner(*this, fused);
         set(fused.getOutputs()[0],

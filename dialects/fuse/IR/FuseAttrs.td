@@ -158,7 +158,8 @@ def Fuse_KernelFamilyEnum : Fuse_Enum<"KernelFamily",
   I32EnumAttrCase<"NormLinear", 2, "norm_linear">,
   I32EnumAttrCase<"NormQuantize", 3, "norm_quantize">,
   I32EnumAttrCase<"ActQuantize", 4, "act_quantize">,
-  I32EnumAttrCase<"Group", 5, "group">
+  I32EnumAttrCase<"Group", 5, "group">,
+  I32EnumAttrCase<"FusedLinear", 6, "fused_linear">
 ]>;
 
 def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
@@ -213,7 +214,7 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
     The storage type of quantized activations and one named scale for every
     quantized tensor inside a fused op. The names are `input`, `gate`, `up`,
     `hidden` and `down`, and `weight0`, `weight1`, ... for the weights of
-    `fuse.norm_linear`. Each fused op documents the names that it requires.
+    `fuse.norm_linear` and `fuse.fused_linear`. Each fused op documents the names that it requires.
     `per_channel` instead of a number means that the scales of that
     weight are an operand with one f32 value per output channel.
 

@@ -309,6 +309,26 @@ Decomposition NormLinearOp::decompose(OpBuilder &builder) {
   return chain.take();
 }
 
+Decomposition FusedLinearOp::decompose(OpBuilder &builder) {
+  FamilyBuilder<FusedLinearOp> chain(*this, builder);
+  Value x =
+      chain.addQuantize(ChainMember::QuantizeInput, ScaleKind::Input, getX());
+  x = chain.addDequantize(ChainMember::DequantizeInput, ScaleKind::Input, x);
+  Type resultType = getOutputs()[0].getType();
+  Value other = getOutputResidual();
+  Value y = chain.addLinear(
+      ChainMember::DequantizeWeight, ChainMember::Linear, ScaleKind::Input,
+      ScaleName::weight(0),
+      other ? chain.linearType(RoundingPoint::Down, x, getWeight())
+            : resultType,
+      x, getWeight(), getBias());
+  if (other)
+    y = chain.addBinary<ResidualAddOp>(ChainMember::ThenAdd, resultType, other,
+                                       y);
+  chain.addResult(y);
+  return chain.take();
+}
+
 Decomposition NormQuantizeOp::decompose(OpBuilder &builder) {
   FamilyBuilder<NormQuantizeOp> chain(*this, builder);
   Value x = chain.addHead(getX());

@@ -550,6 +550,48 @@ LogicalResult NormLinearOp::verify() {
   return chain.verifyMembers();
 }
 
+LogicalResult FusedLinearOp::verify() {
+  static constexpr RoundingPoint points[] = {RoundingPoint::Dequantized,
+                                             RoundingPoint::Down};
+  if (failed(verifyRequired(*this,
+                            {{odsIndex_x, "x"}, {odsIndex_weight, "weight"}})))
+    return failure();
+  FamilyVerifier<FusedLinearOp> chain(*this, points);
+  Value residual = getOutputResidual();
+  if (getExtrasAttr())
+    return emitOpError("has one result, so it supports no 'also'");
+  if (failed(chain.verifyContract({}, 1)) ||
+      failed(chain.verifyScales({ScaleKind::Input, ScaleName::weight(0)},
+                                {ScaleKind::Input},
+                                hasQuantizedElements(getWeight()))) ||
+      failed(chain.verifyChannelScaleCount(getChannelScales())) ||
+      failed(chain.verifyHead()))
+    return failure();
+  if (!residual && !getScalesAttr() && !getQuantAttr())
+    return emitOpError("is one linear; expected 'scales', 'quant' or "
+                       "'then_add'");
+  ChannelScales channelScales(getScalesAttr(), getQuantAttr(),
+                              getChannelScales());
+  chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
+  auto output = cast<RankedTensorType>(getOutputs()[0].getType());
+  RankedTensorType linear;
+  if (failed(chain.verifyLinearMember(
+          ChainMember::DequantizeWeight, ChainMember::Linear, getWeight(),
+          getBias(),
+          residual ? chain.typeAt(RoundingPoint::Down)
+                   : output.getElementType(),
+          channelScales.take(ScaleName::weight(0)), linear)) ||
+      (residual &&
+       failed(verifySameShape(chain.in("then_add"), "linear", linear,
+                              "residual", typeOf(residual)))) ||
+      failed(verifySameShape(chain.in("output"), "linear", linear, "result",
+                             output)))
+    return failure();
+  if (residual)
+    chain.member<ResidualAddOp>(ChainMember::ThenAdd);
+  return chain.verifyMembers();
+}
+
 LogicalResult NormQuantizeOp::verify() {
   static constexpr RoundingPoint points[] = {RoundingPoint::Stream,
                                              RoundingPoint::Normed};

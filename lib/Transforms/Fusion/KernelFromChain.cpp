@@ -63,7 +63,7 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   }
   add(RoundingPoint::Act, match.activation);
   add(RoundingPoint::Product, match.product);
-  if (isMLP && match.thenAdd)
+  if (match.thenAdd)
     add(RoundingPoint::Down, match.linears.back());
   SmallVector<RoundingPoint> skip;
   SmallVector<RoundedType> others;
@@ -111,7 +111,8 @@ static StaticScalesAttr getScales(ChainMatch &match,
   };
   if (match.quantizeInput)
     add(ScaleKind::Input, match.quantizeInput.getScaleAttr(), {});
-  if (match.family == KernelFamily::NormLinear)
+  if (match.family == KernelFamily::NormLinear ||
+      match.family == KernelFamily::FusedLinear)
     for (auto [index, linear] : llvm::enumerate(match.linears))
       addLinear(ScaleName::weight(index), linear);
   else
@@ -244,6 +245,11 @@ static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
         builder.getDenseBoolArrayAttr(mask), match.quant, p.extras, p.scales,
         p.rounding, p.origins, p.site, p.provenance);
   }
+  case KernelFamily::FusedLinear:
+    return FusedLinearOp::create(
+        builder, loc, p.resultTypes, match.getInput(), weight(0), bias(0),
+        p.outputResidual, p.channelScales, match.quant, p.extras, p.scales,
+        p.rounding, p.origins, p.site, p.provenance);
   case KernelFamily::NormQuantize:
     return NormQuantizeOp::create(builder, loc, p.resultTypes, match.getInput(),
                                   p.residual, p.normWeight, p.normBias, p.norm,

@@ -37,6 +37,7 @@ from fuse_mlir.quantized.four_bits import (
     real_weight,
 )
 from fuse_mlir.quantized.packed_product import packed_linear, packed_quant
+from fuse_mlir.quantized.partial_linear import dtype_of_terms
 from fuse_mlir.quantized.schemes import scheme_of
 from fuse_mlir.quantized.value_range import (
     Range,
@@ -682,19 +683,22 @@ def stored_linear(
     order: str,
     bias_place: str,
     quant: str = "",
+    partial: bool = False,
 ) -> torch.Tensor:
     """A linear on a stored weight, with the arithmetic of the fuse ops.
 
-    The result has the dtype of `x`. Sums are in f64, so that their order does
-    not matter. `quant` is the text of a `Quant`, or empty.
+    The result has the dtype of `x`, and at least f32 if it is a term of a sum
+    over ranks. Sums are in f64, so that their order does not matter. `quant` is
+    the text of a `Quant`, or empty.
     """
+    dtype = dtype_of_terms(x.dtype) if partial else x.dtype
     storage = STORAGE[weight.dtype]
     if quant:
         assert channel_scale is not None
         contract = parse_quant(quant)
         codes, scale_x = contract.measure(x)
         total = contract.multiply(codes, scale_x, weight, channel_scale)
-        return with_bias(total, bias, bias_place, x.dtype)
+        return with_bias(total, bias, bias_place, dtype)
     if channel_scale is None:
         assert weight_scale is not None
         scale_w = as_scale(weight_scale)
@@ -713,7 +717,7 @@ def stored_linear(
         stored = quantize(x, scale_x, storage, order)
         total = (stored.double() @ weight.double().t()).float()
         total = total * (scale_x * scale_w)
-    return with_bias(total, bias, bias_place, x.dtype)
+    return with_bias(total, bias, bias_place, dtype)
 
 
 @stored_linear.register_fake
@@ -728,8 +732,12 @@ def _stored_linear_shape(
     order,
     bias_place,
     quant="",
+    partial=False,
 ):
-    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+    return x.new_empty(
+        (*x.shape[:-1], weight.shape[0]),
+        dtype=dtype_of_terms(x.dtype) if partial else x.dtype,
+    )
 
 
 def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
@@ -818,6 +826,8 @@ class StoredLinear(nn.Module):
         self.is_packed = parts.quant is not None and parts.quant.is_packed
         self.policy = policy
         self.shown = shown
+        #: Whether the result is a term of a sum over ranks.
+        self.partial = False
 
     @property
     def stored(self) -> torch.Tensor:
@@ -882,6 +892,7 @@ class StoredLinear(nn.Module):
             self.policy.order,
             self.policy.bias_place,
             self.quant,
+            self.partial,
         )
 
 

@@ -576,6 +576,7 @@ def _moe_experts(walker: Walker, node: Node) -> Value:
 HANDLERS: dict[str, Handler] = {
     "aten.linear.default": _linear,
     "fuse_mlir.packed_linear.default": _packed_linear,
+    "fuse_mlir.partial_linear.default": _linear,
     "fuse_mlir.stored_linear.default": _stored_linear,
     "fuse_mlir.moe_experts.default": _moe_experts,
     "aten.mm.default": _mm,
