@@ -82,7 +82,7 @@ def compare_with_files(
     for path, module in model.named_modules():
         if isinstance(module, PackedLinear):
             # Kernels read another order of codes than the file has.
-            for name in module.parts():
+            for name in module.packed_parts():
                 named.pop(f"{path}.{name}", None)
             entries: dict[str, torch.Tensor] = module.state_dict()
             named |= {f"{path}.{name}": t for name, t in entries.items()}
