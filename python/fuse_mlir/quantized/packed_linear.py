@@ -87,14 +87,13 @@ class PackedLinear(nn.Linear):
         return found | dict(self.named_buffers(recurse=False))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        tensor_scale = self._buffers.get(TENSOR_SCALE)
         return packed_linear(
             x,
             self.weight,
             self.bias,
             self.get_buffer(SCALE),
             self._buffers.get(ZERO_POINT),
-            None if tensor_scale is None else tensor_scale.reshape(1),
+            self._buffers.get(TENSOR_SCALE),
             self.fuse_bias_place,
             self._quant,
         )

@@ -259,13 +259,12 @@ class LoadedTest(Directories):
                 )
                 before = model(ids).logits
                 sites = fuse_mlir.fuse_modules(model, only_faster=False)
+                # The MLP and the projections; the head has no codes.
                 self.assertEqual(
-                    [s.families for s in sites],
-                    [("gated_mlp",), ("norm_linear",)],
+                    sum(clause in text for text in formed(model)),
+                    2,
                     str(sites),
                 )
-                for text in formed(model):
-                    self.assertIn(clause, text)
                 # PyTorch sums in f64, so that some results may round to the
                 # neighbor.
                 self.assertLess(
