@@ -26,6 +26,10 @@ def Fuse_FloatTensor : Fuse_TensorOf<[Fuse_Float]>;
 def Fuse_QuantizedTensor : Fuse_TensorOf<[Fuse_Quantized]>;
 def Fuse_AnyTensor : Fuse_TensorOf<[Fuse_Float, Fuse_Quantized]>;
 def Fuse_ScaleVector : Fuse_TensorOf<[F32]>;
+// Scales of groups have the type of the format, which `quant` states.
+def Fuse_WeightScale
+    : Fuse_TensorOf<[AnyTypeOf<[F32, BF16, F16, F8E4M3FN, I8],
+                               "f32, bf16, f16, f8E4M3FN or i8">]>;
 
 /// An op whose results have sizes that follow from those of its operands.
 class Fuse_ShapedOp<string mnemonic, list<Trait> traits = [],
@@ -368,6 +372,36 @@ def Fuse_DequantizeOp : Fuse_LayerOp<"dequantize"> {
   let assemblyFormat = [{
     $q (`scale` custom<Number>($scale)^)?
     (`channel_scale` `(` $channel_scale^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_DequantizeWeightOp : Op<Fuse_Dialect, "dequantize_weight", [Pure]> {
+  let summary = "Conversion of a weight of packed codes to real values";
+  let description = [{
+    Real values of a weight of 4 bits, by the formula of `#fuse.quant`. The
+    operands in `scales` are the scales of the groups, then the zero points,
+    then the scale of the tensor, as far as `quant` has them.
+
+    Example:
+
+    ```mlir
+    %w = fuse.dequantize_weight %q scales(%s, %t)
+           quant(f4E2M1FN, weights = group<16, f8E4M3FN>,
+                 tensor_scale = multiply, activations = none)
+      : (tensor<64x32xi8>, tensor<64x4xf8E4M3FN>, tensor<1xf32>)
+        -> tensor<64x64xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_TensorOf<[I8]>:$q,
+    Variadic<Fuse_WeightScale>:$scales,
+    Fuse_QuantAttr:$quant
+  );
+  let results = (outs Fuse_FloatTensor:$x);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $q `scales` `(` $scales `)` `` custom<Quant>($quant)
     attr-dict `:` functional-type(operands, results)
   }];
 }
