@@ -258,15 +258,24 @@ getPlanProblem(StringRef kernel,
     return entry.second.getKind() == TPKind::Rowwise;
   });
   unsigned numColwise = plans.size() - numRowwise;
-  KernelFamily family = *symbolizeKernelFamily(kernel);
-  bool isMLP = family == KernelFamily::GatedMLP || family == KernelFamily::MLP;
-  unsigned expected = family == KernelFamily::GatedMLP ? 2 : 1;
-  if (isMLP ? numRowwise != 1 || numColwise != expected
-            : numRowwise != 0 || family == KernelFamily::Group)
+  auto [fits, wanted] = [&]() -> std::pair<bool, StringRef> {
+    switch (*symbolizeKernelFamily(kernel)) {
+    case KernelFamily::GatedMLP:
+      return {numColwise == 2 && numRowwise == 1, "2 and 1"};
+    case KernelFamily::MLP:
+      return {numColwise == 1 && numRowwise == 1, "1 and 1"};
+    case KernelFamily::NormLinear:
+      return {numRowwise == 0, "only colwise ones"};
+    case KernelFamily::FusedLinear:
+      return {plans.size() == 1, "one of them"};
+    default:
+      return {false, "none"};
+    }
+  }();
+  if (!fits)
     return ("the members have " + Twine(numColwise) + " colwise and " +
             Twine(numRowwise) + " rowwise modules, kernel '" + kernel +
-            "' needs " +
-            (isMLP ? Twine(expected) + " and 1" : Twine("only colwise ones")))
+            "' needs " + wanted)
         .str();
   return "";
 }
@@ -287,13 +296,12 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
                 llvm::join(hooks.getAsValueRange<StringAttr>(), ", "));
       if (TPAttr plan = module.getTensorParallelAttr()) {
         if (plan.getKind() == TPKind::Unknown || !kernelIsGenerated)
-          return refuse(
-              site, RefusalKind::TensorParallel, module,
-              "'" + node->getPath() + "' is distributed as '" +
-                  (plan.getKind() == TPKind::Unknown
-                       ? plan.getAxis().getValue()
-                       : stringifyTPKind(plan.getKind())) +
-                  "'");
+          return refuse(site, RefusalKind::TensorParallel, module,
+                        "'" + node->getPath() + "' is distributed as '" +
+                            (plan.getKind() == TPKind::Unknown
+                                 ? plan.getAxis().getValue()
+                                 : stringifyTPKind(plan.getKind())) +
+                            "'");
         plans.push_back({node, plan});
       } else if (ParameterOp parameter = findShard(module)) {
         return refuse(site, RefusalKind::ShardWithoutPlan, module,
@@ -312,9 +320,8 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
     if (other.getAxis() != plan.getAxis())
       return refuse(site, RefusalKind::DifferentAxes, node->getModule(),
                     "'" + node->getPath() + "' is distributed along axis '" +
-                        other.getAxis().getValue() + "', '" +
-                        first->getPath() + "' along '" +
-                        plan.getAxis().getValue() + "'");
+                        other.getAxis().getValue() + "', '" + first->getPath() +
+                        "' along '" + plan.getAxis().getValue() + "'");
   if (std::string problem = getPlanProblem(site.kernel, plans);
       !problem.empty())
     return refuse(site, RefusalKind::ReductionInside, first->getModule(),

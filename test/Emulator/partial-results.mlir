@@ -6,6 +6,8 @@
 // RUN:   --dim=1,9,33,129,200 | FileCheck %s -DVALUES=47616
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=gated_f8 \
 // RUN:   --dim=1,33,129 | FileCheck %s -DVALUES=20864
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=blocks_f8 --dim=1,17 \
+// RUN:   | FileCheck %s -DVALUES=4608
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=mlp --dim=1,33,129 \
 // RUN:   | FileCheck %s -DVALUES=20864
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=norm_linear --dim=1,33,129 \
@@ -44,6 +46,24 @@ func.func @gated_f8(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
           tensor<192x128xf8E4M3FN>, tensor<128x192xf8E4M3FN>)
          -> tensor<?x128xf32>
   return %y : tensor<?x128xf32>
+}
+
+func.func @blocks_f8(%x: tensor<?x256xbf16>, %n: tensor<256xbf16>,
+                     %g: tensor<256x256xf8E4M3FN>, %u: tensor<256x256xf8E4M3FN>,
+                     %d: tensor<256x256xf8E4M3FN>, %sg: tensor<2x2xf32>,
+                     %su: tensor<2x2xf32>, %sd: tensor<2x2xf32>)
+    -> tensor<?x256xf32> {
+  %y = fuse.gated_mlp %x norm(rms %n eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) channel_scales(%sg, %su, %sd)
+         quant(f8E4M3FN, weights = block<128x128>,
+               activations = per_group<128>, floor = amax<1.0e-4>,
+               scale_op = reciprocal, sums = block<128>)
+         rounding(exact)
+    : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<256x256xf8E4M3FN>,
+       tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>,
+       tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+      -> tensor<?x256xf32>
+  return %y : tensor<?x256xf32>
 }
 
 func.func @mlp(%x: tensor<?x128xbf16>, %u: tensor<192x128xbf16>,

@@ -546,9 +546,9 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-FailureOr<RankedTensorType> ShardAttr::getLocalType(
-    RankedTensorType whole,
-    function_ref<InFlightDiagnostic()> emitError) const {
+FailureOr<RankedTensorType>
+ShardAttr::getLocalType(RankedTensorType whole,
+                        function_ref<InFlightDiagnostic()> emitError) const {
   if (getDim() >= whole.getRank())
     return emitError() << "cuts dimension " << getDim() << " of " << whole
                        << ", which has " << whole.getRank() << " dimensions";

@@ -362,12 +362,12 @@ LogicalResult AllReduceOp::verify() {
     return emitOpError() << "needs at least 2 ranks, got " << getSize();
   if (getBiasPlace() == BiasPlace::AfterRounding && !getBias())
     return emitOpError("has no bias to add after rounding");
-  return failure(failed(verifyTensor(emitError, "x", getX().getType())) ||
-                 failed(verifySameShape(emitError, "x", getX().getType(), "y",
-                                        getY().getType())) ||
-                 failed(verifyVector(emitError, "bias", typeOf(getBias()),
-                                     "feature",
-                                     getX().getType().getShape().back())));
+  return failure(
+      failed(verifyTensor(emitError, "x", getX().getType())) ||
+      failed(verifySameShape(emitError, "x", getX().getType(), "y",
+                             getY().getType())) ||
+      failed(verifyVector(emitError, "bias", typeOf(getBias()), "feature",
+                          getX().getType().getShape().back())));
 }
 
 /// Verifies the scale of a quantize or dequantize op: one number, or one per

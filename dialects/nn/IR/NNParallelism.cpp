@@ -41,9 +41,8 @@ static LogicalResult verifyShard(TPAttr plan, ParameterOp parameter) {
   StringRef kind = stringifyTPKind(plan.getKind());
   if (shard.getAxis() != plan.getAxis())
     return parameter.emitOpError()
-           << "is cut along axis '" << shard.getAxis().getValue()
-           << "', its " << kind << " module along '"
-           << plan.getAxis().getValue() << "'";
+           << "is cut along axis '" << shard.getAxis().getValue() << "', its "
+           << kind << " module along '" << plan.getAxis().getValue() << "'";
   auto type = dyn_cast<RankedTensorType>(parameter.getType());
   if (plan.getKind() == TPKind::Rowwise && type && type.getRank() < 2)
     return parameter.emitOpError()
@@ -81,9 +80,8 @@ static LogicalResult verifyChildren(Axes &axes, Operation *parent) {
           return failure();
       }
       if (!isCut)
-        return module.emitOpError()
-               << "is " << stringifyTPKind(plan.getKind())
-               << " but has no parameter with a shard";
+        return module.emitOpError() << "is " << stringifyTPKind(plan.getKind())
+                                    << " but has no parameter with a shard";
     }
     if (failed(verifyChildren(axes, module)))
       return failure();

@@ -88,9 +88,9 @@ LogicalResult fuse::joinRanks(func::FuncOp function, bool all) {
   if (count < 2)
     return function.emitError() << "needs at least 2 ranks, got " << count;
   if (!function.getBody().hasOneBlock())
-    return function.emitError() << "has "
-                                << function.getBody().getBlocks().size()
-                                << " blocks; expected one";
+    return function.emitError()
+           << "has " << function.getBody().getBlocks().size()
+           << " blocks; expected one";
   Block &body = function.front();
   SmallVector<ShardAttr> cuts;
   for (BlockArgument argument : body.getArguments()) {
@@ -129,8 +129,8 @@ LogicalResult fuse::joinRanks(func::FuncOp function, bool all) {
         shard.getWholeType(cast<RankedTensorType>(argument.getType())));
     function.removeArgAttr(argument.getArgNumber(), kShardAttrName);
     for (auto [rank, mapping] : llvm::enumerate(mappings))
-      mapping.map(argument, takePart(builder, argument.getLoc(), argument,
-                                     shard, rank));
+      mapping.map(argument,
+                  takePart(builder, argument.getLoc(), argument, shard, rank));
   }
   builder.setInsertionPoint(body.getTerminator());
   for (Operation *op : originals) {

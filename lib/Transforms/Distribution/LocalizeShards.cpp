@@ -53,6 +53,7 @@ private:
   LogicalResult visit(LinearOp op);
   LogicalResult visit(DynamicQuantizeOp op);
   LogicalResult visit(NormLinearOp op);
+  LogicalResult visit(FusedLinearOp op);
   LogicalResult visit(tensor::ExtractSliceOp op);
   LogicalResult visit(tensor::ExpandShapeOp op);
   LogicalResult visit(tensor::CollapseShapeOp op);
@@ -110,8 +111,8 @@ private:
 LogicalResult Localizer::set(Value value, ShardAttr shard) {
   if (!shard)
     return success();
-  FailureOr<RankedTensorType> type =
-      shard.getLocalType(getTensor(value), [&] { return emitError(value.getLoc()); });
+  FailureOr<RankedTensorType> type = shard.getLocalType(
+      getTensor(value), [&] { return emitError(value.getLoc()); });
   if (failed(type))
     return failure();
   value.setType(*type);
@@ -181,6 +182,9 @@ LogicalResult Localizer::expectWeight(Operation *op, StringRef name,
     return expect(op, (name + " scale").str(), scale, perOutput);
   int64_t block = dim == 0 ? quant.getBlockRows() : quant.getBlockColumns();
   int64_t local = getTensor(weight).getDimSize(dim);
+  // A byte has two codes of 4 bits.
+  if (dim == 1 && quant.isPacked())
+    local *= 2;
   if (local % block != 0)
     return op->emitOpError()
            << "a part of '" << name << "' has " << local
@@ -209,11 +213,11 @@ LogicalResult Localizer::visit(LinearOp op) {
     return failure();
   // Scales of groups are cut like the features, and others belong to tokens.
   if (Value scale = op.getDynamicScale()) {
-    bool isPerGroup = op.getQuantAttr() &&
-                      op.getQuantAttr().getActivations() == ScaleScope::PerGroup;
-    if (failed(expect(op, "dynamic_scale", scale,
-                      isRowwise && isPerGroup ? cutFeatures(scale)
-                                              : ShardAttr())))
+    bool isPerGroup = op.getQuantAttr() && op.getQuantAttr().getActivations() ==
+                                               ScaleScope::PerGroup;
+    if (failed(
+            expect(op, "dynamic_scale", scale,
+                   isRowwise && isPerGroup ? cutFeatures(scale) : ShardAttr())))
       return failure();
   }
   if (!isRowwise)
@@ -312,6 +316,18 @@ LogicalResult Localizer::visit(NormLinearOp op) {
   return success();
 }
 
+/// The part of a rank may be a single linear, which is no fused op.
+LogicalResult Localizer::visit(FusedLinearOp op) {
+  OpBuilder builder(op);
+  Decomposition chain = op.decompose(builder);
+  op->replaceAllUsesWith(chain.results);
+  op->erase();
+  for (Operation *member : chain.members)
+    if (failed(localize(member)))
+      return failure();
+  return success();
+}
+
 /// `gate` is empty in a dense MLP, or the gate and its optional bias.
 template <typename OpTy>
 LogicalResult Localizer::visitMLP(OpTy op, ValueRange gate) {
@@ -351,8 +367,8 @@ LogicalResult Localizer::visitMLP(OpTy op, ValueRange gate) {
   types[0] = withElementType(resultType, builder.getF32Type());
   ArrayAttr extras = op.getExtrasAttr();
   if (op.getAddStream() && !extras) {
-    extras = builder.getArrayAttr(RoundingPointAttr::get(
-        builder.getContext(), RoundingPoint::Stream));
+    extras = builder.getArrayAttr(
+        RoundingPointAttr::get(builder.getContext(), RoundingPoint::Stream));
     types.push_back(withElementType(
         op.getX().getType(),
         rounding.getTypeOf(RoundingPoint::Stream,
@@ -496,8 +512,9 @@ LogicalResult Localizer::localize(Operation *op) {
                     [&](Value value) { return bool(get(value)); }))
     return success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<LinearOp, DynamicQuantizeOp, NormLinearOp, tensor::ExtractSliceOp,
-            tensor::ExpandShapeOp, tensor::CollapseShapeOp, linalg::TransposeOp, func::ReturnOp>(
+      .Case<LinearOp, DynamicQuantizeOp, NormLinearOp, FusedLinearOp,
+            tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+            tensor::CollapseShapeOp, linalg::TransposeOp, func::ReturnOp>(
           [&](auto layer) { return visit(layer); })
       .Case<ActivationOp, GatedMulOp, ResidualAddOp, ActQuantizeOp>(
           [&](Operation *layer) { return visitElements(layer); })
@@ -529,17 +546,16 @@ FailureOr<LocalizedCounts> Localizer::run() {
   if (!axis)
     return counts;
   if (!function.getBody().hasOneBlock())
-    return function.emitError() << "has "
-                                << function.getBody().getBlocks().size()
-                                << " blocks; expected one";
+    return function.emitError()
+           << "has " << function.getBody().getBlocks().size()
+           << " blocks; expected one";
   Block &body = function.front();
   for (Operation &op : llvm::make_early_inc_range(body))
     if (failed(localize(&op)))
       return failure();
   Builder builder(function.getContext());
-  function.setFunctionType(
-      builder.getFunctionType(body.getArgumentTypes(),
-                              body.getTerminator()->getOperandTypes()));
+  function.setFunctionType(builder.getFunctionType(
+      body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   function->setAttr(kRanksAttrName, builder.getI64IntegerAttr(count));
   return counts;
 }

@@ -102,6 +102,7 @@ static std::optional<RankShare> describeShare(FusedOpInterface kernel,
   if (!function)
     return std::nullopt;
   RankShare share;
+  bool isPartial = false;
   for (Value operand : kernel->getOperands()) {
     // A part of a stored weight that several parameters share.
     Value source = operand;
@@ -120,6 +121,7 @@ static std::optional<RankShare> describeShare(FusedOpInterface kernel,
       }
       continue;
     }
+    isPartial |= shard.getDim() == 1;
     share.axis = shard.getAxis().getValue();
     share.count = shard.getCount();
     share.localBytes += bytes / shard.getCount();
@@ -127,10 +129,9 @@ static std::optional<RankShare> describeShare(FusedOpInterface kernel,
   }
   if (!share.count)
     return std::nullopt;
-  if (isa<GatedMLPOp, MLPOp>(kernel)) {
+  if (isPartial) {
     auto type = cast<RankedTensorType>(kernel->getResult(0).getType());
-    share.reducedBytes =
-        countElements(type.getShape(), tokens) * sizeof(float);
+    share.reducedBytes = countElements(type.getShape(), tokens) * sizeof(float);
   }
   return share;
 }

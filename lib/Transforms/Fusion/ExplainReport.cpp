@@ -173,12 +173,12 @@ llvm::json::Value fuse::toJSON(const Explanation &explanation) {
     if (site.saved)
       row["saved"] = describe(*site.saved);
     if (site.share)
-      row["share"] = llvm::json::Object{
-          {"axis", site.share->axis},
-          {"ranks", site.share->count},
-          {"local_bytes", site.share->localBytes},
-          {"whole_bytes", site.share->wholeBytes},
-          {"reduced_bytes", site.share->reducedBytes}};
+      row["share"] =
+          llvm::json::Object{{"axis", site.share->axis},
+                             {"ranks", site.share->count},
+                             {"local_bytes", site.share->localBytes},
+                             {"whole_bytes", site.share->wholeBytes},
+                             {"reduced_bytes", site.share->reducedBytes}};
     sites.push_back(std::move(row));
   }
   llvm::json::Object report{{"summary", summarize(explanation)},

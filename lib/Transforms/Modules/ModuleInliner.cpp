@@ -141,10 +141,10 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
       if (names == ParameterNames::Checkpoint)
         name = builder.getStringAttr(getParameterName(parameter));
     }
-    mapping.map(arg, getParameter(
-                         name, arg.getType(),
-                         body.getArgAttrOfType<ShardAttr>(i, kShardAttrName),
-                         arg.getLoc()));
+    mapping.map(
+        arg, getParameter(name, arg.getType(),
+                          body.getArgAttrOfType<ShardAttr>(i, kShardAttrName),
+                          arg.getLoc()));
   }
   Block &block = body.getBody().front();
   for (Operation &op : block.without_terminator())

@@ -155,6 +155,24 @@ func.func @static(%x: tensor<?x8xbf16>,
   return %y : tensor<?x8xbf16>
 }
 
+// The output projection of attention is rowwise. The part of a rank is one
+// linear.
+
+// CHECK-LABEL: func.func @projection
+// CHECK: %[[P:.*]] = fuse.linear %{{.*}}, %{{.*}} : (tensor<?x16xbf16>, tensor<8x16xbf16>) -> tensor<?x8xf32>
+// CHECK: %[[S:.*]] = fuse.all_reduce %[[P]] bias(%{{.*}}) group("tp", 2)
+// CHECK: fuse.residual_add %{{.*}}, %[[S]]
+func.func @projection(%x: tensor<?x32xbf16>
+                        {fuse.shard = #fuse.shard<dim = 1, axis = "tp", count = 2>},
+                      %w: tensor<8x32xbf16> {fuse.shard = #columns},
+                      %b: tensor<8xbf16>, %r: tensor<?x8xbf16>)
+    -> tensor<?x8xbf16> {
+  %y = fuse.fused_linear %x linear(%w bias %b) then_add(%r) rounding(exact)
+    : (tensor<?x32xbf16>, tensor<8x32xbf16>, tensor<8xbf16>, tensor<?x8xbf16>)
+      -> tensor<?x8xbf16>
+  return %y : tensor<?x8xbf16>
+}
+
 // A function without shards does not change.
 
 // CHECK-LABEL: func.func @whole(
