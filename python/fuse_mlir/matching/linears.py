@@ -56,7 +56,6 @@ def linear_sites(
             or not in_layer(model, path)
             or not _in_attention(model, path)
             or owner_of(path, taken) is not None
-            # Its result is a term of a sum over ranks, or a shard.
         ):
             continue
         call = flow.calls[path][0]
