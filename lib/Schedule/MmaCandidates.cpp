@@ -71,11 +71,15 @@ std::vector<RankedSchedule> fuse::rankMma(const MlpProblem &problem,
               for (int64_t group : groups)
                 add(tokenTile, split, gemm1, gemm2, stages, group, launches);
   // Candidates with equal costs keep their order.
-  std::stable_sort(
-      order.begin(), order.end(),
-      [](const auto &a, const auto &b) { return a.first < b.first; });
+  auto places = llvm::to_vector(llvm::seq<size_t>(order.size()));
+  llvm::sort(places, [&](size_t a, size_t b) {
+    return std::make_pair(order[a].first, a) <
+           std::make_pair(order[b].first, b);
+  });
   std::vector<RankedSchedule> best;
-  for (auto [score, schedule] : ArrayRef(order).take_front(count))
+  for (size_t place : ArrayRef(places).take_front(count)) {
+    MmaScheduleAttr schedule = order[place].second;
     best.push_back({schedule, estimateMma(problem, schedule, gpu)});
+  }
   return best;
 }
