@@ -71,14 +71,15 @@ std::vector<RankedSchedule> fuse::rankMma(const MlpProblem &problem,
               for (int64_t group : groups)
                 add(tokenTile, split, gemm1, gemm2, stages, group, launches);
   // Candidates with equal costs keep their order.
-  auto places = llvm::to_vector(llvm::seq<size_t>(order.size()));
-  llvm::sort(places, [&](size_t a, size_t b) {
-    return std::make_pair(order[a].first, a) <
-           std::make_pair(order[b].first, b);
-  });
+  std::vector<std::pair<double, size_t>> ranks;
+  for (auto [index, candidate] : llvm::enumerate(order))
+    ranks.push_back({candidate.first, index});
+  llvm::sort(ranks);
   std::vector<RankedSchedule> best;
-  for (size_t place : ArrayRef(places).take_front(count)) {
-    MmaScheduleAttr schedule = order[place].second;
+  for (auto [cost, index] : ranks) {
+    if (best.size() == count)
+      break;
+    MmaScheduleAttr schedule = order[index].second;
     best.push_back({schedule, estimateMma(problem, schedule, gpu)});
   }
   return best;

@@ -101,10 +101,11 @@ static Attribute drawMma(Location loc, Random &random, int64_t tokens) {
   int64_t gemm1TileM = kQuarterRows * from(random, 1, 4);
   int64_t gemm2TileM = kQuarterRows * from(random, 1, 4);
   int64_t stages = from(random, 2, 5);
+  int64_t group = random.oneOf<int64_t>({1, 2, 16});
   int64_t launches = tokens <= tokenTile && random.percent(50) ? int64_t(1) : 3;
   return tile::MmaScheduleAttr::getChecked(
       [&] { return emitError(loc); }, loc.getContext(), tokens, tokenTile,
-      blocks, splitK, gemm1TileM, gemm2TileM, stages, launches);
+      blocks, splitK, gemm1TileM, gemm2TileM, stages, group, launches);
 }
 
 /// A schedule of mma kernels for up to `tokens` tokens, or null.
