@@ -169,7 +169,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(status, 0, error)
         self.assertIn("13 of 13 checks passed", out)
         self.assertIn(
-            "[2/2] model.layers.0.post_attention_layernorm+mlp#0: verified",
+            "[3/4] model.layers.0.post_attention_layernorm+mlp#0: verified",
             error,
         )
 
