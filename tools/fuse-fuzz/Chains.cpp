@@ -217,7 +217,9 @@ QuantAttr FunctionGenerator::drawDynamic(Type storage) {
                         isBlock ? rows : 0, isBlock ? columns : 0, scope,
                         isGroup ? group : 0, floorKind,
                         builder.getF64FloatAttr(floor), upper, scaleOp, order,
-                        isBlock || isGroup ? sums : 0);
+                        isBlock || isGroup ? sums : 0, /*scaleType=*/Type(),
+                        /*zeroPoint=*/std::nullopt, /*hasGroupZeros=*/false,
+                        TensorScale::None);
 }
 
 Quantization FunctionGenerator::drawQuantization() {

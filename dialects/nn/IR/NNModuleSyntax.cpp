@@ -52,6 +52,17 @@ static void printOptionalClause(OpAsmPrinter &printer, StringRef keyword,
   printer << ')';
 }
 
+/// The same for a structured attribute, without its mnemonic.
+template <typename AttrTy>
+static void printStrippedClause(OpAsmPrinter &printer, StringRef keyword,
+                                AttrTy value) {
+  if (!value)
+    return;
+  printer << ' ' << keyword << '(';
+  printer.printStrippedAttrOrType(value);
+  printer << ')';
+}
+
 //===----------------------------------------------------------------------===//
 // Containers and parameters
 //===----------------------------------------------------------------------===//
@@ -91,7 +102,7 @@ void NetModuleOp::print(OpAsmPrinter &printer) {
   printer << " class ";
   printer.printAttributeWithoutType(getClassNameAttr());
   printOptionalClause(printer, "hooks", getHooksAttr());
-  printOptionalClause(printer, "tensor_parallel", getTensorParallelAttr());
+  printStrippedClause(printer, "tensor_parallel", getTensorParallelAttr());
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getDiscardableAttrDictionary().getValue(),
       {kForwardUseAttrName});
@@ -129,6 +140,7 @@ ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
   return failure(parser.parseSymbolName(properties.sym_name) ||
                  parseTiedTo(parser, properties.tied_to) ||
+                 parseOptionalClause(parser, "shard", properties.shard) ||
                  parser.parseColon() ||
                  parser.parseCustomAttributeWithFallback(
                      properties.type, parser.getBuilder().getNoneType()) ||
@@ -139,6 +151,7 @@ void ParameterOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printSymbolName(getSymName());
   printOptionalClause(printer, "tied_to", getTiedToAttr());
+  printStrippedClause(printer, "shard", getShardAttr());
   printer << " : ";
   printer.printAttributeWithoutType(getTypeAttr());
   printer.printOptionalAttrDict(
