@@ -24,6 +24,7 @@ from fuse_mlir.errors import BlockError, Refused
 from fuse_mlir.quantized.contract import (
     Quant,
     Scheme,
+    dynamic_scale,
     parse_quant,
     with_bias,
 )
@@ -742,21 +743,11 @@ def _stored_linear_shape(
 stored_linear = define(
     "stored_linear(Tensor x, Tensor weight, Tensor? bias, "
     "Tensor? channel_scale, float? input_scale, float? weight_scale, "
-    'str activations, str order, str bias_place, str quant="") -> Tensor',
+    'str activations, str order, str bias_place, str quant="", '
+    "bool partial=False) -> Tensor",
     _run_stored_linear,
     _stored_linear_shape,
 )
-
-
-def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
-    """The scale that `fuse.dynamic_quantize` measures, ready to broadcast."""
-    magnitude = x.float().abs()
-    amax = (
-        magnitude.amax(dim=-1, keepdim=True)
-        if scope == "per_token"
-        else magnitude.amax()
-    )
-    return (amax / largest_value(storage)).clamp(min=2.0**-64)
 
 
 class Shown(torch.Tensor):
