@@ -58,7 +58,9 @@ static int64_t getInputs(const MlpProblem &problem, Value weight) {
 /// The scales of the weights of a contract with measured scales.
 template <typename OpT>
 static ValueRange getMeasuredScales(OpT op) {
-  return op.getQuantAttr() ? ValueRange(op.getChannelScales()) : ValueRange();
+  QuantAttr quant = op.getQuantAttr();
+  return quant && !quant.isPacked() ? ValueRange(op.getChannelScales())
+                                    : ValueRange();
 }
 
 /// Fills in the fields that all families have.
@@ -123,7 +125,7 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
 static void describeLinear(FusedLinearOp op, MlpProblem &problem) {
   describeCommon(op, problem);
   problem.outputResidual = op.getOutputResidual();
-  problem.width = getSize(op.getWeight(), 1);
+  problem.width = getInputs(problem, op.getWeight());
   problem.outputs.push_back({op.getWeight(), op.getBias(),
                              getSize(op.getWeight(), 0), ScaleName::weight(0)});
 }

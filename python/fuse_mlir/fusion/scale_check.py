@@ -47,6 +47,13 @@ def check_scales(
         inputs: as for `fuse_modules`. None and tensors on the meta device
             have no data.
     """
+    for site in sites:
+        if site.parts and any(
+            is_fp8_linear(module)
+            for member in site.members
+            for module in member.modules()
+        ):
+            site.risk = UNCOMPARED
     scaled = {
         join(site.parent, site.id): found
         for site in sites
@@ -74,7 +81,8 @@ def _scaled(site: Site) -> dict[str, tuple[nn.Linear, float]]:
     found = {}
     for path, member in zip(site.paths, site.members):
         for below, module in member.named_modules():
-            if not is_fp8_linear(module) or module.weight.is_meta:
+            # A run on data would make the ranks communicate.
+            if site.parts or not is_fp8_linear(module) or module.weight.is_meta:
                 continue
             full = f"{path}.{below}" if below else path
             try:

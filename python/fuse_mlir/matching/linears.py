@@ -17,6 +17,7 @@ from fuse_mlir.matching.dataflow import Call, Flow
 from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
 from fuse_mlir.matching.sites import Site, check_site, owner_of
+from fuse_mlir.matching.tensor_parallel import is_distributed
 from fuse_mlir.quantized.fp8_reference import is_fp8_linear
 
 #: Names of the ops that add two tensors.
@@ -49,6 +50,8 @@ def linear_sites(
     for path, module in model.named_modules():
         if (
             not has_one_matrix(module)
+            # The ranks add up its results before anything else is added.
+            or is_distributed(module)
             or not flow.calls.get(path)
             or not in_layer(model, path)
             or not _in_attention(model, path)
