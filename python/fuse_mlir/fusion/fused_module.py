@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from fuse_mlir import native
 from fuse_mlir.compiler import chains, kernels
@@ -798,11 +799,15 @@ class FusedModule(FusedPlace):
             ]
         return self._bind(args, kwargs)
 
-    def kernel_inputs(
-        self, args: tuple, kwargs: dict[str, Any]
-    ) -> list[torch.Tensor]:
-        """Tensors like those that the kernel reads in a call of the place."""
-        return self.inputs(args, kwargs)
+    def on_inputs(
+        self, tell: Callable[[list[torch.Tensor]], None]
+    ) -> RemovableHandle:
+        """Calls `tell` with the inputs of the kernel in each call, until the
+        handle is removed."""
+        return self.register_forward_pre_hook(
+            lambda _, args, kwargs: tell(self.inputs(args, kwargs)),
+            with_kwargs=True,
+        )
 
     def _is_usual(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         first = self.plan.steps[0]

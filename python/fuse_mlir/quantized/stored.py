@@ -46,6 +46,7 @@ from fuse_mlir.quantized.value_range import (
     largest_value,
     quantize,
 )
+from fuse_mlir.support.ops import define
 
 #: Storage types by the dtype of a weight.
 STORAGE = {
@@ -671,8 +672,7 @@ def dequantized_weight(
 # The module.
 
 
-@torch.library.custom_op("fuse_mlir::stored_linear", mutates_args=())
-def stored_linear(
+def _run_stored_linear(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
@@ -720,7 +720,6 @@ def stored_linear(
     return with_bias(total, bias, bias_place, dtype)
 
 
-@stored_linear.register_fake
 def _stored_linear_shape(
     x,
     weight,
@@ -738,6 +737,15 @@ def _stored_linear_shape(
         (*x.shape[:-1], weight.shape[0]),
         dtype=dtype_of_terms(x.dtype) if partial else x.dtype,
     )
+
+
+stored_linear = define(
+    "stored_linear(Tensor x, Tensor weight, Tensor? bias, "
+    "Tensor? channel_scale, float? input_scale, float? weight_scale, "
+    'str activations, str order, str bias_place, str quant="") -> Tensor',
+    _run_stored_linear,
+    _stored_linear_shape,
+)
 
 
 def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
