@@ -742,7 +742,8 @@ def _stored_linear_shape(
 stored_linear = define(
     "stored_linear(Tensor x, Tensor weight, Tensor? bias, "
     "Tensor? channel_scale, float? input_scale, float? weight_scale, "
-    'str activations, str order, str bias_place, str quant="") -> Tensor',
+    'str activations, str order, str bias_place, str quant="", '
+    "bool partial=False) -> Tensor",
     _run_stored_linear,
     _stored_linear_shape,
 )
