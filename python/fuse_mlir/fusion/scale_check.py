@@ -22,7 +22,12 @@ from fuse_mlir.quantized.fp8_reference import (
     is_fp8_linear,
     policy_for,
 )
-from fuse_mlir.quantized.stored import STORAGE, check_input_scales, read_linear
+from fuse_mlir.quantized.stored import (
+    INPUT_SCALES,
+    STORAGE,
+    check_input_scales,
+    read_linear,
+)
 from fuse_mlir.quantized.value_range import Range
 from fuse_mlir.support.types import Inputs
 
@@ -50,6 +55,7 @@ def check_scales(
     for site in sites:
         if site.parts and any(
             is_fp8_linear(module)
+            and not entries_of(module).keys().isdisjoint(INPUT_SCALES)
             for member in site.members
             for module in member.modules()
         ):

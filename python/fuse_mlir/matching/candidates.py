@@ -58,7 +58,7 @@ def shorter_sites(
     if site.refusal is None:
         return []
     if site.refusal.name == "reduction-not-last":
-        return _until_sum(model, site, flow)
+        return _until_sum(model, site, flow, places)
     for start in range(1, len(site.members)):
         rest = site.members[start:]
         if sum(map(_matrices, rest)) < 2:
@@ -74,13 +74,16 @@ def shorter_sites(
     return []
 
 
-def _until_sum(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
+def _until_sum(
+    model: nn.Module, site: Site, flow: Flow, places: Places
+) -> list[Site]:
     """The chain up to its sum over ranks, if it is a site."""
     for end in range(len(site.members) - 1, 0, -1):
         found = find_sites(
             model,
             [Pattern(site.pattern.members[:end], site.pattern.kernel)],
             flow,
+            places,
         )[0]
         if found.refusal is None:
             return [found]

@@ -46,8 +46,7 @@ def linear_sites(
         if site.refusal is None
         for path in site.paths
     }
-    places = Places(model)
-    sites = []
+    sites, places = [], Places(model)
     for path, module in model.named_modules():
         if (
             not has_one_matrix(module)

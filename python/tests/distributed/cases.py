@@ -517,3 +517,49 @@ def dies_in_a_call(rank: int) -> str:
     except Exception as error:
         return type(error).__name__
     return ""
+
+
+def fp8_blocks(rank: int) -> dict:
+    """FP8Linears with a scale per block, distributed by transformers."""
+    from transformers.distributed.tensor_parallel import (
+        apply_tensor_parallelism,
+    )
+    from transformers.integrations.finegrained_fp8 import FP8Linear
+
+    torch.manual_seed(0)
+    size, hidden, side = 128, 256, 128
+    model = Block(size, hidden).eval()
+    for name in ("gate", "up", "down"):
+        linear = getattr(model.mlp, name)
+        rows, columns = linear.weight.shape
+        made = FP8Linear(columns, rows, (side, side))
+        blocks = torch.randn(rows // side, side, columns // side, side)
+        scale = blocks.abs().amax(dim=(1, 3)) / 448
+        codes = (blocks / scale[:, None, :, None]).reshape(rows, columns)
+        made.weight = nn.Parameter(
+            codes.to(torch.float8_e4m3fn), requires_grad=False
+        )
+        made.weight_scale_inv = nn.Parameter(scale * 0.1, requires_grad=False)
+        setattr(model.mlp, name, made)
+    model.norm.to(torch.bfloat16)
+    x = torch.randn(5, size).to(torch.bfloat16)
+    dist.broadcast(x, 0)
+    pattern = {(("Norm", "norm"), ("MLP", "mlp")): "fuse"}
+    plan = {"mlp.gate": "colwise", "mlp.up": "colwise", "mlp.down": "rowwise"}
+    names = {
+        f"{path}.{name}": style
+        for path, style in plan.items()
+        for name in ("weight", "weight_scale_inv")
+    }
+    with torch.no_grad():
+        fuse_mlir.fuse_modules(model, pattern, inputs=x)
+        one_device = model(x).float()
+        fuse_mlir.unfuse_modules(model)
+        apply_tensor_parallelism(model, mesh(), {**names, **plan})
+        result = fuse_mlir.fuse_modules(model, pattern, inputs=x)
+        fused = model(x).float()
+    return {
+        "families": result[0].families,
+        "note": result[0].note,
+        "distance": float((fused - one_device).norm() / one_device.norm()),
+    }

@@ -119,6 +119,12 @@ class TwoRanks(unittest.TestCase):
             self.assertLess(rank["distance"], 1e-4)
             self.assertTrue(rank["finite"])
 
+    def test_fp8_linears_with_a_scale_per_block(self):
+        for rank in self.pool.run(cases.fp8_blocks):
+            self.assertEqual(rank["families"], (GATED,))
+            self.assertEqual(rank["note"], NOTE.format(2))
+            self.assertLess(rank["distance"], 1e-4)
+
     def test_scales_that_differ(self):
         for rank in self.pool.run(cases.static_fp8, True):
             self.assertRegex(
