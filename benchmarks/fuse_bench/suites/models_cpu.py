@@ -245,7 +245,7 @@ def turns(ours: Call, theirs: Call) -> tuple[float, float]:
 
 
 class Blocks:
-    """The largest site of a model, called as the model calls it.
+    """The largest chain of a model, called as the model calls it.
 
     Args:
         model: not fused yet.
@@ -261,6 +261,9 @@ class Blocks:
             for site in sites
             if site.refusal is None
             and site.plan is not None
+            # Other sites have several results or ops of the model.
+            and site.plan.outputs is None
+            and not site.plan.adds
             and modules.plan_site(site)[1] is not None
         ]
         if not able:
