@@ -479,7 +479,15 @@ llvm::Error fuse::compileModules(DeviceProgram &program,
     else
       llvm::consumeError(found.takeError());
   }
-  return runTasks(program.modules.size(), [&](size_t index) -> llvm::Error {
+  // Start with the longest kernels, so that none of them is left for the end.
+  auto order = llvm::to_vector(llvm::seq<size_t>(0, program.modules.size()));
+  llvm::sort(order, [&](size_t lhs, size_t rhs) {
+    size_t left = program.modules[lhs].kernel.size();
+    size_t right = program.modules[rhs].kernel.size();
+    return left != right ? left > right : lhs < rhs;
+  });
+  return runTasks(order.size(), [&](size_t place) -> llvm::Error {
+    size_t index = order[place];
     DeviceModule &made = program.modules[index];
     if (made.ptx.empty() && !made.kernel.empty())
       if (llvm::Error error =

@@ -171,6 +171,8 @@ struct ConvertFuseToTilePass
   using ConvertFuseToTilePassBase::ConvertFuseToTilePassBase;
 
   void runOnOperation() override {
+    gpuModule = {};
+    products.clear();
     SmallVector<Operation *> scheduled;
     getOperation().walk([&](Operation *op) {
       if (op->hasAttr(kScheduleAttrName))
@@ -214,13 +216,11 @@ struct ConvertFuseToTilePass
   LaunchOp buildLaunches(Operation *op, const LaunchInputs &inputs,
                          ArrayRef<PlannedKernel> kernels, ValueRange inits,
                          OpBuilder &builder) {
-    gpu::GPUModuleOp module = getModule();
     LaunchOp launch;
-    for (const PlannedKernel &planned : kernels) {
-      tile::KernelOp kernel = share(planned.kernel, module);
-      auto symbol =
-          SymbolRefAttr::get(module.getSymNameAttr(),
-                             FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+    for (PlannedKernel planned : kernels) {
+      auto symbol = SymbolRefAttr::get(
+          getModule().getSymNameAttr(),
+          FlatSymbolRefAttr::get(planned.kernel.getSymNameAttr()));
       launch = LaunchOp::create(builder, op->getLoc(), op->getResultTypes(),
                                 symbol, inputs.getValues(), inits,
                                 inputs.adapt(planned.plan));
@@ -254,7 +254,7 @@ struct ConvertFuseToTilePass
     LaunchInputs inputs(*problem);
     auto ranges = dyn_cast<DispatchAttr>(attr);
     if (!ranges) {
-      auto kernels = buildProducts(*problem, attr);
+      auto kernels = getProducts(*problem, attr);
       if (failed(kernels))
         return failure();
       return buildLaunches(op, inputs, *kernels, makeInits(op, builder),
@@ -270,7 +270,7 @@ struct ConvertFuseToTilePass
         makeInits(op, builder), ranges.getBounds(), ranges.getBounds().size());
     for (auto [schedule, region] :
          llvm::zip_equal(ranges.getSchedules(), dispatch.getRanges())) {
-      auto kernels = buildProducts(*problem, schedule);
+      auto kernels = getProducts(*problem, schedule);
       if (failed(kernels)) {
         dispatch->erase();
         return failure();
@@ -283,6 +283,42 @@ struct ConvertFuseToTilePass
       tile::YieldOp::create(builder, op->getLoc(), launch.getResults());
     }
     return dispatch.getOperation();
+  }
+
+  /// Everything that kernels depend on: not the operands, but which of them are
+  /// equal, and not where the op comes from.
+  static Attribute getKey(Operation *op, Attribute schedule) {
+    NamedAttrList attrs(op->getAttrDictionary());
+    for (StringRef name : {"origins", "site", "provenance"})
+      attrs.erase(name);
+    SmallVector<int64_t> firsts;
+    for (Value operand : op->getOperands())
+      firsts.push_back(llvm::find(op->getOperands(), operand) -
+                       op->operand_begin());
+    Builder builder(op->getContext());
+    auto types = FunctionType::get(op->getContext(), op->getOperandTypes(),
+                                   op->getResultTypes());
+    return builder.getArrayAttr(
+        {op->getName().getIdentifier(), attrs.getDictionary(op->getContext()),
+         TypeAttr::get(types), builder.getDenseI64ArrayAttr(firsts), schedule});
+  }
+
+  /// The kernels of a schedule, which equal layers share.
+  FailureOr<SmallVector<PlannedKernel>> getProducts(const MlpProblem &problem,
+                                                    Attribute schedule) {
+    Attribute key = getKey(problem.op, schedule);
+    auto known = products.find(key);
+    if (known != products.end()) {
+      numShared += known->second.size();
+      return known->second;
+    }
+    auto kernels = buildProducts(problem, schedule);
+    if (failed(kernels))
+      return failure();
+    for (PlannedKernel &planned : *kernels)
+      planned.kernel = share(planned.kernel);
+    products[key] = *kernels;
+    return kernels;
   }
 
   FailureOr<SmallVector<PlannedKernel>> buildProducts(const MlpProblem &problem,
@@ -321,14 +357,15 @@ struct ConvertFuseToTilePass
     OpBuilder builder(op);
     PlannedKernel kernel = buildRowKernel(*problem, schedule, getModule(),
                                           getKernelName(op, "rows"));
+    kernel.kernel = share(kernel.kernel);
     return buildLaunches(op, LaunchInputs(op), kernel, makeInits(op, builder),
                          builder)
         .getOperation();
   }
 
   /// Returns an equal kernel and erases `kernel`, or returns `kernel`.
-  tile::KernelOp share(tile::KernelOp kernel, gpu::GPUModuleOp module) {
-    for (auto other : module.getOps<tile::KernelOp>())
+  tile::KernelOp share(tile::KernelOp kernel) {
+    for (auto other : getModule().getOps<tile::KernelOp>())
       if (other != kernel && isSameKernel(other, kernel)) {
         kernel.erase();
         ++numShared;
@@ -359,5 +396,6 @@ struct ConvertFuseToTilePass
   }
 
   gpu::GPUModuleOp gpuModule;
+  llvm::DenseMap<Attribute, SmallVector<PlannedKernel>> products;
 };
 } // namespace
