@@ -22,7 +22,7 @@ from fuse_mlir.matching.sites import (
     distributed,
     owner_of,
 )
-from fuse_mlir.quantized.fp8_reference import is_fp8_linear
+from fuse_mlir.quantized.fp8_reference import is_fp8_linear, policy_for
 
 #: Names of the ops that add two tensors.
 ADDS = frozenset(("add", "__add__", "__radd__"))
@@ -40,9 +40,9 @@ def linear_sites(
         model: that was run.
         flow: the calls of that run.
         others: sites that are chosen already and keep their members.
-        static: whether all linears have static scales. These, and linears with
-            stored weights, are sites without a residual add. The add is part of
-            other sites.
+        static: whether all linears have static scales. These, and linears of a
+            checkpoint that quantize their input, are sites without a residual
+            add. The add is part of other sites.
     """
     taken = {
         path: site.id
@@ -63,7 +63,7 @@ def linear_sites(
         ):
             continue
         call = flow.calls[path][0]
-        alone = static or is_fp8_linear(module)
+        alone = static or _quantizes_input(module)
         added = None if alone else _added(call, flow)
         if not alone and added is None:
             continue
@@ -79,6 +79,10 @@ def linear_sites(
             site.plan.examples.append(added)
         sites.append(site)
     return sites
+
+
+def _quantizes_input(module: nn.Module) -> bool:
+    return is_fp8_linear(module) and policy_for(module).activations != "none"
 
 
 def in_layer(model: nn.Module, path: str) -> bool:
