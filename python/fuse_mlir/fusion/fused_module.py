@@ -762,7 +762,7 @@ class FusedModule(FusedPlace):
         self, args: tuple, kwargs: dict[str, Any]
     ) -> torch.Tensor:
         """The result of the first member; the identities run the others."""
-        result = self._member.forward(*args, **kwargs)
+        result = self._call_member(args, kwargs)
         if len(self.names) > 1:
             mark_unfused(result, self.site)
         return result
@@ -921,6 +921,7 @@ Proxy.reserved = frozenset(
         "members",
         "plan",
         "_member",
+        "_calls_hooks",
         "_kernel",
         "_file",
         "_watch",
