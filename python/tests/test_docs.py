@@ -215,7 +215,7 @@ class Commands(unittest.TestCase):
             self.folder / "path/to/config.json",
         )
         printed = self.follow("tutorials/fuse-your-first-model", 1)
-        self.assertIn("4 could fuse", printed)
+        self.assertIn("7 could fuse", printed)
         self.assertIn("times as fast", printed)
         for path in (
             "verify.html",

@@ -58,7 +58,8 @@ class SelectedLinear(FusedPlace):
         if (
             type(value) is Deferred
             and value._fuse_value is None
-            and value._fuse_host.site == self.site
+            and isinstance(host := value._fuse_host, FusedSelection)
+            and host.site == self.site
         ):
-            return value._fuse_host.run_kernel(*inputs_of(value))
+            return host.run_kernel(*inputs_of(value))
         return self._member.forward(*args, **kwargs)

@@ -18,7 +18,7 @@ from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
 from fuse_mlir.matching.sites import Places, Site, check_site, owner_of
 from fuse_mlir.matching.tensor_parallel import is_distributed
-from fuse_mlir.quantized.fp8_reference import is_fp8_linear
+from fuse_mlir.quantized.fp8_reference import is_fp8_linear, policy_for
 
 #: Names of the ops that add two tensors.
 ADDS = frozenset(("add", "__add__", "__radd__"))
@@ -36,9 +36,9 @@ def linear_sites(
         model: that was run.
         flow: the calls of that run.
         others: sites that are chosen already and keep their members.
-        static: whether all linears have static scales. These, and linears with
-            stored weights, are sites without a residual add. The add is part of
-            other sites.
+        static: whether all linears have static scales. These, and linears of a
+            checkpoint that quantize their input, are sites without a residual
+            add. The add is part of other sites.
     """
     taken = {
         path: site.id
@@ -59,7 +59,7 @@ def linear_sites(
         ):
             continue
         call = flow.calls[path][0]
-        alone = static or is_fp8_linear(module)
+        alone = static or _quantizes_input(module)
         added = None if alone else _added(call, flow)
         if not alone and added is None:
             continue
@@ -75,6 +75,10 @@ def linear_sites(
             site.plan.examples.append(added)
         sites.append(site)
     return sites
+
+
+def _quantizes_input(module: nn.Module) -> bool:
+    return is_fp8_linear(module) and policy_for(module).activations != "none"
 
 
 def in_layer(model: nn.Module, path: str) -> bool:
