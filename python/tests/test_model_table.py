@@ -143,7 +143,7 @@ class Table(unittest.TestCase):
                 # Others are projections of attention.
                 self.assertEqual(
                     {s.families for s in found if s.families}
-                    - {("norm_linear",)},
+                    - {("norm_linear",), ("fused_linear",)},
                     {(family,)},
                 )
 

@@ -190,7 +190,8 @@ def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
     Either the compiler could not form a larger kernel, or the members form
     another one.
     """
-    formed = " and ".join(compiled.families)
+    *others, last = compiled.families
+    formed = " and ".join(filter(None, (", ".join(others), last)))
     forms = "form" if len(compiled.families) > 1 else "forms"
     stopped = (
         None

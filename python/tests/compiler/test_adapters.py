@@ -59,7 +59,9 @@ class Adapters(unittest.TestCase):
             fuse_mlir.explain(self.model, NORM_MLP),
         ):
             self.assertEqual(
-                [s.families for s in found], [("norm_linear",), ("gated_mlp",)]
+                [s.families for s in found],
+                # The adapter's sum is a residual add of the base layer.
+                [("norm_linear", "fused_linear"), ("gated_mlp",)],
             )
             self.assertIn(reason, found[0].note)
             self.assertEqual(found[1].note, "")
@@ -88,8 +90,8 @@ class Adapters(unittest.TestCase):
 
     def test_chains_that_are_whole_say_nothing(self):
         fuse_mlir.fuse_modules(self.model, only_faster=False)
-        # Two of projections, and two of MLPs.
-        self.assertEqual([m.lost for _, m in fused_sites(self.model)], [""] * 4)
+        # In two layers: projections, MLPs and output projections; and the head.
+        self.assertEqual([m.lost for _, m in fused_sites(self.model)], [""] * 7)
 
 
 if __name__ == "__main__":

@@ -464,7 +464,7 @@ class Changes(unittest.TestCase):
         traced = torch.jit.trace(model, x)
         close(traced(x), model(x))
         with self.assertRaisesRegex(
-            RuntimeError, "fuse_mlir.exported.default but no autograd formula"
+            RuntimeError, "fuse_mlir::exported has no gradient"
         ):
             traced(x).sum().backward()
 

@@ -366,8 +366,8 @@ class Reasons(unittest.TestCase):
         text = self.check(
             "FUSE-N019",
             "quantize their input with different scales; only "
-            "norm_linear and act_quantize form, and the fusion_config asks for "
-            "gated_mlp or mlp; .*fuse_mlir.calibrate",
+            "norm_linear, fused_linear and act_quantize form, and the "
+            "fusion_config asks for gated_mlp or mlp; .*fuse_mlir.calibrate",
             lambda: fuse_mlir.fuse_modules(
                 model,
                 {
@@ -445,7 +445,12 @@ class Reasons(unittest.TestCase):
             num_local_experts=4,
             num_experts_per_tok=2,
         )
-        found = fuse_mlir.explain(model).refused
+        # Kernels of attention may be slower here.
+        found = [
+            site
+            for site in fuse_mlir.explain(model).refused
+            if "experts" in site.id or "mlp" in site.id
+        ]
         self.assertTrue(found)
         for site in found:
             self.assertRegex(
