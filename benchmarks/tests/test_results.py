@@ -14,7 +14,7 @@ from fuse_bench.common.environment import write_json
 from fuse_bench.common.problem import NORMS, Problem
 from fuse_bench.common.results import Results, best_peer, side_by_side, summary
 from fuse_bench.reference import sum_checks
-from fuse_bench.reports import merge, stale
+from fuse_bench.reports import condense, gpu_tables, merge, stale
 from fuse_bench.suites import sweep
 from tests.support import ROOT, fuse_opt
 
@@ -555,6 +555,25 @@ class Sweep(unittest.TestCase):
             "| 64/256 | bf16 | 10.0 / 80.0 | 10.0 | 56.0 | 129 1024 |", table
         )
         self.assertIn("most 20 % at 129 |", table)
+
+    def test_kernels_for_another_chip_are_beside_a_read(self):
+        section = condense.other_chip(
+            {
+                "protocol": "one launch",
+                "chip": "sm_80",
+                "checks": [{"ok": True}, {"ok": False}],
+                "rows": [
+                    self.row("read", 0, 5.0),
+                    self.row("fuse", 128, 10.0),
+                    self.row("cublas-products", 128, 20.0),
+                ],
+            }
+        )
+        self.assertEqual((section["passed"], section["checks"]), (1, 2))
+        self.assertIn(
+            "| 64/256 | bf16 | 128 | 10.0 | 2.00 | 20.0 | 0.50 | 1 |",
+            gpu_tables.other_chip(section),
+        )
 
     def test_weights_are_parameters_with_fixed_scales(self):
         problem = next(p for p, _ in sweep.problems() if p.fp8)

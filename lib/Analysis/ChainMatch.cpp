@@ -34,7 +34,7 @@ Value ChainMatch::getInput() const {
   // may have replaced it. Only the dequantize op of a weight can precede the op
   // that reads the input.
   Operation *first = members.front().op;
-  if (weightOnly && isa<DequantizeOp>(first))
+  if (weightOnly && isa<DequantizeOp, DequantizeWeightOp>(first))
     first = linears.front();
   return first->getOperand(0);
 }
@@ -54,6 +54,7 @@ SmallVector<Value> ChainMatch::getResults() const {
     break;
   case KernelFamily::NormQuantize:
   case KernelFamily::ActQuantize:
+  case KernelFamily::FusedLinear:
     results.push_back(members.back().op->getResult(0));
     break;
   case KernelFamily::Group:
@@ -211,6 +212,7 @@ public:
   bool matchActQuantize(ActivationOp activation);
   bool matchNormLinear(Operation *norm);
   bool matchNormQuantize(Operation *norm);
+  bool matchLinear(LinearOp linear);
 
   Refusal getRefusal() const { return *refusal; }
   ChainMatch take() { return std::move(match); }
@@ -402,18 +404,25 @@ bool FamilyMatcher::checkBiases(ArrayRef<LinearOp> linears) {
 /// Sets `weightOnly` if all linears, whose inputs are not quantized, read
 /// stored weights of one type. The dequantize ops become members of the kernel.
 void FamilyMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
-  Type storage;
+  // The type of all weights, or the contract of weights of 4 bits.
+  Attribute storage;
   for (LinearOp linear : linears) {
-    auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
-    if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight) ||
+    Operation *weight = linear.getWeight().getDefiningOp();
+    if (!isa_and_nonnull<DequantizeOp, DequantizeWeightOp>(weight) ||
+        !weight->hasOneUse() || matcher.isClaimed(weight) ||
         weight->getBlock() != linear->getBlock())
       return;
-    Type element = weight.getQ().getType().getElementType();
-    if (storage && storage != element)
+    Attribute own;
+    if (auto packed = dyn_cast<DequantizeWeightOp>(weight))
+      own = packed.getQuant();
+    else
+      own = TypeAttr::get(getElementTypeOrSelf(weight->getOperand(0)));
+    if (storage && storage != own)
       return;
-    storage = element;
+    storage = own;
   }
   match.weightOnly = true;
+  match.quant = dyn_cast<QuantAttr>(storage);
 }
 
 /// Adds `[residual_add] norm` before `users`, if only the chain uses them.
@@ -789,6 +798,32 @@ bool FamilyMatcher::matchNormQuantize(Operation *norm) {
   return noteExtras();
 }
 
+bool FamilyMatcher::matchLinear(LinearOp linear) {
+  match.family = KernelFamily::FusedLinear;
+  QuantizedInput input;
+  if (!traceInput({linear}, input))
+    return false;
+  match.quantizeInput = input.quantize;
+  match.qdq = bool(input.dequantize);
+  match.measureInput = input.measure;
+  if (input.measure)
+    match.quant = input.measure.getQuantAttr();
+  absorbTail(linear);
+  if (!input.quantize && !input.measure) {
+    if (!match.thenAdd)
+      return refuse(RefusalKind::NoConsumer, linear);
+    noteStoredWeights({linear});
+  }
+  if (!checkBiases({linear}))
+    return false;
+  add(ChainMember::QuantizeInput, input.quantize);
+  add(ChainMember::QuantizeInput, input.measure);
+  add(ChainMember::DequantizeInput, input.dequantize);
+  addLinear(ChainMember::DequantizeWeight, ChainMember::Linear, linear);
+  add(ChainMember::ThenAdd, match.thenAdd);
+  return noteExtras();
+}
+
 //===----------------------------------------------------------------------===//
 // ChainMatcher
 //===----------------------------------------------------------------------===//
@@ -853,4 +888,11 @@ MatchOrRefusal ChainMatcher::matchNorm(Operation *norm) {
   return tryFamilies(
       *this, [&](FamilyMatcher &chain) { return chain.matchNormLinear(norm); },
       [&](FamilyMatcher &chain) { return chain.matchNormQuantize(norm); });
+}
+
+std::optional<ChainMatch> ChainMatcher::matchAt(LinearOp linear) {
+  FamilyMatcher chain(*this, /*withResidual=*/false);
+  if (isClaimed(linear) || !chain.matchLinear(linear))
+    return std::nullopt;
+  return chain.take();
 }

@@ -15,6 +15,8 @@ using namespace fuse;
 static std::string getParameter(FunctionOpInterface function, Value value) {
   if (auto dequantize = value.getDefiningOp<DequantizeOp>())
     value = dequantize.getQ();
+  else if (auto packed = value.getDefiningOp<DequantizeWeightOp>())
+    value = packed.getQ();
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getOwner()->getParentOp() != function)
     return {};

@@ -73,6 +73,52 @@ Value fuse::saturateTo(ImplicitLocOpBuilder &b, Value value, Type type) {
   return arith::FPToSIOp::create(b, withElement(value.getType(), type), value);
 }
 
+/// An integer beside `like`, which it is broadcast to.
+static Value integerLike(ImplicitLocOpBuilder &b, Value like, int64_t value) {
+  IntegerAttr number = b.getIntegerAttr(getElementTypeOrSelf(like), value);
+  if (auto vector = dyn_cast<VectorType>(like.getType()))
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(vector, number));
+  return arith::ConstantOp::create(b, number);
+}
+
+Value fuse::decodeFourBits(ImplicitLocOpBuilder &b, Value code, Type type) {
+  Type f32 = withElement(code.getType(), b.getF32Type());
+  auto number = [&](int64_t value) { return integerLike(b, code, value); };
+  if (type.isUnsignedInteger())
+    return arith::SIToFPOp::create(b, f32, code);
+  if (type.isInteger()) {
+    Value high = arith::ShLIOp::create(b, code, number(28));
+    return arith::SIToFPOp::create(b, f32,
+                                   arith::ShRSIOp::create(b, high, number(28)));
+  }
+  // The table of twice the magnitudes fits into one word, 4 bits for each.
+  constexpr int64_t magnitudes = 0xC8643210;
+  Value low = arith::AndIOp::create(b, code, number(7));
+  Value shift = arith::ShLIOp::create(b, low, number(2));
+  Value twice = arith::AndIOp::create(
+      b, arith::ShRUIOp::create(b, number(int32_t(magnitudes)), shift),
+      number(15));
+  Value magnitude = mul(b, arith::SIToFPOp::create(b, f32, twice), 0.5f);
+  Value sign = arith::ShLIOp::create(
+      b, arith::AndIOp::create(b, code, number(8)), number(28));
+  Value bits = arith::BitcastOp::create(b, code.getType(), magnitude);
+  return arith::BitcastOp::create(b, f32, arith::OrIOp::create(b, bits, sign));
+}
+
+Value fuse::decodeExponent(ImplicitLocOpBuilder &b, Value byte) {
+  auto number = [&](int64_t value) { return integerLike(b, byte, value); };
+  auto equals = [&](int64_t value) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, byte,
+                                 number(value));
+  };
+  Value bits = arith::ShLIOp::create(b, byte, number(23));
+  // 2^-127 is subnormal, and the last byte is NaN.
+  bits = arith::SelectOp::create(b, equals(0), number(0x00400000), bits);
+  bits = arith::SelectOp::create(b, equals(255), number(0x7FC00000), bits);
+  return arith::BitcastOp::create(
+      b, withElement(byte.getType(), b.getF32Type()), bits);
+}
+
 Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
   return arith::MulFOp::create(b, lhs, rhs);
 }

@@ -212,12 +212,41 @@ namespace {
 
 /// Role of an argument in the ops that use it.
 struct Role {
-  enum Kind { Activation, Weight, Norm, OffsetNorm, Bias, Scale } kind;
+  enum Kind {
+    Activation,
+    Weight,
+    Norm,
+    OffsetNorm,
+    Bias,
+    Scale,
+    Exponent,
+    ZeroPoint
+  } kind;
   /// Number of input features of a weight, which scales sums to variance 1.
   int64_t features = 1;
 };
 
 } // namespace
+
+/// Assigns the roles of the scales of a weight of 4 bits.
+static void assignScales(DequantizeWeightOp op,
+                         function_ref<void(Value, Role)> assign) {
+  QuantAttr quant = op.getQuant();
+  int64_t features = op.getX().getType().getShape().back();
+  Role::Kind kind = Role::Scale;
+  if (isa<Float8E8M0FNUType>(quant.getScaleType()))
+    kind = Role::Exponent;
+  else if (isa<Float8E4M3FNType>(quant.getScaleType()))
+    // Their range is too small for that of weights.
+    kind = Role::Norm;
+  assign(op.getScales().front(), {kind, features});
+  if (quant.getHasGroupZeros())
+    assign(op.getScales()[1], {Role::ZeroPoint, 1});
+  if (quant.getTensorScale() == TensorScale::Multiply)
+    assign(op.getScales().back(), {Role::Scale, features});
+  else if (quant.getTensorScale() == TensorScale::Divide)
+    assign(op.getScales().back(), {Role::Norm, 1});
+}
 
 /// Roles of the arguments, derived from the layer ops of the unfused function.
 static SmallVector<Role> getRoles(func::FuncOp function) {
@@ -237,6 +266,9 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
     if (auto dequantize =
             value ? value.getDefiningOp<DequantizeOp>() : DequantizeOp())
       value = dequantize.getQ();
+    else if (auto packed = value ? value.getDefiningOp<DequantizeWeightOp>()
+                                 : DequantizeWeightOp())
+      value = packed.getQ();
     // A weight may be a part of the stored tensor.
     if (auto view = value ? value.getDefiningOp<tensor::ExtractSliceOp>()
                           : tensor::ExtractSliceOp())
@@ -262,6 +294,8 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
     } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
       assign(dequantize.getChannelScale(),
              {Role::Scale, dequantize.getQ().getType().getShape().back()});
+    } else if (auto packed = dyn_cast<DequantizeWeightOp>(op)) {
+      assignScales(packed, assign);
     }
   });
   return roles;
@@ -306,6 +340,10 @@ static HostTensor createPool(ElementType type, int64_t size, Role role,
       return 0.1 * normal();
     case Role::Scale:
       return (0.5 + uniform()) / (64.0 * std::sqrt(double(role.features)));
+    case Role::Exponent:
+      return std::floor(118.0 + 4.0 * uniform());
+    case Role::ZeroPoint:
+      return std::floor(16.0 * uniform());
     }
     double value = deviation * normal();
     if (!stored)

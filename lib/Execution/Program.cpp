@@ -235,6 +235,11 @@ Expected<OwningOpRef<ModuleOp>> fuse::lowerForCPU(func::FuncOp function,
     if (failed(pm.run(*module)))
       return createStringError("phase '" + phase.name + "' failed on @" +
                                function.getSymName());
+    // Bodies of fused calls are inlined.
+    if (!module->lookupSymbol(function.getSymName()))
+      return createStringError("@" + function.getSymName() +
+                               " is the body of a fused call; run the function "
+                               "that calls it");
     if (llvm::Error error = dump.write(*module, number++, phase.name))
       return std::move(error);
     if (phase.name == last)

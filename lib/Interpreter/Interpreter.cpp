@@ -90,6 +90,14 @@ void Interpreter::runLayer(DequantizeOp real) {
                        getIf(real.getChannelScale()), getRounding(real)));
 }
 
+void Interpreter::runLayer(DequantizeWeightOp real) {
+  SmallVector<const Tensor *> scales;
+  for (Value scale : real.getScales())
+    scales.push_back(&get(scale));
+  set(real, dequantizeWeight(get(real.getQ()), scales, real.getQuant(),
+                             getRounding(real)));
+}
+
 void Interpreter::runLayer(DynamicQuantizeOp dynamic) {
   auto [q, scales] =
       quantizeDynamically(get(dynamic.getX()), dynamic.getScope(),
@@ -128,11 +136,12 @@ void Interpreter::runLayer(MoEExpertsOp experts) {
 bool Interpreter::runLayerOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<RMSNormOp, LayerNormOp, LinearOp, ActivationOp, GatedMulOp,
-            ResidualAddOp, QuantizeOp, DequantizeOp, DynamicQuantizeOp,
-            RotaryOp, CrossEntropyOp, MoEExpertsOp>([&](auto layer) {
-        runLayer(layer);
-        return true;
-      })
+            ResidualAddOp, QuantizeOp, DequantizeOp, DequantizeWeightOp,
+            DynamicQuantizeOp, RotaryOp, CrossEntropyOp, MoEExpertsOp>(
+          [&](auto layer) {
+            runLayer(layer);
+            return true;
+          })
       .Default(false);
 }
 
@@ -198,6 +207,8 @@ public:
 
   /// Input of a linear: stored or real values.
   Tensor quantizeInput(const Tensor &x, ScaleKind name) {
+    if (quant && quant.isPacked())
+      return x;
     if (quant) {
       Tensor q;
       std::tie(q, measured) = quantizeDynamically(
@@ -222,6 +233,15 @@ public:
     parts.bias = parent.getIf(bias);
     parts.isBiasAfterRounding =
         bias && contract.getBiasPlace() == BiasPlace::AfterRounding;
+    if (quant && quant.isPacked()) {
+      SmallVector<const Tensor *> all;
+      for (unsigned i = 0; i < quant.getNumScaleOperands(); ++i)
+        all.push_back(&parent.get(op.getChannelScales()[numChannelScales++]));
+      return multiplyWeights(x,
+                             dequantizeWeight(parent.get(weight), all, quant,
+                                              at(RoundingPoint::Dequantized)),
+                             parts, rounding);
+    }
     if (quant) {
       parts.quant = quant;
       parts.isInteger = quant.getStorageType().isInteger();
@@ -328,6 +348,21 @@ bool Interpreter::runFusedOp(Operation *op) {
                                    getRounding(result), /*isLast=*/true));
         }
         inner.setExtras(fused.getWeights().size());
+        return true;
+      })
+      .Case([&](FusedLinearOp fused) {
+        FusedOpInterpreter<FusedLinearOp> inner(*this, fused);
+        Tensor x = inner.quantizeInput(inner.head(), ScaleKind::Input);
+        Value result = fused.getOutputs()[0];
+        Value residual = fused.getOutputResidual();
+        Tensor y = inner.linear(x, ScaleKind::Input, fused.getWeight(),
+                                fused.getBias(), ScaleName::weight(0),
+                                residual ? inner.at(RoundingPoint::Down)
+                                         : getRounding(result),
+                                /*isLast=*/true);
+        if (residual)
+          y = addTensors(get(residual), y, getRounding(result));
+        set(result, std::move(y));
         return true;
       })
       .Case([&](NormQuantizeOp fused) {

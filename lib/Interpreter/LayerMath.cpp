@@ -176,8 +176,10 @@ static Interval getInputScale(const LinearParts &parts, int64_t inputs,
     int64_t size = parts.quant.getGroupSize();
     return scales[row * (inputs / size) + k / size];
   }
+  case ScaleScope::None:
+    break;
   }
-  llvm_unreachable("unknown scope");
+  llvm_unreachable("a linear with scales has a scope");
 }
 
 /// The scale of weight [channel, k] by the granularity of `quant`.
@@ -192,8 +194,10 @@ static Interval getWeightScale(const LinearParts &parts, int64_t inputs,
   case ScaleGranularity::Block:
     return scales[channel / parts.quant.getBlockRows() * scales.getRowSize() +
                   k / parts.quant.getBlockColumns()];
+  case ScaleGranularity::Group:
+    break;
   }
-  llvm_unreachable("unknown granularity");
+  llvm_unreachable("a linear multiplies no packed codes");
 }
 
 /// `y = fma(s_x * s_w, sum of block, y)` for each block, ascending.
@@ -346,6 +350,50 @@ Tensor fuse::dequantize(const Tensor &q, std::optional<double> scale,
   });
 }
 
+/// The real value of a code of 4 bits, without scales.
+static double getCode(unsigned bits, Type type) {
+  static constexpr double magnitudes[] = {0.0, 0.5, 1.0, 1.5,
+                                          2.0, 3.0, 4.0, 6.0};
+  if (isa<Float4E2M1FNType>(type))
+    return std::copysign(magnitudes[bits % 8], bits < 8 ? 1.0 : -1.0);
+  return type.isUnsignedInteger() || bits < 8 ? bits : bits - 16.0;
+}
+
+/// The low 8 bits of an integer.
+static unsigned getByte(Interval value) { return int64_t(value.lo) & 0xFF; }
+
+Tensor fuse::dequantizeWeight(const Tensor &q, ArrayRef<const Tensor *> scales,
+                              QuantAttr quant, Rounding rounding) {
+  Tensor result;
+  result.shape = {q.shape[0], 2 * q.shape[1]};
+  int64_t group = quant.getBlockColumns();
+  for (int64_t i = 0, end = 2 * q.values.size(); i < end; ++i) {
+    Interval bits = q[i / 2], scale = (*scales[0])[i / group];
+    bool isExponent = isa<Float8E8M0FNUType>(quant.getScaleType());
+    if (!bits.isPoint() || (isExponent && !scale.isPoint())) {
+      result.values.push_back(Interval::anything());
+      continue;
+    }
+    double code =
+        getCode(getByte(bits) >> (i % 2 * 4) & 15, quant.getStorageType());
+    if (isExponent) {
+      unsigned byte = getByte(scale);
+      scale = byte == 255 ? std::nan("") : std::ldexp(1.0, int(byte) - 127);
+    }
+    Interval value = code;
+    if (quant.getHasGroupZeros())
+      value = add(value, -(*scales[1])[i / group].lo);
+    else if (quant.getZeroPoint())
+      value = code - double(*quant.getZeroPoint());
+    if (quant.getTensorScale() == TensorScale::Multiply)
+      scale = mul(scale, (*scales.back())[0]);
+    else if (quant.getTensorScale() == TensorScale::Divide)
+      scale = div(scale, (*scales.back())[0]);
+    result.values.push_back(rounding(mul(scale, value)));
+  }
+  return result;
+}
+
 static Interval getMagnitude(Interval value) {
   if (value.isAnything || value.isNaN())
     return value;
@@ -390,6 +438,8 @@ std::pair<Tensor, Tensor> fuse::quantizeDynamically(const Tensor &x,
     size = quant.getGroupSize();
     scales.shape.push_back(x.getRowSize() / size);
     break;
+  case ScaleScope::None:
+    llvm_unreachable("a dynamic quantize op has a scope");
   }
   int64_t numScales = 1;
   for (int64_t extent : scales.shape)

@@ -77,13 +77,12 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip,
 static void addLoweringToNVVM(OpPassManager &pm, const Chip &chip) {
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createExpandMathPass());
-  if (chip.hasFloat8) {
+  if (chip.hasFloat8)
     kernels.addPass(createConvertSmallFloatsToNVVMPass());
-  } else {
-    ExpandSmallFloatsPassOptions floats;
-    floats.bf16 = false;
-    kernels.addPass(createExpandSmallFloatsPass(floats));
-  }
+  // Conversions without an instruction, all of them before sm_89.
+  ExpandSmallFloatsPassOptions floats;
+  floats.bf16 = false;
+  kernels.addPass(createExpandSmallFloatsPass(floats));
   kernels.addPass(memref::createExpandStridedMetadataPass());
   kernels.addPass(createLowerAffinePass());
   kernels.addPass(createSCFToControlFlowPass());

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -46,8 +47,20 @@ static void addPlanning(OpPassManager &pm,
   pm.addPass(createConvertFuseToTilePass());
 }
 
-static void addKernelLowering(OpPassManager &kernels) {
-  kernels.addPass(createConvertTileToNVVMPass());
+/// The chip called `name`. An unknown one is an error of the passes that
+/// follow.
+static std::optional<Chip> findChip(StringRef name) {
+  auto chip = lookupChip(name, [](const Twine &) { return failure(); });
+  return succeeded(chip) ? std::optional<Chip>(*chip) : std::nullopt;
+}
+
+static void addKernelLowering(OpPassManager &modules, StringRef chip) {
+  std::optional<Chip> known = findChip(chip);
+  ConvertTileToNVVMPassOptions lowering;
+  lowering.float8 = !known || known->hasFloat8;
+  modules.addPass(createConvertTileToNVVMPass(lowering));
+  // Kernels of the portable path, in `gpu.func`, have a lowering of their own.
+  OpPassManager &kernels = modules.nest<LLVM::LLVMFuncOp>();
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertToLLVMPass());
   kernels.addPass(createCanonicalizerPass());
@@ -55,13 +68,15 @@ static void addKernelLowering(OpPassManager &kernels) {
   kernels.addPass(createReconcileUnrealizedCastsPass());
 }
 
-/// An unknown chip is an error of the passes that follow.
 static void attachTarget(OpPassManager &pm, StringRef chip) {
   GpuNVVMAttachTargetOptions target;
   target.chip = chip.str();
-  if (auto known = lookupChip(chip, [](const Twine &) { return failure(); });
-      succeeded(known))
+  if (std::optional<Chip> known = findChip(chip)) {
+    // PTX 8.4 introduced mma.sync of 8-bit floats, which only sm_90a replaces.
+    if (known->hasFloat8 && known->name != "sm_90a")
+      known->ptxVersion = std::max(known->ptxVersion, 84U);
     target.features = known->getFeatures();
+  }
   target.optLevel = 3;
   pm.addPass(createGpuNVVMAttachTarget(target));
 }
@@ -78,7 +93,7 @@ void fuse::buildHopperPipeline(OpPassManager &pm,
   pm.addPass(createCSEPass());
   if (options.stage == HopperStage::Tile)
     return;
-  addKernelLowering(pm.nest<gpu::GPUModuleOp>());
+  addKernelLowering(pm.nest<gpu::GPUModuleOp>(), options.chip);
   if (options.stage != HopperStage::NVVM)
     addPTX(pm, options.chip);
 }
@@ -98,7 +113,7 @@ void fuse::buildHopperKernelPipeline(OpPassManager &pm, HopperStage stage,
   kernels.addPass(createCSEPass());
   if (stage == HopperStage::Tile)
     return;
-  addKernelLowering(kernels);
+  addKernelLowering(kernels, chip);
   if (stage == HopperStage::PTX)
     addPTX(pm, chip);
 }

@@ -23,6 +23,9 @@ using namespace fuse;
 /// polling exact sums costs less than rounding saves (H200).
 static constexpr int64_t kExactTokens = 32;
 
+/// Shared memory for mbarriers, sums of rows and the like, in bytes.
+static constexpr int64_t kReservedBytes = 2048;
+
 /// Weight stages held back while a block publishes its hidden units: 2 above
 /// 16 tokens, 3 above 32 (H200).
 static constexpr int64_t kThrottledStages = 2, kFewTokens = 16;
@@ -174,6 +177,7 @@ private:
   int64_t countInFlight(Form form, const DecodeTiling &tiling) const;
   SmallVector<int64_t, 2> listGrids(Form form,
                                     const DecodeTiling &tiling) const;
+  int64_t countStages(const Draft &draft, int64_t reserved) const;
   Draft makeDraft(Form form, int64_t splitK) const;
   bool isPossible(const Draft &draft, const DecodeTiling &tiling) const;
   void consider(Form form, int64_t splitK);
@@ -257,6 +261,12 @@ std::optional<Form> DecodeSelector::findSwapAB() const {
 SmallVector<Form>
 DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
   SmallVector<Form> forms;
+  // A tile has whole groups of hidden units that share a measured scale.
+  if (problem.quant) {
+    if (!many && onlyRows.value_or(256) == 256)
+      forms.append({{256, 256}, {256, 128}});
+    return forms;
+  }
   std::optional<Form> swapAB = findSwapAB();
   // The number of rows of a swap-AB tile is selected separately.
   if (swapAB && onlyRows.value_or(0) == 0)
@@ -305,11 +315,12 @@ int64_t DecodeSelector::countTokenStages(Form form) const {
   return width > kWholeTokens && form.rows == 128 ? 6 : 4;
 }
 
-static int64_t countWeightStages(Form form, int64_t tokens,
-                                 int64_t tokenStages) {
+/// `reserved` bytes of shared memory are for other things than stages.
+static int64_t countWeightStages(Form form, int64_t tokenBytes,
+                                 int64_t tokenStages, int64_t reserved) {
   int64_t stage = form.getStageBytes();
-  int64_t room = tile::kMaxSharedBytes - 2048 -
-                 (tokenStages + form.deferredEpilogue) * tokens * 128;
+  int64_t room = tile::kMaxSharedBytes - reserved -
+                 (tokenStages + form.deferredEpilogue) * tokenBytes;
   return std::min<int64_t>(6 * 256 * 128 / stage, room / stage);
 }
 
@@ -397,6 +408,14 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
   return {blocks};
 }
 
+/// Stages of weights that fit beside those of tokens.
+int64_t DecodeSelector::countStages(const Draft &draft,
+                                    int64_t reserved) const {
+  return countWeightStages(draft.form,
+                           getTokenStageBytes(problem, draft.tokens),
+                           draft.tokenStages, reserved);
+}
+
 /// A draft for all multiprocessors, with the depths of its pipelines.
 Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   Draft draft;
@@ -405,7 +424,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   draft.blocks = gpu.multiprocessors;
   draft.splitK = splitK;
   draft.tokenStages = countTokenStages(form);
-  draft.weightStages = countWeightStages(form, draft.tokens, draft.tokenStages);
+  draft.weightStages = countStages(draft, kReservedBytes);
   draft.maxInFlight = 2;
   // The exact contract does not permit rounded partial sums.
   bool rounds = problem.rounding.getMode() == RoundingMode::Relaxed &&
@@ -444,8 +463,15 @@ void DecodeSelector::consider(Form form, int64_t splitK) {
   if (!isPossible(draft, tiling))
     return;
   draft.maxInFlight = std::min(countInFlight(form, tiling), draft.weightStages);
+  int64_t weightStages = draft.weightStages;
   for (int64_t blocks : listGrids(form, tiling)) {
     draft.blocks = blocks;
+    if (problem.quant)
+      draft.weightStages =
+          std::min(weightStages,
+                   countStages(draft, kReservedBytes +
+                                          getScaleScratchBytes(problem, tiling,
+                                                               draft.get())));
     tile::ScheduleAttr schedule = draft.get();
     if (getScheduleProblem(problem, schedule).empty())
       candidates.push_back({draft, estimateDecode(problem, schedule, gpu)});
@@ -629,8 +655,7 @@ void DecodeSelector::keepRegisters(Draft &draft,
   draft.tokenStages = draft.tokens > kWholeTokens
                           ? llvm::bit_floor(uint64_t(draft.tokenStages))
                           : llvm::PowerOf2Ceil(draft.tokenStages);
-  draft.weightStages =
-      countWeightStages(draft.form, draft.tokens, draft.tokenStages);
+  draft.weightStages = countStages(draft, kReservedBytes);
 }
 
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Schedule/MlpProblem.h"
+#include "fuse/Analysis/Refusal.h"
 #include "fuse/Schedule/MmaSchedule.h"
 #include "fuse/Schedule/StageGraph.h"
 
@@ -13,6 +14,8 @@ using namespace fuse;
 
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
+/// Warps of a decode kernel that compute hidden units.
+static constexpr int64_t kConsumerWarps = 8;
 /// Packed rows of a group, in which a thread has adjacent hidden units: 16 rows
 /// in each half of a run.
 static constexpr int64_t kGroupRows = 32;
@@ -43,6 +46,18 @@ static int64_t getSize(Value value, unsigned dimension) {
   return cast<RankedTensorType>(value.getType()).getDimSize(dimension);
 }
 
+/// Number of inputs of a weight. A byte has two codes of 4 bits.
+static int64_t getInputs(const MlpProblem &problem, Value weight) {
+  int64_t size = getSize(weight, 1);
+  return problem.quant && problem.quant.isPacked() ? 2 * size : size;
+}
+
+/// The scales of the weights of a contract with measured scales.
+template <typename OpT>
+static ValueRange getMeasuredScales(OpT op) {
+  return op.getQuantAttr() ? ValueRange(op.getChannelScales()) : ValueRange();
+}
+
 /// Fills in the fields that all families have.
 template <typename OpT>
 static void describeCommon(OpT op, MlpProblem &problem) {
@@ -67,10 +82,15 @@ static void describeMLP(OpT op, MlpProblem &problem) {
   problem.addStream = op.getAddStream();
   if (op.getOutputs().size() > 1)
     problem.streamResult = 1;
-  problem.width = getSize(problem.up, 1);
+  problem.width = getInputs(problem, problem.up);
   problem.hidden = getSize(problem.up, 0);
   problem.outputs.push_back({op.getDown(), op.getDownBias(),
                              getSize(op.getDown(), 0), ScaleKind::Down});
+  ValueRange scales = getMeasuredScales(op);
+  if (scales.empty())
+    return;
+  problem.upScales = scales.drop_back().back();
+  problem.outputs.front().weightScales = scales.back();
 }
 
 static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
@@ -87,11 +107,63 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
     output.scale = ScaleName::weight(index);
     problem.outputs.push_back(output);
   }
-  problem.width = getSize(op.getWeights().front(), 1);
+  problem.width = getInputs(problem, op.getWeights().front());
   int64_t result = problem.outputs.size();
+  for (auto [output, scales] :
+       llvm::zip(problem.outputs, getMeasuredScales(op)))
+    output.weightScales = scales;
   for (RoundingPoint extra : getPoints(op.getExtrasAttr()))
     (extra == RoundingPoint::Stream ? problem.streamResult
                                     : problem.normedResult) = result++;
+}
+
+static void describeLinear(FusedLinearOp op, MlpProblem &problem) {
+  describeCommon(op, problem);
+  problem.outputResidual = op.getOutputResidual();
+  problem.width = getSize(op.getWeight(), 1);
+  problem.outputs.push_back({op.getWeight(), op.getBias(),
+                             getSize(op.getWeight(), 0), ScaleName::weight(0)});
+}
+
+static std::string print(RefusalKind kind, const Twine &detail) {
+  const RefusalText &text = getText(kind);
+  return (text.id + " " + text.name + ": " + detail).str();
+}
+
+std::string fuse::getTokensProblem(const MlpProblem &problem, int64_t tokens) {
+  if (!problem.quant || tokens <= kMaxWholeTokens)
+    return "";
+  return print(RefusalKind::MeasuredScaleTokens, Twine(tokens) +
+                                                     " tokens are more than " +
+                                                     Twine(kMaxWholeTokens));
+}
+
+/// The reason why no kernel has the measured scales of `problem`, or an empty
+/// string.
+static std::string getQuantProblem(const MlpProblem &problem) {
+  QuantAttr quant = problem.quant;
+  if (!isa<Float8E4M3FNType>(quant.getStorageType()) ||
+      quant.getWeights() != ScaleGranularity::Block ||
+      quant.getBlockRows() != kScaleBlock ||
+      quant.getBlockColumns() != kScaleBlock ||
+      quant.getActivations() != ScaleScope::PerGroup ||
+      quant.getGroupSize() != kScaleBlock ||
+      quant.getSumLength() != kScaleBlock) {
+    std::string text;
+    llvm::raw_string_ostream(text) << Attribute(quant);
+    return print(RefusalKind::ScaleShapes,
+                 "the op has " + text +
+                     ", expected f8E4M3FN, weights = block<128x128>, "
+                     "activations = per_group<128>, sums = block<128>");
+  }
+  SmallVector<std::pair<StringRef, int64_t>> widths = {
+      {"input", problem.width}, {"hidden", problem.hidden}};
+  for (auto [name, width] : widths)
+    if (width % kScaleBlock != 0)
+      return print(RefusalKind::PartialScaleBlock,
+                   "the " + name + " width " + Twine(width) +
+                       " is not a multiple of " + Twine(kScaleBlock));
+  return problem.tokens ? getTokensProblem(problem, *problem.tokens) : "";
 }
 
 /// The first reason why the kernel does not support `problem`, or an empty
@@ -103,8 +175,8 @@ static std::string getProblem(const MlpProblem &problem, Type narrow) {
     llvm::raw_string_ostream(text) << type;
     return text;
   };
-  if (problem.quant)
-    return "scales are measured at run time";
+  if (problem.quant && problem.quant.isPacked())
+    return "weights have 4 bits";
   if (getElement(problem.x) != narrow)
     return "the input is " + print(getElement(problem.x)) + ", not " +
            print(narrow);
@@ -128,9 +200,9 @@ static std::string getProblem(const MlpProblem &problem, Type narrow) {
     if (!weight)
       continue;
     Type type = getElement(weight);
-    if (problem.scales ? !isa<Float8E4M3FNType>(type) : type != narrow)
+    if (problem.isF8() ? !isa<Float8E4M3FNType>(type) : type != narrow)
       return "a weight is " + print(type) + ", not " +
-             (problem.scales ? "f8E4M3FN" : print(narrow));
+             (problem.isF8() ? "f8E4M3FN" : print(narrow));
   }
   if (StaticScalesAttr scales = problem.scales) {
     if (!isa<Float8E4M3FNType>(scales.getStorageType()))
@@ -187,10 +259,14 @@ std::optional<MlpProblem> fuse::describeFamily(Operation *op,
     describeMLP(mlp, problem);
     problem.gate = mlp.getGate();
     problem.gateBias = mlp.getGateBias();
+    if (ValueRange scales = getMeasuredScales(mlp); !scales.empty())
+      problem.gateScales = scales.front();
   } else if (auto mlp = dyn_cast<MLPOp>(op)) {
     describeMLP(mlp, problem);
   } else if (auto linear = dyn_cast<NormLinearOp>(op)) {
     describeNormLinear(linear, problem);
+  } else if (auto linear = dyn_cast<FusedLinearOp>(op)) {
+    describeLinear(linear, problem);
   } else if (auto graph = dyn_cast<stage::GraphOp>(op)) {
     std::optional<MlpProblem> described = describeGraph(graph, reason);
     if (!described)
@@ -219,6 +295,8 @@ std::optional<MlpProblem> fuse::describeDecode(Operation *op,
   if (!problem)
     return std::nullopt;
   reason = getProblem(*problem, BFloat16Type::get(op->getContext()));
+  if (reason.empty() && problem->quant)
+    reason = getQuantProblem(*problem);
   if (!reason.empty())
     return std::nullopt;
   return problem;
@@ -229,8 +307,9 @@ std::optional<MlpProblem> fuse::describeMma(Operation *op,
   std::optional<MlpProblem> problem = describeFamily(op, reason);
   if (!problem)
     return std::nullopt;
-  if (problem->scales) {
-    reason = "a product of stored values has no mma kernel";
+  if (problem->quant) {
+    reason = problem->quant.isPacked() ? "weights have 4 bits"
+                                       : "scales are measured at run time";
     return std::nullopt;
   }
   MLIRContext *context = op->getContext();
@@ -346,11 +425,61 @@ int64_t fuse::getTokenTile(int64_t tokens, int64_t gemm1TileM) {
   return llvm::alignTo(tokens, gemm1TileM == 192 ? 16 : 8);
 }
 
+int64_t fuse::getTokenStageBytes(const MlpProblem &problem, int64_t tokens) {
+  if (!problem.hasBlockScales())
+    return tokens * kStepBytes;
+  // The swizzle needs stages of whole 1024 bytes.
+  return llvm::alignTo(tokens * (kStepBytes + 4), 1024);
+}
+
+int64_t fuse::getScaleScratchBytes(const MlpProblem &problem,
+                                   const DecodeTiling &tiling,
+                                   tile::ScheduleAttr schedule) {
+  if (!problem.hasBlockScales())
+    return 0;
+  int64_t scales = tiling.stepsPerSlice * tiling.rows / kScaleBlock;
+  if (problem.hasGemm1())
+    scales += 2 * tiling.countRounds(schedule.getBlocks()) * tiling.steps1 +
+              kConsumerWarps * schedule.getTokens();
+  return 4 * scales;
+}
+
+/// Bytes of a block for mbarriers, sums of rows and the like.
+static constexpr int64_t kOtherShared = 2048;
+
+/// The reason why `schedule` is invalid with measured scales, or an empty
+/// string.
+static std::string getQuantProblem(const MlpProblem &problem,
+                                   const DecodeTiling &tiling,
+                                   tile::ScheduleAttr schedule) {
+  if (schedule.getGemm1TileM() != 256 || tiling.swapAB ||
+      schedule.getDeferredEpilogue() || schedule.getTokens() > kMaxWholeTokens)
+    return ("measured scales require gemm1_tile_m = 256, at most " +
+            Twine(kMaxWholeTokens) +
+            " tokens, and neither swap_ab nor deferred_epilogue")
+        .str();
+  int64_t bytes = schedule.getWeightStages() * schedule.getWeightBytes() +
+                  schedule.getTokenStages() *
+                      getTokenStageBytes(problem, schedule.getTokens()) +
+                  getScaleScratchBytes(problem, tiling, schedule) +
+                  kOtherShared;
+  if (bytes > tile::kMaxSharedBytes)
+    return ("stages and measured scales need " + Twine(bytes) +
+            " bytes of shared memory, but there are " +
+            Twine(tile::kMaxSharedBytes))
+        .str();
+  return "";
+}
+
 std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::ScheduleAttr schedule) {
   DecodeTiling tiling(problem, schedule);
   if (std::string reason = tiling.getProblem(); !reason.empty())
     return reason;
+  if (problem.quant)
+    if (std::string reason = getQuantProblem(problem, tiling, schedule);
+        !reason.empty())
+      return reason;
   int64_t units = tiling.getUnits();
   if (units > schedule.getBlocks())
     return ("GEMM2 has " + Twine(units) + " units for " +

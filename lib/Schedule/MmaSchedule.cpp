@@ -20,6 +20,9 @@ static constexpr int64_t kBounds[] = {8,   16,  32,   64,   128,  256,  384,
 
 /// Most tokens of a token tile.
 static constexpr int64_t kMaxTokenTile = 128;
+/// Token tiles that share a weight tile. Their rows and one wave of weights fit
+/// into the L2 of an H200 or an A100.
+static constexpr int64_t kGroup = 16;
 
 //===----------------------------------------------------------------------===//
 // Tiling
@@ -39,21 +42,24 @@ MmaTiling::MmaTiling(const MlpProblem &problem, MmaScheduleAttr schedule) {
   gemm2.perTile = schedule.getGemm2TileM() / kQuarterRows;
   gemm2.tiles = llvm::divideCeil(gemm2.quarters, gemm2.perTile);
 
-  // K-slices consist of whole runs of hidden units.
-  int64_t runSteps = 1;
+  // K-slices consist of whole runs of hidden units, of which a k-step may have
+  // several.
+  int64_t run = 2 * kQuarterRows / (problem.isGated() ? 2 : 1), runSteps = 1;
+  auto countQuarters = [&](int64_t steps) -> int64_t {
+    return 2 * llvm::divideCeil(steps * kRowBytes, run * bytes);
+  };
   if (problem.hasGemm1()) {
-    int64_t run = 2 * kQuarterRows / (problem.isGated() ? 2 : 1);
-    runSteps = run * bytes / kRowBytes;
+    runSteps = countSteps(run);
     gemm1.steps = countSteps(problem.width);
     gemm1.packedTiles = llvm::divideCeil(problem.hidden, 2 * run);
-    gemm1.quarters = 2 * llvm::divideCeil(gemm2.steps, runSteps);
+    gemm1.quarters = countQuarters(gemm2.steps);
     gemm1.perTile = schedule.getGemm1TileM() / kQuarterRows;
     gemm1.tiles = llvm::divideCeil(gemm1.quarters, gemm1.perTile);
   }
   stepsPerSlice = llvm::alignTo(
       llvm::divideCeil(gemm2.steps, schedule.getSplitK()), runSteps);
   slices = llvm::divideCeil(gemm2.steps, stepsPerSlice);
-  quartersPerSlice = 2 * stepsPerSlice / runSteps;
+  quartersPerSlice = countQuarters(stepsPerSlice);
 }
 
 /// Maximum number of tokens at which 32 bits count the elements of any matrix.
@@ -141,7 +147,7 @@ private:
     return MmaScheduleAttr::get(
         problem.op->getContext(), tokens, tokenTile, gpu.multiprocessors, split,
         quarters1 * kQuarterRows, quarters2 * kQuarterRows,
-        countStages(std::max(quarters1, quarters2)), oneLaunch ? 1 : 3);
+        countStages(std::max(quarters1, quarters2)), kGroup, oneLaunch ? 1 : 3);
   }
 
   /// The tile and the split with the smallest cost for the busiest block, in
@@ -153,7 +159,7 @@ private:
       auto base = MmaScheduleAttr::get(
           problem.op->getContext(), tokens, tokenTile, gpu.multiprocessors,
           /*splitK=*/1, quarters * kQuarterRows, quarters * kQuarterRows,
-          /*stages=*/2, /*launches=*/3);
+          /*stages=*/2, kGroup, /*launches=*/3);
       MmaTiling tiling(problem, base);
       const MmaProduct &product = isGemm2 ? tiling.gemm2 : tiling.gemm1;
       int64_t units = product.tiles * tiling.tokenTiles;

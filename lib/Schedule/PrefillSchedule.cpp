@@ -557,7 +557,7 @@ double fuse::estimateProducts(const MlpProblem &problem, Attribute schedule,
 Attribute fuse::selectProducts(const MlpProblem &problem, int64_t tokens,
                                const GpuModel &gpu) {
   Attribute decode = selectDecode(problem, tokens, gpu);
-  if (tokens <= kMaxWholeTokens)
+  if (tokens <= kMaxWholeTokens || problem.quant)
     return decode;
   Attribute prefill = selectPrefill(problem, tokens, gpu);
   if (!decode || !prefill)

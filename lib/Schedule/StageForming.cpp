@@ -63,6 +63,8 @@ static std::optional<RefusalKind> getProblem(Operation *member) {
       return RefusalKind::StageRealWeight;
     return std::nullopt;
   }
+  if (isa<DequantizeWeightOp>(member))
+    return RefusalKind::StageRealWeight;
   if (auto quantize = dyn_cast<DynamicQuantizeOp>(member);
       quantize && quantize.getScope() == ScaleScope::PerTensor)
     return RefusalKind::StageMember;

@@ -129,7 +129,8 @@ void fuse::mapGraph(stage::GraphOp graph, const MlpProblem &problem,
           stage::ReduceMappingAttr::get(context, launch, places));
   }
   graph.setMappingAttr(stage::GraphMappingAttr::get(
-      context, stage::Target::Mma, schedule.getTokens(), schedule.getBlocks()));
+      context, stage::Target::Mma, schedule.getTokens(), schedule.getBlocks(),
+      schedule.getGroup()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,7 +205,7 @@ FailureOr<MmaScheduleAttr> fuse::getMappedSchedule(stage::GraphOp graph,
   auto schedule = MmaScheduleAttr::getChecked(
       emitError, graph.getContext(), mapping.getTokens(), first.getTokenTile(),
       mapping.getBlocks(), products.back().countSlices(), tile1,
-      last.getWeightTile(), first.getPipeline(), launches);
+      last.getWeightTile(), first.getPipeline(), mapping.getGroup(), launches);
   if (!schedule)
     return failure();
   if (std::string why = getScheduleProblem(problem, schedule); !why.empty())

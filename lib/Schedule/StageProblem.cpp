@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Kernels exist for graphs that mean `[residual_add] [norm] [quantize]` and
-// then linears, or an MLP. The description comes from the layer ops of the
-// stages alone, so that it holds for a graph that was changed by hand.
+// then linears or an MLP, and for a linear and a residual add. The description
+// comes from the layer ops of the stages alone, so that it holds for a graph
+// that was changed by hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,12 +37,16 @@ public:
   bool read();
   bool checkStages();
   std::string reason = "its stages are neither those of an MLP nor those of "
-                       "linears after a norm";
+                       "linears";
   MlpProblem problem;
 
 private:
   void readHead();
+  LinearOp readTail();
+  void addTail(LinearOp linear, ScaleName name);
+  bool readMLP();
   bool readHidden(Value value);
+  bool readLinear();
   bool readLinears(MutableArrayRef<LinearOp> linears);
   bool readLinear(LinearOp linear, ScaleKind inputScale, ScaleName name);
   bool readResults();
@@ -59,8 +64,7 @@ private:
     return !def || def->getBlock() != &chain;
   }
   void setType(RoundingPoint point, Value value) {
-    if (getElement(value) != getElement(problem.x))
-      types.push_back({point, getElement(value)});
+    types.push_back({point, getElement(value)});
   }
   bool fail(const Twine &why) {
     reason = why.str();
@@ -249,6 +253,10 @@ void ChainReader::finishContract() {
   RoundingAttr contract = graph.getRoundingAttr()
                               ? graph.getRoundingAttr()
                               : RoundingAttr::getExact(context);
+  // The contract names the types that differ from that of the input.
+  llvm::erase_if(types, [&](const RoundedType &entry) {
+    return entry.second == getElement(problem.x);
+  });
   problem.rounding =
       RoundingAttr::get(context, contract.getMode(), contract.getSkip(), types,
                         biasPlace.value_or(BiasPlace::BeforeRounding));
@@ -257,40 +265,71 @@ void ChainReader::finishContract() {
                                            QuantForm::Scaled);
 }
 
+/// Reads the last linear and the residual add after it.
+LinearOp ChainReader::readTail() {
+  Value y = results.front();
+  if (auto sum = take<ResidualAddOp>(y)) {
+    Value other = sum.getLhs();
+    y = sum.getRhs();
+    if (isExternal(y) || other.getDefiningOp<LinearOp>())
+      std::swap(other, y);
+    if (!isExternal(other) && other != stream)
+      return {};
+    problem.addStream = !isExternal(other);
+    problem.outputResidual = isExternal(other) ? other : Value();
+  }
+  return take<LinearOp>(y);
+}
+
+/// Sets the output of the last linear.
+void ChainReader::addTail(LinearOp linear, ScaleName name) {
+  if (linear.getY() != results.front())
+    setType(RoundingPoint::Down, linear.getY());
+  problem.outputs.push_back({linear.getWeight(), linear.getBias(),
+                             linear.getWeight().getType().getDimSize(0), name});
+}
+
+/// Reads one linear without a norm.
+bool ChainReader::readLinear() {
+  LinearOp linear = readTail();
+  if (!linear)
+    return false;
+  problem.x = input = readQuantize(linear.getX(), ScaleKind::Input);
+  problem.width = linear.getWeight().getType().getDimSize(1);
+  ScaleName name = ScaleName::weight(0);
+  if (!readLinear(linear, ScaleKind::Input, name))
+    return false;
+  addTail(linear, name);
+  return true;
+}
+
+/// Reads an MLP.
+bool ChainReader::readMLP() {
+  LinearOp down = readTail();
+  if (!down)
+    return false;
+  Value hidden = readQuantize(down.getX(), ScaleKind::Hidden);
+  if (!readHidden(hidden) ||
+      !readLinear(down, ScaleKind::Hidden, ScaleKind::Down))
+    return false;
+  addTail(down, ScaleKind::Down);
+  return true;
+}
+
 bool ChainReader::read() {
   if (results.empty())
     return false;
   readHead();
   auto linears = llvm::to_vector(chain.getOps<LinearOp>());
-  bool isMLP = llvm::any_of(chain, llvm::IsaPred<ActivationOp>);
-  if (!isMLP) {
-    if (!readLinears(linears))
-      return false;
-  } else {
-    Value y = results.front();
-    if (auto sum = take<ResidualAddOp>(y)) {
-      Value other = sum.getLhs();
-      y = sum.getRhs();
-      if (isExternal(y) || other.getDefiningOp<LinearOp>())
-        std::swap(other, y);
-      if (!isExternal(other) && other != stream)
-        return false;
-      problem.addStream = !isExternal(other);
-      problem.outputResidual = isExternal(other) ? other : Value();
-    }
-    auto down = take<LinearOp>(y);
-    if (!down)
-      return false;
-    Value hidden = readQuantize(down.getX(), ScaleKind::Hidden);
-    if (!readHidden(hidden) ||
-        !readLinear(down, ScaleKind::Hidden, ScaleKind::Down))
-      return false;
-    if (y != results.front())
-      setType(RoundingPoint::Down, down.getY());
-    problem.outputs.push_back({down.getWeight(), down.getBias(),
-                               down.getWeight().getType().getDimSize(0),
-                               ScaleKind::Down});
-  }
+  bool isRead = false;
+  if (llvm::any_of(chain, llvm::IsaPred<ActivationOp>))
+    isRead = readMLP();
+  else if (!problem.norm && !problem.residual && linears.size() == 1)
+    isRead = readLinear();
+  else
+    isRead = readLinears(linears);
+  if (!isRead)
+    return false;
   if (!isExternal(problem.x) || !rest.empty() || !readResults())
     return false;
   finishContract();

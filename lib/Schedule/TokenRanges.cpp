@@ -33,6 +33,10 @@ tile::DispatchAttr fuse::selectRanges(const MlpProblem &problem, int64_t tokens,
                                       const GpuModel &gpu,
                                       FindMeasured measured) {
   tokens = std::min(tokens, getMostTokens(problem));
+  // There is no prefill kernel with measured scales. A host passes more tokens
+  // in several calls.
+  if (problem.quant)
+    tokens = std::min(tokens, kMaxWholeTokens);
   SmallVector<int64_t> bounds;
   SmallVector<Attribute> schedules;
   auto append = [&](int64_t bound, Attribute schedule) {
@@ -52,6 +56,9 @@ tile::DispatchAttr fuse::selectRanges(const MlpProblem &problem, int64_t tokens,
       break;
     append(bound, schedule);
   }
+
+  if (problem.quant && bounds.empty())
+    return {};
 
   // The number of token tiles determines the time, so ranges end at whole
   // tiles.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fuse_mlir.matching.patterns import ModuleSpec, register_fusion_patterns
     from fuse_mlir.matching.ptx_kernel import PtxKernel
     from fuse_mlir.reports.ir_report import explain_ir
+    from fuse_mlir.reports.profile import profile
     from fuse_mlir.reports.report import bench, explain, verify
 
 __version__ = "0.1.0"
@@ -76,6 +77,7 @@ _EXPORTS = {
     "inductor_options": "deploy.inductor",
     "load": "fusion.compiled_module",
     "load_model": "checkpoint.model_source",
+    "profile": "reports.profile",
     "refresh": "compiler.weight_versions",
     "register_fusion_patterns": "matching.patterns",
     "unfuse_modules": "fusion.modules",
@@ -111,6 +113,7 @@ __all__ = [
     "inductor_options",
     "load",
     "load_model",
+    "profile",
     "refresh",
     "register_fusion_patterns",
     "unfuse_modules",

@@ -61,6 +61,9 @@ REFUSALS = {
     "power-of-two-scales": "FUSE-N172",
     "group-width": "FUSE-N173",
     "weight-width": "FUSE-N174",
+    "activation-order": "FUSE-N175",
+    "packed-width": "FUSE-N176",
+    "four-bit-activations": "FUSE-N177",
 }
 
 

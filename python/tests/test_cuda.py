@@ -12,6 +12,7 @@ import fuse_mlir
 from fuse_mlir import slots
 from fuse_mlir.fusion.modules import fused_sites
 from fuse_mlir.quantized.fp8_reference import emulated
+from tests import greedy
 from tests.deploy.test_hub import load
 from tests.models import (
     CHAIN,
@@ -151,6 +152,12 @@ class Cuda(unittest.TestCase):
                 torch.testing.assert_close(
                     ours, model(many).logits, atol=2e-2, rtol=2e-2
                 )
+
+    def test_greedy_tokens(self):
+        """Kernels change no token of models whose logits have a peak."""
+        for kind, settings in greedy.MODELS.items():
+            with self.subTest(kind):
+                greedy.check(self, transformer(kind, **settings).cuda())
 
     def test_projections_in_programs(self):
         model = transformer(

@@ -245,8 +245,8 @@ static LogicalResult checkThreads(ModuleOp module) {
 static LogicalResult checkOptions(ModuleOp original, ModuleOp formed,
                                   Random &random) {
   KernelFormation formation;
-  for (StringRef family :
-       {"gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize"})
+  for (StringRef family : {"gated_mlp", "mlp", "norm_linear", "fused_linear",
+                           "norm_quantize", "act_quantize"})
     if (random.percent(50))
       formation.families.push_back(family.str());
   formed.walk([&](FusedOpInterface op) {
@@ -266,9 +266,9 @@ static LogicalResult checkSteps(ModuleOp original, Random &random) {
   for (unsigned step = 0; step < 3; ++step) {
     KernelFormation formation;
     if (step < 2)
-      formation.families = {
-          random.oneOf<const char *>({"gated_mlp", "mlp", "norm_linear",
-                                      "norm_quantize", "act_quantize"})};
+      formation.families = {random.oneOf<const char *>(
+          {"gated_mlp", "mlp", "norm_linear", "fused_linear", "norm_quantize",
+           "act_quantize"})};
     if (failed(form(*module, formation)))
       return failure();
   }

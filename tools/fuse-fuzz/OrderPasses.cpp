@@ -26,8 +26,11 @@ static constexpr auto kNotRun = OrderEffect::NotRun;
 //   drop the transposition of a product.
 // - `remove-dead-values` leaves null operands in the LLVM dialect.
 // - `expand-strided-metadata` crashes on some shapes of two dynamic sizes.
-// - `finalize-memref-to-llvm` and `convert-to-llvm` succeed after an error
-//   about a layout without strides.
+// - `finalize-memref-to-llvm`, `convert-func-to-llvm` and `convert-to-llvm`
+//   succeed after an error about a layout without strides.
+//
+// `arith-emulate-unsupported-floats` marks its casts `fastmath<contract>`, by
+// which `arith.extf` of `arith.truncf` folds: roundings may vanish later.
 static const OrderPass kPasses[] = {
     // Passes of this project on tensors.
     {"fuse-form-kernels", kTensors},
@@ -78,7 +81,7 @@ static const OrderPass kPasses[] = {
     {"arith-int-range-narrowing{int-bitwidths-supported=32}", kTensors},
     {"arith-expand", kTensors},
     {"arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}",
-     kTensors},
+     kTensors, kRounds},
     {"math-uplift-to-fma", kTensors, kRounds},
     {"math-expand-ops", kTensors, kRounds},
     {"math-extend-to-supported-types{target-type=f32}", kTensors, kRounds},
@@ -183,7 +186,7 @@ static const OrderPass kPasses[] = {
     {"convert-to-llvm", kLLVM, kExact, kLLVM, ", #map>"},
     {"finalize-memref-to-llvm", kLLVM, kExact, kLLVM, ", #map>"},
     {"convert-arith-to-llvm", kLLVM},
-    {"convert-func-to-llvm", kLLVM},
+    {"convert-func-to-llvm", kLLVM, kExact, kLLVM, ", #map>"},
     {"convert-cf-to-llvm", kLLVM},
     {"reconcile-unrealized-casts", kLLVM},
     {"canonicalize", kLLVM},

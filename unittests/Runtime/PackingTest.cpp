@@ -122,8 +122,9 @@ TEST(PackingTest, PutsMatricesOneBehindTheOther) {
 TEST(PackingTest, PutsPanelsNextToEachOther) {
   // The type of both matrices, and the number of inputs in a step.
   for (auto [element, perStep] :
-       {std::pair("f32", size_t(1)), std::pair("bf16", size_t(2))}) {
-    constexpr size_t rows = 5, inputs = 6, columns = 4;
+       {std::pair("f32", size_t(1)), std::pair("bf16", size_t(2)),
+        std::pair("i8", size_t(4))}) {
+    constexpr size_t rows = 5, inputs = 8, columns = 4;
     size_t elementBytes = 4 / perStep, steps = inputs / perStep;
     Function function;
     std::vector<std::vector<char>> matrices;

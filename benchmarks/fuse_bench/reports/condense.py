@@ -308,6 +308,29 @@ def sweep(raw: Data) -> Data:
     }
 
 
+def other_chip(raw: Data) -> Data:
+    """Kernels for another chip, and a read of the weights."""
+    read = {
+        (row["K"], row["H"], row["dtype"]): row["median_us"]
+        for row in raw["rows"]
+        if row["system"] == "read"
+    }
+    found = sweep(
+        raw | {"rows": [row for row in raw["rows"] if row["system"] != "read"]}
+    )
+    rows = [
+        row | {"read_us": read[row["K"], row["H"], row["dtype"]]}
+        for row in records(found)
+    ]
+    return (
+        found
+        | {"chip": raw["chip"]}
+        | columnar(
+            ("K", "H", "dtype", "M", "us", "products_us", "read_us"), rows
+        )
+    )
+
+
 def moe(raw: Data) -> Data:
     """Experts: time by model, number of tokens and system."""
     places: dict[tuple[Any, ...], Row] = {}
@@ -861,6 +884,7 @@ CONDENSE: dict[str, Callable[[Data], Data]] = {
         product,
         row_kernels,
         sweep,
+        other_chip,
         moe,
         e2e,
         architectures,

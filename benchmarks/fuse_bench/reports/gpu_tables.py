@@ -58,6 +58,35 @@ def sweep(section: Section) -> str:
     )
 
 
+def other_chip(section: Section) -> str:
+    """Times of kernels for another chip, beside the library's products."""
+    return table(
+        [
+            "K/H",
+            "type",
+            "M",
+            "us",
+            "over a read of the weights",
+            "products of the library, us",
+            "over products",
+            "TFLOP/s",
+        ],
+        (
+            [
+                f"{row['K']}/{row['H']}",
+                _dtype(row["dtype"]),
+                row["M"],
+                number(row["us"], 1),
+                number(row["us"] / row["read_us"], 2),
+                number(row["products_us"], 1),
+                number(row["us"] / row["products_us"], 2),
+                number(6e-6 * row["K"] * row["H"] * row["M"] / row["us"], 0),
+            ]
+            for row in records(section)
+        ),
+    )
+
+
 def row_kernels(section: Section) -> str:
     """norm_quantize and act_quantize, compared with a copy of as many bytes."""
     return table(

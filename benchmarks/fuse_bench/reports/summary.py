@@ -63,6 +63,13 @@ SECTIONS = (
     _section("h200", "product", "product-h200", f"{_SUITE}check_all"),
     _section("h200", "row_kernels", "rows-h200", f"{_SUITE}rows"),
     _section("h200", "sweep", "sweep-h200", f"{_SUITE}sweep"),
+    _section(
+        "h200",
+        "sm_80",
+        "sweep-sm_80-h200",
+        f"{_SUITE}sweep --chip=sm_80",
+        "other_chip",
+    ),
     _section("h200", "moe", "moe-h200", f"{_SUITE}moe"),
     _section("h200", "e2e", "e2e-h200", f"{_SUITE}e2e"),
     _section(

@@ -196,6 +196,7 @@ def h200(found: Sections) -> str:
                     ),
                     gpu_tables.sweep(sweep),
                 ),
+                *_other_chip(found),
                 _part(
                     "Norms, activations and quantization alone",
                     rows,
@@ -285,6 +286,23 @@ def h200(found: Sections) -> str:
         )
         + "\n"
     )
+
+
+def _other_chip(found: Sections) -> list[str]:
+    """The part about kernels for other chips, if they were measured."""
+    if "sm_80" not in found:
+        return []
+    section = found["sm_80"]
+    return [
+        _part(
+            "Kernels for other GPUs",
+            section,
+            f"Kernels for {section['chip']}, which have no instruction of a Hopper "
+            f"GPU, on this one. {section['passed']} of {section['checks']} checks "
+            "pass. Products of the library are the two matrix products alone.",
+            gpu_tables.other_chip(section),
+        )
+    ]
 
 
 def _eager(section: Section) -> list[str]:

@@ -326,7 +326,6 @@ def main() -> None:
         "transformers": transformers.__version__,
         "threads": torch.get_num_threads(),
         "sizes": list(SIZES[options.device][:3]),
-        "ready": measure_ready(options.device),
     }
     if options.device == "cuda":
         query = "name,driver_version,clocks.max.sm"
@@ -341,7 +340,10 @@ def main() -> None:
         # On a CPU the widths decide, see models_cpu.
         if options.device == "cuda":
             raw |= measure_model(options.device)
-    print(raw)
+    # The processes last for minutes, so that the models are printed before.
+    print(raw, flush=True)
+    raw["ready"] = measure_ready(options.device)
+    print(raw["ready"])
     if options.output:
         write_json(options.output, raw)
 

@@ -12,6 +12,10 @@ the cost of moving the boundary. This needs the built compiler, not a GPU.
 
 checks and times them on a GPU through the runtime library. The library launches
 the kernel that the manifest lists for the number of tokens.
+
+With `--chip=sm_80` or another chip, both steps are about the kernels for that
+chip, which a newer GPU also runs. Fewer numbers of tokens are timed, beside a
+read of the weights.
 """
 
 from __future__ import annotations
@@ -49,9 +53,12 @@ ARTIFACTS = ROOT / "out/sweep"
 RESULTS = RAW / "sweep-h200.json"
 CHECKED_TOKENS = (1, 8, 9, 128, 129, 200, 256, 300, 511, 512, 1000, 4096)
 SWEPT_TOKENS = tuple(range(64, 1025, 32))
+#: With kernels for another chip.
+OTHER_CHIP_TOKENS = (1, 16, 64, 128, 256, 512, 1024, 4096)
+HOPPER = "sm_90a"
 #: Largest relative error of an output against the decomposition.
 ERROR = {"bf16": 8e-3, "f8E4M3FN": 2e-2}
-_RANGE = re.compile(r"(\d+) : (#tile\.(?:prefill_)?schedule<[^>]*>)")
+_RANGE = re.compile(r"(\d+) : (#tile\.(?:prefill_|mma_)?schedule<[^>]*>)")
 
 
 def problems() -> Iterator[tuple[Problem, bool]]:
@@ -122,7 +129,8 @@ def compile_all(arguments: argparse.Namespace) -> int:
         scheduled = _run(
             [
                 arguments.bin / "fuse-opt",
-                "--fuse-select-schedules=dispatch=true tokens=16384",
+                "--fuse-select-schedules=dispatch=true tokens=16384 "
+                f"chip={arguments.chip}",
             ],
             _text(problem),
         )
@@ -133,16 +141,20 @@ def compile_all(arguments: argparse.Namespace) -> int:
         entry: dict[str, Any] = {
             "problem": problem.to_json(),
             "timed": timed,
+            "chip": arguments.chip,
             "ranges": ranges,
             "artifact": _compile(arguments, problem, "", "all"),
             "alone": {},
         }
-        for bound, schedule in ranges if timed and arguments.alone else ():
+        alone = arguments.alone and arguments.chip == HOPPER
+        for bound, schedule in ranges if timed and alone else ():
             # Time the kernels of a range with more tokens, too.
             if 64 <= bound <= 2048:
-                alone = f"{{tile.schedule = {schedule}}}"
                 entry["alone"][bound] = _compile(
-                    arguments, problem, alone, str(bound)
+                    arguments,
+                    problem,
+                    f"{{tile.schedule = {schedule}}}",
+                    str(bound),
                 )
         index.append(entry)
         print(
@@ -167,7 +179,7 @@ def _compile(
             arguments.bin / "fuse-compile",
             source,
             "--cpu=none",
-            "--chip=sm_90a",
+            f"--chip={arguments.chip}",
             f"--assemble={arguments.assemble}",
             "-o",
             arguments.artifacts / file,
@@ -239,11 +251,12 @@ class Sweep:
         import torch
 
         from ..common.device import read_device
-        from ..common.timing import Timer
+        from ..common.timing import Floor, Timer
 
         self.arguments = arguments
         self.torch = torch
         self.timer = Timer()
+        self.floor = Floor()
         self.data: dict[str, Any] = {
             "gpu": torch.cuda.get_device_name(0),
             "device": read_device(),
@@ -340,19 +353,20 @@ class Sweep:
 
         problem = block.problem
         bounds = [bound for bound, _ in entry["ranges"]]
-        tokens = sorted(
-            {
-                *SWEPT_TOKENS,
-                *(
-                    bound + more
-                    for bound in bounds
-                    if 64 <= bound < 1024
-                    for more in (0, 1)
-                ),
-            }
-        )
         graphs: dict[tuple[str, int], Any] = {}
         kept: list[Any] = []
+        if entry["chip"] == HOPPER:
+            borders = (bound for bound in bounds if 64 <= bound < 1024)
+            tokens = sorted(
+                {*SWEPT_TOKENS, *(b + more for b in borders for more in (0, 1))}
+            )
+        else:
+            tokens = list(OTHER_CHIP_TOKENS)
+            weights = self.torch.empty(
+                problem.weight_bytes, dtype=self.torch.uint8, device="cuda"
+            ).random_()
+            kept.append(weights)
+            graphs["read", 0] = capture(self.floor.read(weights))
         for m in tokens:
             x = self.input(problem, m)
             for name, instance in instances.items():
@@ -374,7 +388,7 @@ class Sweep:
                     "dtype": problem.dtype,
                     "M": m,
                     "system": name,
-                    "range": next(b for b in bounds if m <= b),
+                    "range": next((b for b in bounds if m <= b), None),
                     **sample.per(1),
                     "clock_sm": clock.get("clocks.sm", ""),
                 }
@@ -407,6 +421,7 @@ class Sweep:
         index = json.loads(
             (self.arguments.artifacts / "index.json").read_text()
         )
+        self.data["chip"] = index[0]["chip"]
         chosen = []
         for entry in index:
             problem = Problem.from_json(entry["problem"])
@@ -439,7 +454,8 @@ class Sweep:
                 self.time(block, entry, instances)
             self.save()
             self.torch.cuda.empty_cache()
-        print(jumps(self.data["rows"]))
+        if self.data["chip"] == HOPPER:
+            print(jumps(self.data["rows"]))
         return int(not all(row["ok"] for row in self.data["checks"]))
 
 
@@ -494,6 +510,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--assemble", default="never", choices=("never", "auto", "always")
     )
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--chip",
+        default=HOPPER,
+        help="what to compile kernels for (default: %(default)s)",
+    )
     add_only_option(parser, "the name of a problem")
     parser.add_argument(
         "--alone",

@@ -19,7 +19,7 @@
 namespace fuse {
 
 /// Name of a quantization scale: `input`, `gate`, ..., or `weight<index>` of a
-/// linear of `fuse.norm_linear`.
+/// linear of `fuse.norm_linear` and `fuse.fused_linear`.
 class ScaleName {
 public:
   ScaleName(ScaleKind kind, unsigned index = 0) : kind(kind), index(index) {}

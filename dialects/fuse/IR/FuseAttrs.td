@@ -76,14 +76,23 @@ def Fuse_ScaleScopeEnum : Fuse_Enum<"ScaleScope",
     "which values share a dynamic scale", [
   I32EnumAttrCase<"PerToken", 0, "per_token">,
   I32EnumAttrCase<"PerTensor", 1, "per_tensor">,
-  I32EnumAttrCase<"PerGroup", 2, "per_group">
+  I32EnumAttrCase<"PerGroup", 2, "per_group">,
+  I32EnumAttrCase<"None", 3, "none">
 ]>;
 
 def Fuse_ScaleGranularityEnum : Fuse_Enum<"ScaleGranularity",
     "which elements of a weight share a scale", [
   I32EnumAttrCase<"Tensor", 0, "tensor">,
   I32EnumAttrCase<"Channel", 1, "channel">,
-  I32EnumAttrCase<"Block", 2, "block">
+  I32EnumAttrCase<"Block", 2, "block">,
+  I32EnumAttrCase<"Group", 3, "group">
+]>;
+
+def Fuse_TensorScaleEnum : Fuse_Enum<"TensorScale",
+    "how a scale of a whole weight changes those of its groups", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Multiply", 1, "multiply">,
+  I32EnumAttrCase<"Divide", 2, "divide">
 ]>;
 
 def Fuse_ScaleFloorEnum : Fuse_Enum<"ScaleFloor",
@@ -149,7 +158,8 @@ def Fuse_KernelFamilyEnum : Fuse_Enum<"KernelFamily",
   I32EnumAttrCase<"NormLinear", 2, "norm_linear">,
   I32EnumAttrCase<"NormQuantize", 3, "norm_quantize">,
   I32EnumAttrCase<"ActQuantize", 4, "act_quantize">,
-  I32EnumAttrCase<"Group", 5, "group">
+  I32EnumAttrCase<"Group", 5, "group">,
+  I32EnumAttrCase<"FusedLinear", 6, "fused_linear">
 ]>;
 
 def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
@@ -204,7 +214,7 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
     The storage type of quantized activations and one named scale for every
     quantized tensor inside a fused op. The names are `input`, `gate`, `up`,
     `hidden` and `down`, and `weight0`, `weight1`, ... for the weights of
-    `fuse.norm_linear`. Each fused op documents the names that it requires.
+    `fuse.norm_linear` and `fuse.fused_linear`. Each fused op documents the names that it requires.
     `per_channel` instead of a number means that the scales of that
     weight are an operand with one f32 value per output channel.
 
@@ -254,18 +264,19 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
 }
 
 def Fuse_QuantAttr : Fuse_Attr<"Quant", "quant"> {
-  let summary = "arithmetic of weights and activations with dynamic scales";
+  let summary = "arithmetic of one quantized format";
   let description = [{
     What implementations of one quantized format do differently. An op reads
     the parts that concern it: `fuse.dynamic_quantize` those of activations,
-    `fuse.linear` those of weights and sums. All members of a chain have one
-    such attribute. Scales are operands in f32, whatever a file stores.
+    `fuse.linear` those of weights and sums, `fuse.dequantize_weight` those of
+    weights of 4 bits. All members of a chain have one such attribute. Scales
+    are operands, in f32 except for those of `group`.
 
     - `weights`: `tensor`, `channel` (one scale per output) or `block<RxC>`,
       one scale per R outputs and C inputs. `block<1xC>` is a group of inputs of
       one output. The last block may be smaller;
     - `activations`: `per_tensor`, `per_token` or `per_group<C>`, one scale per
-      C consecutive features of a token;
+      C consecutive features of a token, or `none` with weights of 4 bits;
     - `floor`: the lower limit of the scale, or of the largest magnitude
       (`amax`), which avoids a division by zero. Default: `scale<2^-64>`;
     - `upper`: the upper limit of the largest magnitude, or none;
@@ -287,13 +298,37 @@ def Fuse_QuantAttr : Fuse_Attr<"Quant", "quant"> {
     y = fma(s_x * s_w, sum of block, y)   // for each block, ascending
     ```
 
+    Weights of 4 bits are f4E2M1FN, i4 or ui4, and have these fields:
+
+    - `weights = group<C, T>`: one scale of type T per C consecutive inputs of
+      an output. T is f32, bf16, f16, f8E4M3FN or f8E8M0FNU;
+    - `zero_points`: with ui4, the code of zero: a number, or `group` for an
+      operand with one code per group;
+    - `tensor_scale`: `multiply` or `divide` by one f32 operand.
+
+    A weight of [N, K] is `tensor<N x K/2 x i8>`. A byte has two codes, that of
+    the even input in its low bits. Scales in f8E8M0FNU are their bytes in i8,
+    and zero points have a byte each. With code `c`, zero point `z`, scale `s`
+    of the group and `t` of the tensor, all in f32:
+
+    ```
+    w = (c - z) * s          // without tensor_scale
+    w = c * (s * t)          // multiply; s / t with divide
+    ```
+
+    `w` is rounded to the type of the activations; products are those of
+    `fuse.linear`.
+
     Rounding points between members are those of `#fuse.rounding`; a quantizer
     that reads an unrounded f32 product has `types {product = f32}` there.
     Static scales are numbers in code and stay in `#fuse.static_scales`.
 
     Example: `#fuse.quant<f8E4M3FN, weights = block<128x128>,
     activations = per_group<128>, floor = amax<1.0e-4>, scale_op = reciprocal,
-    sums = block<128>>`
+    sums = block<128>>`,
+    `#fuse.quant<f4E2M1FN, weights = group<32, f8E8M0FNU>, activations = none>`,
+    `#fuse.quant<ui4, weights = group<128, f16>, zero_points = group,
+    activations = none>`
   }];
   let parameters = (ins
     "::mlir::Type":$storageType,
@@ -307,13 +342,26 @@ def Fuse_QuantAttr : Fuse_Attr<"Quant", "quant"> {
     OptionalParameter<"::mlir::FloatAttr">:$upper,
     EnumParameter<Fuse_QuantOrderEnum>:$scaleOp,
     EnumParameter<Fuse_QuantOrderEnum>:$order,
-    "int64_t":$sumLength
+    "int64_t":$sumLength,
+    OptionalParameter<"::mlir::Type">:$scaleType,
+    OptionalParameter<"::std::optional<int64_t>">:$zeroPoint,
+    "bool":$hasGroupZeros,
+    EnumParameter<Fuse_TensorScaleEnum>:$tensorScale
   );
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Whether sums are scaled block by block.
     bool hasBlockSums() const { return getSumLength() != 0; }
+    /// Whether weights are packed codes of 4 bits, which are dequantized.
+    bool isPacked() const {
+      return getWeights() == ScaleGranularity::Group;
+    }
+    /// The element type of the operand with the scales of a weight.
+    ::mlir::Type getScaleOperandType() const;
+    /// Number of operands with the scales of one weight: those of its parts,
+    /// its zero points and its tensor scale.
+    unsigned getNumScaleOperands() const;
     /// Shape of the scales of an [out, in] weight.
     ::llvm::SmallVector<int64_t> getWeightScaleShape(int64_t out,
                                                      int64_t in) const;

@@ -117,6 +117,8 @@ public:
 
   /// Quantizes a value if the op has scales of activations.
   Value addQuantize(ChainMember name, ScaleKind scale, Value x) {
+    if (quant && quant.isPacked())
+      return x;
     if (quant) {
       auto type = cast<RankedTensorType>(x.getType());
       Value q = this->template add<DynamicQuantizeOp>(
@@ -154,6 +156,20 @@ public:
     auto biasPlace = BiasPlaceAttr::get(builder.getContext(),
                                         bias ? rounding.getBiasPlace()
                                              : BiasPlace::BeforeRounding);
+    if (quant && quant.isPacked()) {
+      ValueRange scales = op.getChannelScales().slice(
+          nextChannelScale, quant.getNumScaleOperands());
+      nextChannelScale += scales.size();
+      auto packed = cast<RankedTensorType>(weight.getType());
+      auto real = RankedTensorType::get(
+          {packed.getShape()[0], 2 * packed.getShape()[1]},
+          rounding.getTypeOf(RoundingPoint::Dequantized, defaultType));
+      weight = this->template add<DequantizeWeightOp>(dequantizeName, real,
+                                                      weight, scales, quant);
+      return this->template add<LinearOp>(name, type, x, weight, bias, Value(),
+                                          Value(), FloatAttr(), FloatAttr(),
+                                          biasPlace);
+    }
     if (quant)
       return this->template add<LinearOp>(
           name, type, x, weight, bias,
@@ -290,6 +306,26 @@ Decomposition NormLinearOp::decompose(OpBuilder &builder) {
                         getOutputs()[index].getType(), x, weight, linearBias));
   }
   addHeadExtras(chain, *this);
+  return chain.take();
+}
+
+Decomposition FusedLinearOp::decompose(OpBuilder &builder) {
+  FamilyBuilder<FusedLinearOp> chain(*this, builder);
+  Value x =
+      chain.addQuantize(ChainMember::QuantizeInput, ScaleKind::Input, getX());
+  x = chain.addDequantize(ChainMember::DequantizeInput, ScaleKind::Input, x);
+  Type resultType = getOutputs()[0].getType();
+  Value other = getOutputResidual();
+  Value y = chain.addLinear(
+      ChainMember::DequantizeWeight, ChainMember::Linear, ScaleKind::Input,
+      ScaleName::weight(0),
+      other ? chain.linearType(RoundingPoint::Down, x, getWeight())
+            : resultType,
+      x, getWeight(), getBias());
+  if (other)
+    y = chain.addBinary<ResidualAddOp>(ChainMember::ThenAdd, resultType, other,
+                                       y);
+  chain.addResult(y);
   return chain.take();
 }
 

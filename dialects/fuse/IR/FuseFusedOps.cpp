@@ -162,11 +162,13 @@ public:
                               "them");
       if (!quantized)
         return op.emitOpError("has 'quant' but no quantized member");
+      numWeights = allNames.size() - activationNames.size();
+      if (quant.isPacked())
+        return success();
       // Kernels compute tokens without those of others.
       if (quant.getActivations() == ScaleScope::PerTensor)
         return op.emitOpError("must measure activations per_token or "
                               "per_group, got per_tensor");
-      numWeights = allNames.size() - activationNames.size();
       return success();
     }
     if (!scales) {
@@ -201,14 +203,23 @@ public:
   /// Verifies that `channel_scales` has one operand per scale given per
   /// channel.
   LogicalResult verifyChannelScaleCount(OperandRange channelScales) {
-    unsigned expected = quant    ? numWeights
+    unsigned perWeight = quant ? quant.getNumScaleOperands() : 1;
+    unsigned expected = quant    ? numWeights * perWeight
                         : scales ? scales.getNumPerChannel()
                                  : 0;
     if (channelScales.size() != expected)
       return op.emitOpError()
-             << "expected " << expected << " 'channel_scales', one per "
+             << "expected " << expected << " 'channel_scales', "
+             << (perWeight == 1 ? "one" : Twine(perWeight).str()) << " per "
              << (quant ? "weight" : "scale given per_channel") << ", got "
              << channelScales.size();
+    if (quant && quant.isPacked())
+      return success();
+    for (Value scale : channelScales)
+      if (!getElementTypeOrSelf(scale.getType()).isF32())
+        return op.emitOpError() << "'channel_scales' must be in f32 without "
+                                   "weights = group, got "
+                                << scale.getType();
     return success();
   }
 
@@ -251,6 +262,8 @@ public:
   /// Adds a quantize member if the op has scales of activations, and in the qdq
   /// form a dequantize member.
   void quantize(ChainMember quantizeName, ChainMember dequantizeName) {
+    if (quant && quant.isPacked())
+      return;
     if (quant) {
       member<DynamicQuantizeOp>(quantizeName);
       current = withElementType(current, quant.getStorageType());
@@ -270,7 +283,7 @@ public:
   /// `resultElement`, and the dequantize op of its weight, if any.
   LogicalResult verifyLinearMember(ChainMember dequantizeName, ChainMember role,
                                    Value weight, Value bias, Type resultElement,
-                                   Value channelScale,
+                                   ValueRange channelScales,
                                    RankedTensorType &result) {
     StringRef name = stringifyChainMember(role);
     auto weightType = cast<RankedTensorType>(weight.getType());
@@ -282,6 +295,18 @@ public:
     result = RankedTensorType::get(shape, resultElement);
     RankedTensorType stored = weightType;
     hasBias |= bool(bias);
+    if (quant && quant.isPacked()) {
+      member<DequantizeWeightOp>(dequantizeName);
+      if (failed(verifyPackedWeight(
+              in(name), quant, stored, channelScales.getTypes(),
+              typeAt(RoundingPoint::Dequantized), weightType)))
+        return failure();
+      member<LinearOp>(role);
+      return verifyLinear(in(name), {current, weightType, typeOf(bias),
+                                     RankedTensorType(), result, QuantAttr()});
+    }
+    Value channelScale =
+        channelScales.empty() ? Value() : channelScales.front();
     if (isWeightOnly() && stored.getElementType() != scales.getStorageType())
       return in(name)() << "'weight' must be stored as "
                         << scales.getStorageType() << ", got " << stored;
@@ -325,15 +350,19 @@ public:
 class ChannelScales {
 public:
   ChannelScales(StaticScalesAttr scales, QuantAttr quant, OperandRange operands)
-      : scales(scales), quant(quant), next(operands.begin()) {}
-  Value take(ScaleName name) {
-    return quant || (scales && scales.isPerChannel(name)) ? *next++ : Value();
+      : scales(scales), quant(quant), operands(operands) {}
+  OperandRange take(ScaleName name) {
+    unsigned number = quant ? quant.getNumScaleOperands()
+                            : scales && scales.isPerChannel(name);
+    OperandRange taken = operands.take_front(number);
+    operands = operands.drop_front(number);
+    return taken;
   }
 
 private:
   StaticScalesAttr scales;
   QuantAttr quant;
-  OperandRange::iterator next;
+  OperandRange operands;
 };
 
 } // namespace
@@ -518,6 +547,48 @@ LogicalResult NormLinearOp::verify() {
                                output)))
       return failure();
   }
+  return chain.verifyMembers();
+}
+
+LogicalResult FusedLinearOp::verify() {
+  static constexpr RoundingPoint points[] = {RoundingPoint::Dequantized,
+                                             RoundingPoint::Down};
+  if (failed(verifyRequired(*this,
+                            {{odsIndex_x, "x"}, {odsIndex_weight, "weight"}})))
+    return failure();
+  FamilyVerifier<FusedLinearOp> chain(*this, points);
+  Value residual = getOutputResidual();
+  if (getExtrasAttr())
+    return emitOpError("has one result, so it supports no 'also'");
+  if (failed(chain.verifyContract({}, 1)) ||
+      failed(chain.verifyScales({ScaleKind::Input, ScaleName::weight(0)},
+                                {ScaleKind::Input},
+                                hasQuantizedElements(getWeight()))) ||
+      failed(chain.verifyChannelScaleCount(getChannelScales())) ||
+      failed(chain.verifyHead()))
+    return failure();
+  if (!residual && !getScalesAttr() && !getQuantAttr())
+    return emitOpError("is one linear; expected 'scales', 'quant' or "
+                       "'then_add'");
+  ChannelScales channelScales(getScalesAttr(), getQuantAttr(),
+                              getChannelScales());
+  chain.quantize(ChainMember::QuantizeInput, ChainMember::DequantizeInput);
+  auto output = cast<RankedTensorType>(getOutputs()[0].getType());
+  RankedTensorType linear;
+  if (failed(chain.verifyLinearMember(
+          ChainMember::DequantizeWeight, ChainMember::Linear, getWeight(),
+          getBias(),
+          residual ? chain.typeAt(RoundingPoint::Down)
+                   : output.getElementType(),
+          channelScales.take(ScaleName::weight(0)), linear)) ||
+      (residual &&
+       failed(verifySameShape(chain.in("then_add"), "linear", linear,
+                              "residual", typeOf(residual)))) ||
+      failed(verifySameShape(chain.in("output"), "linear", linear, "result",
+                             output)))
+    return failure();
+  if (residual)
+    chain.member<ResidualAddOp>(ChainMember::ThenAdd);
   return chain.verifyMembers();
 }
 

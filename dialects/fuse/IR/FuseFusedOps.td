@@ -50,7 +50,9 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     - `scales` requires `input`, `gate`, `up`, `hidden` and `down`, or with
       `form = weight_only` only those of the weights;
     - `quant` instead of `scales`: both quantize ops measure their scales, and
-      `channel_scales` has the scales of each weight.
+      `channel_scales` has the scales of each weight. With weights of 4 bits,
+      nothing is quantized, each linear follows a `fuse.dequantize_weight`, and
+      `channel_scales` has all of its scales.
 
     Every op that verifies has a kernel: at least that of the portable path.
 
@@ -88,7 +90,7 @@ def Fuse_GatedMLPOp : Fuse_FamilyOp<"gated_mlp", [AttrSizedOperandSegments]> {
     Fuse_AnyTensor:$down,
     Optional<Fuse_FloatTensor>:$down_bias,
     Optional<Fuse_FloatTensor>:$output_residual,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     OptionalAttr<Fuse_NormAttr>:$norm,
     Fuse_ActivationAttr:$activation,
     UnitAttr:$add_stream,
@@ -139,7 +141,7 @@ def Fuse_MLPOp : Fuse_FamilyOp<"mlp", [AttrSizedOperandSegments]> {
     Fuse_AnyTensor:$down,
     Optional<Fuse_FloatTensor>:$down_bias,
     Optional<Fuse_FloatTensor>:$output_residual,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     OptionalAttr<Fuse_NormAttr>:$norm,
     Fuse_ActivationAttr:$activation,
     UnitAttr:$add_stream,
@@ -187,7 +189,7 @@ def Fuse_NormLinearOp
     Optional<Fuse_FloatTensor>:$norm_bias,
     Variadic<Fuse_AnyTensor>:$weights,
     Variadic<Fuse_FloatTensor>:$biases,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     Fuse_NormAttr:$norm,
     DenseBoolArrayAttr:$bias_mask,
     OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);
@@ -200,6 +202,52 @@ def Fuse_NormLinearOp
     `` custom<Quant>($quant)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_FusedLinearOp
+    : Fuse_FamilyOp<"fused_linear", [AttrSizedOperandSegments]> {
+  let summary = "Quantization, a linear map and a residual add as one kernel";
+  let description = [{
+    The chain `[quantize] linear [residual_add]` without a norm, for example the
+    output projection of an attention block. At least one of the optional
+    members must be there.
+
+    - `then_add(%s)` adds `%s` to the result;
+    - `scales` requires `input` and `weight0`, or with `form = weight_only` only
+      `weight0`. `quant` is as in `fuse.gated_mlp`.
+
+    Example:
+
+    ```mlir
+    %y = fuse.fused_linear %x linear(%w bias %b) then_add(%s)
+           scales(f8E4M3FN, input = 2.1e-2, weight0 = 1.3e-3) rounding(exact)
+         : (tensor<?x64xbf16>, tensor<32x64xf8E4M3FN>, tensor<32xbf16>,
+            tensor<?x32xbf16>) -> tensor<?x32xbf16>
+    ```
+  }];
+  let arguments = !con((ins
+    Fuse_FloatTensor:$x,
+    Fuse_AnyTensor:$weight,
+    Optional<Fuse_FloatTensor>:$bias,
+    Optional<Fuse_FloatTensor>:$output_residual,
+    Variadic<Fuse_ScaleVector>:$channel_scales,
+    OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);
+  let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
+  let assemblyFormat = [{
+    $x `linear` `(` $weight (`bias` $bias^)? `)`
+    (`then_add` `(` $output_residual^ `)`)?
+    (`channel_scales` `(` $channel_scales^ `)`)?
+    `` custom<Quant>($quant)
+    custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
+    attr-dict `:` functional-type(operands, results)
+  }];
+  // What templates for all families ask for.
+  let extraClassDeclaration = [{
+    ::mlir::Value getResidual() { return {}; }
+    ::mlir::Value getNormWeight() { return {}; }
+    ::mlir::Value getNormBias() { return {}; }
+    ::fuse::NormAttr getNormAttr() { return {}; }
   }];
 }
 

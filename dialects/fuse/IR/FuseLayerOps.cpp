@@ -115,6 +115,9 @@ LogicalResult fuse::verifyNorm(EmitError emitError, NormKind kind,
 static LogicalResult verifyWeightScale(EmitError emitError, QuantAttr quant,
                                        RankedTensorType weight,
                                        RankedTensorType scale) {
+  if (quant.isPacked())
+    return emitError() << "multiplies no packed codes; expected the result of "
+                          "fuse.dequantize_weight";
   int64_t out = weight.getShape()[0], in = weight.getShape()[1];
   if (weight.getElementType() != quant.getStorageType())
     return emitError() << "'weight' must be stored as "
@@ -172,8 +175,51 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
                       out);
 }
 
+LogicalResult fuse::verifyPackedWeight(EmitError emitError, QuantAttr quant,
+                                       RankedTensorType q, TypeRange scales,
+                                       Type element, RankedTensorType &result) {
+  if (!quant.isPacked())
+    return emitError() << "needs 'quant' with weights = group, got "
+                       << stringifyScaleGranularity(quant.getWeights());
+  if (failed(verifyTensor(emitError, "weight", q)))
+    return failure();
+  if (q.getRank() != 2 || !q.hasStaticShape() ||
+      !q.getElementType().isSignlessInteger(8))
+    return emitError() << "'weight' must be a static [out, in / 2] matrix of "
+                          "i8, got "
+                       << q;
+  int64_t out = q.getShape()[0], in = 2 * q.getShape()[1];
+  int64_t group = quant.getBlockColumns();
+  if (in % group != 0)
+    return emitError() << "'weight' has " << in << " inputs, which groups of "
+                       << group << " do not divide";
+  SmallVector<int64_t> shape = quant.getWeightScaleShape(out, in);
+  SmallVector<std::pair<StringRef, Type>> expected = {
+      {"scale", RankedTensorType::get(shape, quant.getScaleOperandType())}};
+  Builder builder(quant.getContext());
+  if (quant.getHasGroupZeros())
+    expected.push_back(
+        {"zero points", RankedTensorType::get(shape, builder.getI8Type())});
+  if (quant.getTensorScale() != TensorScale::None)
+    expected.push_back(
+        {"tensor scale", RankedTensorType::get({1}, builder.getF32Type())});
+  if (scales.size() != expected.size())
+    return emitError() << "expected " << expected.size()
+                       << " operands with scales of 'weight', got "
+                       << scales.size();
+  for (auto [entry, type] : llvm::zip_equal(expected, scales))
+    if (entry.second != type)
+      return emitError() << "'" << entry.first << "' of a weight of " << out
+                         << "x" << in << " must be " << entry.second << ", got "
+                         << type;
+  result = RankedTensorType::get({out, in}, element);
+  return success();
+}
+
 LogicalResult fuse::verifyDynamicInput(EmitError emitError, QuantAttr quant,
                                        RankedTensorType x, Type storage) {
+  if (quant.getActivations() == ScaleScope::None)
+    return emitError() << "needs a scope of scales of activations, got none";
   if (storage != quant.getStorageType())
     return emitError() << "quantizes to " << storage << ", 'quant' states "
                        << quant.getStorageType();
@@ -337,8 +383,21 @@ LogicalResult DequantizeOp::verify() {
   return verifyQuantization(*this, getX().getType(), getQ().getType());
 }
 
+LogicalResult DequantizeWeightOp::verify() {
+  RankedTensorType expected, type = getX().getType();
+  if (failed(verifyPackedWeight([&] { return emitOpError(); }, getQuant(),
+                                getQ().getType(), getScales().getTypes(),
+                                type.getElementType(), expected)))
+    return failure();
+  if (type != expected)
+    return emitOpError() << "result must be " << expected << ", got " << type;
+  return success();
+}
+
 LogicalResult DynamicQuantizeOp::verify() {
   auto emitError = [&] { return emitOpError(); };
+  if (getScope() == ScaleScope::None)
+    return emitOpError("needs a scope of scales, got none");
   RankedTensorType x = getX().getType(), scale = getScale().getType();
   if (failed(verifyTensor(emitError, "x", x)) ||
       failed(verifySameShape(emitError, "x", x, "q", getQ().getType())))

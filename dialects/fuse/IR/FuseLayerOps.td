@@ -358,6 +358,36 @@ def Fuse_DequantizeOp : Fuse_LayerOp<"dequantize"> {
   }];
 }
 
+def Fuse_DequantizeWeightOp : Op<Fuse_Dialect, "dequantize_weight", [Pure]> {
+  let summary = "Conversion of a weight of packed codes to real values";
+  let description = [{
+    Real values of a weight of 4 bits, by the formula of `#fuse.quant`. The
+    operands in `scales` are the scales of the groups, then the zero points,
+    then the scale of the tensor, as far as `quant` has them.
+
+    Example:
+
+    ```mlir
+    %w = fuse.dequantize_weight %q scales(%s, %t)
+           quant(f4E2M1FN, weights = group<16, f8E4M3FN>,
+                 tensor_scale = multiply, activations = none)
+      : (tensor<64x32xi8>, tensor<64x4xf8E4M3FN>, tensor<1xf32>)
+        -> tensor<64x64xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_TensorOf<[I8]>:$q,
+    Variadic<Fuse_WeightScale>:$scales,
+    Fuse_QuantAttr:$quant
+  );
+  let results = (outs Fuse_FloatTensor:$x);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $q `scales` `(` $scales `)` `` custom<Quant>($quant)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 def Fuse_DynamicQuantizeOp
     : Fuse_LayerOp<"dynamic_quantize", [], ["getTokenResults"]> {
   let summary = "Quantization with a scale measured at run time";

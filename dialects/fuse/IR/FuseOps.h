@@ -33,7 +33,8 @@ template <typename OpTy>
 QuantAttr getQuantOf(OpTy op) {
   if constexpr (std::is_same_v<OpTy, GatedMLPOp> ||
                 std::is_same_v<OpTy, MLPOp> ||
-                std::is_same_v<OpTy, NormLinearOp>)
+                std::is_same_v<OpTy, NormLinearOp> ||
+                std::is_same_v<OpTy, FusedLinearOp>)
     return op.getQuantAttr();
   return {};
 }

@@ -23,8 +23,23 @@ SmallVector<int64_t> QuantAttr::getWeightScaleShape(int64_t out,
   case ScaleGranularity::Block:
     return {llvm::divideCeilSigned(out, getBlockRows()),
             llvm::divideCeilSigned(in, getBlockColumns())};
+  case ScaleGranularity::Group:
+    return {out, in / getBlockColumns()};
   }
   llvm_unreachable("unknown granularity");
+}
+
+Type QuantAttr::getScaleOperandType() const {
+  if (!isPacked())
+    return Float32Type::get(getContext());
+  // Buffers of 8-bit exponents are those of bytes.
+  if (isa<Float8E8M0FNUType>(getScaleType()))
+    return IntegerType::get(getContext(), 8);
+  return getScaleType();
+}
+
+unsigned QuantAttr::getNumScaleOperands() const {
+  return 1 + getHasGroupZeros() + (getTensorScale() != TensorScale::None);
 }
 
 SmallVector<int64_t>
@@ -81,6 +96,13 @@ static ParseResult parseBlock(AsmParser &parser, int64_t &rows,
   return success();
 }
 
+/// Parses `<32, f8E8M0FNU>`.
+static ParseResult parseGroup(AsmParser &parser, int64_t &size, Type &scale) {
+  return failure(parser.parseLess() || parser.parseInteger(size) ||
+                 parser.parseComma() || parser.parseType(scale) ||
+                 parser.parseGreater());
+}
+
 namespace {
 
 /// The parameters of the attribute while they are parsed.
@@ -94,6 +116,10 @@ struct QuantFields {
   FloatAttr floor, upper;
   QuantOrder scaleOp = QuantOrder::Divide, order = QuantOrder::Reciprocal;
   int64_t sumLength = 0;
+  Type scaleType;
+  std::optional<int64_t> zeroPoint;
+  bool hasGroupZeros = false;
+  TensorScale tensorScale = TensorScale::None;
 
   ParseResult parseField(AsmParser &parser, StringRef name, SMLoc loc);
 };
@@ -114,15 +140,17 @@ ParseResult QuantFields::parseField(AsmParser &parser, StringRef name,
   if (name == "weights") {
     if (parseCase<ScaleGranularity>(parser, "granularity", weights,
                                     symbolizeScaleGranularity,
-                                    "tensor, channel, block"))
+                                    "tensor, channel, block, group"))
       return failure();
+    if (weights == ScaleGranularity::Group)
+      return parseGroup(parser, blockColumns, scaleType);
     return weights == ScaleGranularity::Block
                ? parseBlock(parser, blockRows, blockColumns)
                : success();
   }
   if (name == "activations") {
     if (parseCase<ScaleScope>(parser, "scope", activations, symbolizeScaleScope,
-                              "per_token, per_tensor, per_group"))
+                              "per_token, per_tensor, per_group, none"))
       return failure();
     return activations == ScaleScope::PerGroup ? parseSize(parser, groupSize)
                                                : success();
@@ -146,10 +174,24 @@ ParseResult QuantFields::parseField(AsmParser &parser, StringRef name,
     return failure(parser.parseKeyword("block", ": expected whole or block") ||
                    parseSize(parser, sumLength));
   }
+  if (name == "zero_points") {
+    int64_t number;
+    OptionalParseResult parsed = parser.parseOptionalInteger(number);
+    if (parsed.has_value()) {
+      zeroPoint = number;
+      return *parsed;
+    }
+    hasGroupZeros = true;
+    return parser.parseKeyword("group", ": expected group or a number");
+  }
+  if (name == "tensor_scale")
+    return parseCase<TensorScale>(parser, name, tensorScale,
+                                  symbolizeTensorScale,
+                                  "none, multiply, divide");
   return parser.emitError(loc)
          << "unknown field '" << name
          << "'; expected one of weights, activations, floor, upper, scale_op, "
-            "order, sums";
+            "order, sums, zero_points, tensor_scale";
 }
 
 Attribute QuantAttr::parseBody(AsmParser &parser) {
@@ -181,7 +223,8 @@ Attribute QuantAttr::parseBody(AsmParser &parser) {
       loc, parser.getContext(), fields.storage, fields.weights,
       fields.blockRows, fields.blockColumns, fields.activations,
       fields.groupSize, fields.floorKind, fields.floor, fields.upper,
-      fields.scaleOp, fields.order, fields.sumLength);
+      fields.scaleOp, fields.order, fields.sumLength, fields.scaleType,
+      fields.zeroPoint, fields.hasGroupZeros, fields.tensorScale);
 }
 
 void QuantAttr::printBody(AsmPrinter &printer) const {
@@ -189,6 +232,14 @@ void QuantAttr::printBody(AsmPrinter &printer) const {
           << ", weights = " << stringifyScaleGranularity(getWeights());
   if (getWeights() == ScaleGranularity::Block)
     printer << "<" << getBlockRows() << "x" << getBlockColumns() << ">";
+  if (isPacked())
+    printer << "<" << getBlockColumns() << ", " << getScaleType() << ">";
+  if (getHasGroupZeros())
+    printer << ", zero_points = group";
+  else if (getZeroPoint())
+    printer << ", zero_points = " << *getZeroPoint();
+  if (getTensorScale() != TensorScale::None)
+    printer << ", tensor_scale = " << stringifyTensorScale(getTensorScale());
   printer << ", activations = " << stringifyScaleScope(getActivations());
   if (getActivations() == ScaleScope::PerGroup)
     printer << "<" << getGroupSize() << ">";
@@ -214,12 +265,70 @@ void QuantAttr::printBody(AsmPrinter &printer) const {
 // Verification
 //===----------------------------------------------------------------------===//
 
+/// Verifies the fields of weights of 4 bits.
+static LogicalResult verifyPacked(function_ref<InFlightDiagnostic()> emitError,
+                                  Type storage, int64_t rows, int64_t groupSize,
+                                  ScaleScope activations, Type scale,
+                                  std::optional<int64_t> zeroPoint,
+                                  bool hasGroupZeros, TensorScale tensorScale) {
+  if (!isa<Float4E2M1FNType>(storage) && !storage.isSignlessInteger(4) &&
+      !storage.isUnsignedInteger(4))
+    return emitError() << "storage type with weights = group must be f4E2M1FN, "
+                          "i4 or ui4, got "
+                       << storage;
+  // A byte has the codes of two inputs.
+  if (rows != 0 || groupSize <= 0 || groupSize % 2 != 0)
+    return emitError() << "size of a group of a weight must be positive and "
+                          "even, got "
+                       << groupSize;
+  if (!isa_and_nonnull<Float32Type, BFloat16Type, Float16Type, Float8E4M3FNType,
+                       Float8E8M0FNUType>(scale))
+    return emitError() << "type of the scales of a group must be f32, bf16, "
+                          "f16, f8E4M3FN or f8E8M0FNU, got "
+                       << scale;
+  if (activations != ScaleScope::None)
+    return emitError() << "weights = group needs activations = none, got "
+                       << stringifyScaleScope(activations);
+  bool hasZero = zeroPoint || hasGroupZeros;
+  if (hasZero != storage.isUnsignedInteger(4))
+    return emitError() << "'zero_points' must be given with ui4 and with no "
+                          "other type, got "
+                       << storage;
+  if (zeroPoint && (hasGroupZeros || *zeroPoint < 0 || *zeroPoint > 15))
+    return emitError() << "a zero point must be a code of 0 to 15, got "
+                       << *zeroPoint;
+  if (tensorScale != TensorScale::None && hasZero)
+    return emitError() << "'tensor_scale' needs a type without zero points, "
+                          "got "
+                       << storage;
+  return success();
+}
+
 LogicalResult QuantAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 Type storage, ScaleGranularity weights,
                                 int64_t blockRows, int64_t blockColumns,
                                 ScaleScope activations, int64_t groupSize,
                                 ScaleFloor, FloatAttr floor, FloatAttr upper,
-                                QuantOrder, QuantOrder, int64_t sumLength) {
+                                QuantOrder, QuantOrder, int64_t sumLength,
+                                Type scaleType,
+                                std::optional<int64_t> zeroPoint,
+                                bool hasGroupZeros, TensorScale tensorScale) {
+  if (weights == ScaleGranularity::Group) {
+    if (groupSize != 0 || upper || sumLength != 0)
+      return emitError() << "weights = group quantizes no activations, so it "
+                            "has no 'upper' and no 'sums'";
+    return verifyPacked(emitError, storage, blockRows, blockColumns,
+                        activations, scaleType, zeroPoint, hasGroupZeros,
+                        tensorScale);
+  }
+  if (scaleType || zeroPoint || hasGroupZeros ||
+      tensorScale != TensorScale::None)
+    return emitError() << "'zero_points' and 'tensor_scale' need weights = "
+                          "group, got "
+                       << stringifyScaleGranularity(weights);
+  if (activations == ScaleScope::None)
+    return emitError() << "activations = none needs weights = group, got "
+                       << stringifyScaleGranularity(weights);
   bool isFloat = isa<Float8E4M3FNType, Float8E5M2Type>(storage);
   if (!isFloat && !storage.isSignlessInteger(8))
     return emitError() << "storage type must be f8E4M3FN, f8E5M2 or i8, got "

@@ -92,6 +92,10 @@ SmallVector<OpOperand *> NormLinearOp::getTokenOperands() {
   return toList(getXMutable(), {getResidualMutable()});
 }
 
+SmallVector<OpOperand *> FusedLinearOp::getTokenOperands() {
+  return toList(getXMutable(), {getOutputResidualMutable()});
+}
+
 SmallVector<OpOperand *> NormQuantizeOp::getTokenOperands() {
   return toList(getXMutable(), {getResidualMutable()});
 }

@@ -22,5 +22,9 @@ def Fuse_FloatTensor : Fuse_TensorOf<[Fuse_Float]>;
 def Fuse_QuantizedTensor : Fuse_TensorOf<[Fuse_Quantized]>;
 def Fuse_AnyTensor : Fuse_TensorOf<[Fuse_Float, Fuse_Quantized]>;
 def Fuse_ScaleVector : Fuse_TensorOf<[F32]>;
+// Scales of groups have the type of the format, which `quant` states.
+def Fuse_WeightScale
+    : Fuse_TensorOf<[AnyTypeOf<[F32, BF16, F16, F8E4M3FN, I8],
+                               "f32, bf16, f16, f8E4M3FN or i8">]>;
 
 #endif // FUSE_IR_FUSETENSORS_TD

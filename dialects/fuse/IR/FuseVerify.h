@@ -71,6 +71,14 @@ struct LinearTypes {
 };
 mlir::LogicalResult verifyLinear(EmitError emitError, const LinearTypes &types);
 
+/// Verifies a weight of 4 bits and its scales, and sets the type of its real
+/// values, with elements of type `element`.
+mlir::LogicalResult verifyPackedWeight(EmitError emitError, QuantAttr quant,
+                                       mlir::RankedTensorType q,
+                                       mlir::TypeRange scales,
+                                       mlir::Type element,
+                                       mlir::RankedTensorType &result);
+
 /// Verifies that a dynamic quantize op can have `quant`: the storage type, and
 /// groups that divide the features of `x`.
 mlir::LogicalResult verifyDynamicInput(EmitError emitError, QuantAttr quant,

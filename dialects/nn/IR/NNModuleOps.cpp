@@ -30,7 +30,8 @@ static ParseResult parseKernel(OpAsmParser &parser, Attribute &kernel) {
   KernelFamily family;
   if (parseCase<KernelFamily>(
           parser, "kernel family", family, symbolizeKernelFamily,
-          "gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group"))
+          "gated_mlp, mlp, norm_linear, fused_linear, norm_quantize, "
+          "act_quantize, group"))
     return failure();
   kernel = KernelFamilyAttr::get(parser.getContext(), family);
   return success();

@@ -26,11 +26,13 @@ void StageDialect::registerAttributes() {
 
 LogicalResult
 GraphMappingAttr::verify(function_ref<InFlightDiagnostic()> emitError, Target,
-                         int64_t tokens, int64_t blocks) {
+                         int64_t tokens, int64_t blocks, int64_t group) {
   if (tokens < 1)
     return emitError() << "tokens = " << tokens << " is less than 1";
   if (blocks < 1 || blocks > 65535)
     return emitError() << "blocks = " << blocks << " is not from 1 to 65535";
+  if (group < 1)
+    return emitError() << "group = " << group << " is less than 1";
   return success();
 }
 

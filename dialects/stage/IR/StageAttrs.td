@@ -45,16 +45,20 @@ def Stage_GraphMappingAttr : AttrDef<Stage_Dialect, "GraphMapping"> {
     - `target`: the kernels. `mma` are those for every GPU since sm_80.
     - `tokens`: upper bound of the number of tokens.
     - `blocks`: grid size of the launches with products.
+    - `group`: token tiles that share a weight tile before the next weight tile
+      follows (16 by default).
 
     Example: `#stage.graph_mapping<mma, tokens = 16, blocks = 108>`
   }];
   let parameters = (ins
     EnumParameter<Stage_TargetEnum>:$target,
     "int64_t":$tokens,
-    "int64_t":$blocks
+    "int64_t":$blocks,
+    DefaultValuedParameter<"int64_t", "16">:$group
   );
   let assemblyFormat = [{
-    `<` $target `,` `tokens` `=` $tokens `,` `blocks` `=` $blocks `>`
+    `<` $target `,` `tokens` `=` $tokens `,` `blocks` `=` $blocks
+    (`,` `group` `=` $group^)? `>`
   }];
   let genVerifyDecl = 1;
 }

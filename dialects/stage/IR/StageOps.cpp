@@ -13,6 +13,30 @@ using namespace mlir;
 using namespace fuse;
 using namespace stage;
 
+/// `scales(2.1e-2, 1.3e-3)`, as in `fuse.linear`, or nothing if both scales are
+/// operands.
+static ParseResult parseFinishScales(OpAsmParser &parser, FloatAttr &input,
+                                     FloatAttr &weight) {
+  return parseLinearScales(parser, input, weight);
+}
+
+static void printFinishScales(OpAsmPrinter &printer, Operation *op,
+                              FloatAttr input, FloatAttr weight) {
+  if (!input && !weight)
+    return;
+  auto print = [&](FloatAttr scale, StringRef other) {
+    if (scale)
+      printNumber(printer, op, scale);
+    else
+      printer << other;
+  };
+  printer << " scales(";
+  print(input, "dynamic");
+  printer << ", ";
+  print(weight, "per_channel");
+  printer << ")";
+}
+
 #define GET_OP_CLASSES
 #include "stage/IR/StageOps.cpp.inc"
 

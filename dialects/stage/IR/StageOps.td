@@ -244,7 +244,7 @@ def Stage_FinishOp : Op<Stage_Dialect, "finish", [
     (`added` custom<Keyword>($bias_place)^)?
     (`channel_scale` `(` $channel_scale^ `)`)?
     (`dynamic_scale` `(` $dynamic_scale^ `)`)?
-    `` custom<LinearScales>($input_scale, $weight_scale)
+    `` custom<FinishScales>($input_scale, $weight_scale)
     `` custom<Quant>($quant)
     attr-dict `:` functional-type(operands, results)
   }];

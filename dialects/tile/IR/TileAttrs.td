@@ -258,6 +258,8 @@ def Tile_MmaScheduleAttr : AttrDef<Tile_Dialect, "MmaSchedule"> {
       64, 128, 192 or 256.
     - `stages`: depth of the pipeline. A stage is a k-step of the rows of a tile
       and of `token_tile` tokens.
+    - `group`: token tiles that share a weight tile before the next weight tile
+      follows (16 by default).
     - `launches`: 1 for norm and products in one launch, in which blocks wait
       for each other, or 3 for a launch of the norm and one of each product.
       With 1, `tokens` is at most `token_tile`.
@@ -274,6 +276,7 @@ def Tile_MmaScheduleAttr : AttrDef<Tile_Dialect, "MmaSchedule"> {
     "int64_t":$gemm1_tile_m,
     "int64_t":$gemm2_tile_m,
     "int64_t":$stages,
+    "int64_t":$group,
     "int64_t":$launches
   );
   let hasCustomAssemblyFormat = 1;

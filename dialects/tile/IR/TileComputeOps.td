@@ -94,14 +94,15 @@ def Tile_MmaSyncOp : Tile_Op<"mma_sync", [
   let summary = "Accumulates a matrix product of fragments";
   let description = [{
     Warp w of a warpgroup multiplies rows 16w to 16w + 15 of a matrix of 64 rows
-    and 16 columns by the transposed rows of the right operands. `lhs` are the
-    four matrices of these rows: both halves of rows of the first eight
-    columns, then of the others. A right operand has eight rows in two matrices,
-    the first eight columns and the others, or sixteen rows in four. Together
-    they have a row for each column of the accumulator.
+    and 32 bytes of columns by the transposed rows of the right operands. `lhs`
+    are the four matrices of these rows: both halves of rows of the first 16
+    bytes, then of the others. A right operand has eight rows in two matrices,
+    the first 16 bytes and the others, or sixteen rows in four. Together they
+    have a row for each column of the accumulator.
 
-    Becomes `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32`, or of f16,
-    for every eight columns.
+    Becomes `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32`, or of f16, or
+    `m16n8k32` of e4m3, for every eight columns. Chips before sm_89 have no
+    products of 8-bit floats: each is two of f16, which holds these values.
 
     Example:
     `%r = tile.mma_sync %a, (%b, %c) into %acc
@@ -154,10 +155,10 @@ def Tile_ReduceOp : Tile_Op<"reduce", [
     AllTypesMatch<["value", "result"]>, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Sum over the threads of a range of warps, in a fixed order";
   let description = [{
-    Every thread of the warps gets the sum. Butterflies add the values of a
-    warp. The sums of the warps are then added in order, through a shared
-    scratch buffer with one element per warp. All threads of the warps
-    participate, on the named barrier.
+    Every thread of the warps gets the sum, or with `max` the largest value.
+    Butterflies add the values of a warp. The sums of the warps are then added
+    in order, through a shared scratch buffer with one element per warp. All
+    threads of the warps participate, on the named barrier.
 
     Becomes `shfl.sync.bfly.b32`, `st.shared`, `bar.sync`, `ld.shared`.
 
@@ -167,14 +168,32 @@ def Tile_ReduceOp : Tile_Op<"reduce", [
   }];
   let arguments = (ins
     F32:$value, Tile_Buffer:$scratch, I64Attr:$first, I64Attr:$last,
-    I64Attr:$barrier
+    I64Attr:$barrier, UnitAttr:$max
   );
   let results = (outs F32:$result);
   let assemblyFormat = [{
-    $value `scratch` `(` $scratch `)` `warps` `(` $first `to` $last `)`
-    `barrier` `(` $barrier `)` attr-dict
+    (`max` $max^)? $value `scratch` `(` $scratch `)`
+    `warps` `(` $first `to` $last `)` `barrier` `(` $barrier `)` attr-dict
     `:` type($value) `,` qualified(type($scratch))
   }];
+  let hasVerifier = 1;
+}
+
+def Tile_LaneMaxOp : Tile_Op<"lane_max", [
+    AllTypesMatch<["value", "result"]>, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Largest value of lanes whose numbers differ in some bits";
+  let description = [{
+    Every lane gets the maximum over the lanes that differ from it only in the
+    bits of `lanes`, from 1 to 31. If one of the values is NaN, so is the
+    result. All lanes of the warp participate.
+
+    Becomes a `shfl.sync.bfly.b32` and a `max.NaN.f32` for each bit.
+
+    Example: `%m = tile.lane_max %v lanes(28)`
+  }];
+  let arguments = (ins F32:$value, I64Attr:$lanes);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$value `lanes` `(` $lanes `)` attr-dict";
   let hasVerifier = 1;
 }
 

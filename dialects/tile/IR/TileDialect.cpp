@@ -245,7 +245,7 @@ LogicalResult
 MmaScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                         int64_t tokens, int64_t tokenTile, int64_t blocks,
                         int64_t splitK, int64_t gemm1TileM, int64_t gemm2TileM,
-                        int64_t stages, int64_t launches) {
+                        int64_t stages, int64_t group, int64_t launches) {
   if (tokens < 1 || tokens > kMaxPrefillTokens)
     return emitError() << "tokens = " << tokens << " is not from 1 to "
                        << kMaxPrefillTokens;
@@ -261,6 +261,9 @@ MmaScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (rows < 64 || rows > 256 || rows % 64 != 0)
       return emitError() << name << " = " << rows
                          << " is not 64, 128, 192 or 256";
+  if (group < 1 || group > kMaxPrefillTokens)
+    return emitError() << "group = " << group << " is not from 1 to "
+                       << kMaxPrefillTokens;
   if (launches != 1 && launches != 3)
     return emitError() << "launches = " << launches << " is not 1 or 3";
   if (launches == 1 && tokens > tokenTile)

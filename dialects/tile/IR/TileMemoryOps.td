@@ -282,20 +282,24 @@ def Tile_AsyncCopyOp : Tile_Op<"async_copy", [
   let description = [{
     Copies 16 bytes from element `offset` of a global buffer to element `index`
     of a shared one, past L1. Both places are multiples of 16 bytes. The copy
-    belongs to the next group that the thread commits.
+    belongs to the next group that the thread commits. With a condition that is
+    false, nothing happens, and the places may be invalid. A condition is no
+    branch, so that products around the copy can overlap it.
 
-    Becomes `cp.async.cg.shared.global`, which every GPU since sm_80 has.
+    Becomes `cp.async.cg.shared.global`, which every GPU since sm_80 has, with a
+    predicate for a condition.
 
     Example:
-    `tile.async_copy %w[%o] to %b[%i]
+    `tile.async_copy %w[%o] to %b[%i] if %p
        : !tile.buffer<bf16>, !tile.buffer<bf16, shared>`
   }];
   let arguments = (ins
-    Tile_Buffer:$source, I64:$offset, Tile_Buffer:$target, I32:$index
+    Tile_Buffer:$source, I64:$offset, Tile_Buffer:$target, I32:$index,
+    Optional<I1>:$condition
   );
   let assemblyFormat = [{
-    $source `[` $offset `]` `to` $target `[` $index `]` attr-dict
-    `:` qualified(type($source)) `,` qualified(type($target))
+    $source `[` $offset `]` `to` $target `[` $index `]` (`if` $condition^)?
+    attr-dict `:` qualified(type($source)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
 }
@@ -332,11 +336,11 @@ def Tile_AsyncCopyWaitOp : Tile_Op<"async_copy.wait", [
 def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>]> {
   let summary = "Fragments of 8x8 matrices from shared memory";
   let description = [{
-    Loads one, two or four matrices of 8x8 16-bit elements with a whole warp.
-    Lane `8i + r` passes the element index of row r of matrix i, a multiple of
-    eight; the lanes of matrices that do not exist pass any valid index. A
-    thread gets two elements of each matrix: lane l has columns `2 (l mod 4)`
-    and the next one of row `l / 4`.
+    Loads one, two or four matrices of eight rows of 16 bytes with a whole warp:
+    8x8 16-bit elements, or 8x16 8-bit ones. Lane `8i + r` passes the element
+    index of row r of matrix i, a multiple of 16 bytes; the lanes of matrices
+    that do not exist pass any valid index. A thread gets four bytes of each
+    matrix: lane l has the `l mod 4`-th four of row `l / 4`.
 
     Becomes `ldmatrix.sync.aligned.m8n8.x1.shared.b16`, or x2 or x4.
 

@@ -172,13 +172,15 @@ LogicalResult AsyncCopyWaitOp::verify() {
 }
 
 /// Whether a vector has the elements that a thread holds of one of `counts`
-/// numbers of 8x8 matrices.
+/// numbers of matrices of eight rows.
 static bool isFragments(Type type, ArrayRef<int64_t> counts) {
   auto vector = cast<VectorType>(type);
-  return isa<BFloat16Type, Float16Type>(vector.getElementType()) &&
+  Type element = vector.getElementType();
+  return isa<BFloat16Type, Float16Type, Float8E4M3FNType>(element) &&
          vector.getRank() == 1 && !vector.isScalable() &&
          llvm::any_of(counts, [&](int64_t count) {
-           return vector.getNumElements() == 2 * count;
+           return vector.getNumElements() * element.getIntOrFloatBitWidth() ==
+                  32 * count;
          });
 }
 
@@ -191,8 +193,8 @@ LogicalResult LoadMatrixOp::verify() {
   if (!isFragments(type, {1, 2, 4}) ||
       cast<VectorType>(type).getElementType() != buffer.getElementType())
     return emitOpError() << "loads a " << type << " from a " << buffer
-                         << ": expected 2, 4 or 8 of its elements, of type "
-                            "bf16 or f16";
+                         << ": expected 4, 8 or 16 bytes of its elements, of "
+                            "type bf16, f16 or f8E4M3FN";
   return success();
 }
 
@@ -262,16 +264,17 @@ LogicalResult MmaSyncOp::verify() {
   Type lhs = getLhs().getType();
   if (!isFragments(lhs, {4}))
     return emitOpError() << "has a left operand " << lhs
-                         << ": expected 8 elements of bf16 or f16";
+                         << ": expected 16 bytes of bf16, f16 or f8E4M3FN";
   int64_t columns = 0;
   for (Value rhs : getRhs()) {
     auto type = cast<VectorType>(rhs.getType());
     if (!isFragments(type, {2, 4}) ||
         type.getElementType() != cast<VectorType>(lhs).getElementType())
       return emitOpError() << "has a right operand " << type
-                           << ": expected 4 or 8 elements of the type of the "
+                           << ": expected 8 or 16 bytes of the type of the "
                               "left one";
-    columns += type.getNumElements() * 2;
+    columns += type.getNumElements() *
+               type.getElementType().getIntOrFloatBitWidth() / 8;
   }
   AccType acc = getAcc().getType();
   if (columns != acc.getColumns())
@@ -335,6 +338,13 @@ LogicalResult ReduceOp::verify() {
   if (static_cast<int64_t>(getBarrier()) < 0 || getBarrier() > 15)
     return emitOpError() << "has barrier " << static_cast<int64_t>(getBarrier())
                          << ": expected 0 to 15";
+  return success();
+}
+
+LogicalResult LaneMaxOp::verify() {
+  auto lanes = static_cast<int64_t>(getLanes());
+  if (lanes < 1 || lanes > 31)
+    return emitOpError() << "has lanes " << lanes << ": expected 1 to 31";
   return success();
 }
 

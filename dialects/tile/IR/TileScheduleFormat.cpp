@@ -199,7 +199,7 @@ struct PrefillFields {
 
 struct MmaFields {
   int64_t tokens, tokenTile, blocks, splitK, gemm1TileM, gemm2TileM, stages,
-      launches;
+      group, launches;
 
   template <typename Visitor>
   void visit(Visitor &&visit) {
@@ -210,6 +210,7 @@ struct MmaFields {
     visit("gemm1_tile_m", gemm1TileM, int64_t(256));
     visit("gemm2_tile_m", gemm2TileM, int64_t(256));
     visit("stages", stages);
+    visit("group", group, int64_t(16));
     visit("launches", launches);
   }
 };
@@ -295,12 +296,13 @@ Attribute MmaScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<MmaScheduleAttr>(
       loc, parser.getContext(), f.tokens, f.tokenTile, f.blocks, f.splitK,
-      f.gemm1TileM, f.gemm2TileM, f.stages, f.launches);
+      f.gemm1TileM, f.gemm2TileM, f.stages, f.group, f.launches);
 }
 
 void MmaScheduleAttr::print(AsmPrinter &printer) const {
-  MmaFields{getTokens(),     getTokenTile(),  getBlocks(), getSplitK(),
-            getGemm1TileM(), getGemm2TileM(), getStages(), getLaunches()}
+  MmaFields{getTokens(), getTokenTile(),  getBlocks(),
+            getSplitK(), getGemm1TileM(), getGemm2TileM(),
+            getStages(), getGroup(),      getLaunches()}
       .visit(FieldsPrinter(printer));
 }
 

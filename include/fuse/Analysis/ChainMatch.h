@@ -49,7 +49,8 @@ struct ChainMatch {
   /// The other operand of `thenAdd` is the result of `residual`.
   bool addStream = false;
   bool qdq = false;
-  /// Weights are stored, and nothing is quantized.
+  /// Weights are stored, and nothing is quantized. Those of 4 bits have
+  /// `quant`.
   bool weightOnly = false;
   /// Place of the bias add, the same for all linears with a bias.
   BiasPlace biasPlace = BiasPlace::BeforeRounding;
@@ -87,6 +88,9 @@ public:
   /// Matches a norm_linear that starts at a norm, or else a norm_quantize.
   MatchOrRefusal matchAt(RMSNormOp norm) { return matchNorm(norm); }
   MatchOrRefusal matchAt(LayerNormOp norm) { return matchNorm(norm); }
+  /// Matches a fused_linear, after all other chains are claimed. A linear
+  /// without other members is not a site and has no refusal.
+  std::optional<ChainMatch> matchAt(LinearOp linear);
 
   /// Refuses the function between `down` and the linears before it, if layer
   /// ops do not have it. Returns the op of that function which is nearest to

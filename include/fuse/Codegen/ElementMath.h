@@ -27,6 +27,13 @@ mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
 mlir::Value saturateTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                        mlir::Type element);
 
+/// The f32 value of a code of 4 bits, which is in the low bits of an i32. The
+/// type is f4E2M1FN, i4 or ui4.
+mlir::Value decodeFourBits(mlir::ImplicitLocOpBuilder &b, mlir::Value code,
+                           mlir::Type type);
+/// The f32 value `2^(byte - 127)` of the byte of an f8E8M0FNU in an i32.
+mlir::Value decodeExponent(mlir::ImplicitLocOpBuilder &b, mlir::Value byte);
+
 mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
                 mlir::Value rhs);
 mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs, float rhs);

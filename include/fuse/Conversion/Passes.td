@@ -303,8 +303,8 @@ def ConvertSmallFloatsToNVVMPass
 def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
   let summary = "Write kernels for a CPU with vectors and packed weights";
   let description = [{
-    Applies to public functions with a `fuse.gated_mlp`, `fuse.mlp` or
-    `fuse.norm_linear` in which every op works on the same tokens. Supported ops
+    Applies to public functions with a `fuse.gated_mlp`, `fuse.mlp`,
+    `fuse.norm_linear` or `fuse.fused_linear` in which every op works on the same tokens. Supported ops
     are these fused ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`,
     `fuse.activation`, `fuse.residual_add`, and any `linalg.generic` that
     computes elements in f32. Weights and vectors are arguments of the function,
@@ -406,6 +406,10 @@ def ConvertFuseToTilePass
     An op without a schedule does not change; the portable path lowers it. An op
     that its schedule does not fit is an error.
 
+    Kernels of a `#tile.mma_schedule` come from the stages of the op, which the
+    pass forms and maps as the schedule states. A `stage.graph` with a mapping
+    in the text becomes launches in the same way.
+
     Launches are destination-style ops on tensors. `fuse-gpu-pipeline`
     bufferizes them with the other ops of their function.
 
@@ -429,7 +433,8 @@ def ConvertFuseToTilePass
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect", "::tile::TileDialect"
+    "::mlir::tensor::TensorDialect", "::stage::StageDialect",
+    "::tile::TileDialect"
   ];
 }
 
@@ -443,7 +448,9 @@ def ConvertTileToNVVMPass
     polynomial.
 
     Every op that verifies is lowered. Rings, `tile.mma` and what goes with them
-    need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0.
+    need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0. Instructions of
+    8-bit floats need sm_89, and `tile.mma_sync` of them PTX 8.4. With
+    `float8=false`, integer arithmetic converts these floats on older chips.
 
     After this pass the module contains no tile op. The next passes are
     `convert-scf-to-cf` and `convert-to-llvm`.
@@ -454,6 +461,10 @@ def ConvertTileToNVVMPass
   let statistics = [
     Statistic<"numKernels", "kernels-lowered", "Kernels lowered">,
     Statistic<"numOps", "ops-lowered", "Ops inside of kernels lowered">
+  ];
+  let options = [
+    Option<"float8", "float8", "bool", /*default=*/"true",
+           "Whether the chip has instructions of 8-bit floats">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

@@ -45,6 +45,7 @@ private:
   void runLayer(ResidualAddOp sum);
   void runLayer(QuantizeOp quantized);
   void runLayer(DequantizeOp real);
+  void runLayer(DequantizeWeightOp real);
   void runLayer(DynamicQuantizeOp dynamic);
   void runLayer(RotaryOp rotary);
   void runLayer(CrossEntropyOp loss);

@@ -82,6 +82,10 @@ Tensor quantize(const Tensor &x, std::optional<double> scale,
                 const Tensor *channelScale, QuantOrder order, mlir::Type type);
 Tensor dequantize(const Tensor &q, std::optional<double> scale,
                   const Tensor *channelScale, Rounding rounding);
+/// Real values of a weight of 4 bits. Scales of a group, zero points and the
+/// scale of the tensor are in the order of the operands.
+Tensor dequantizeWeight(const Tensor &q, llvm::ArrayRef<const Tensor *> scales,
+                        QuantAttr quant, Rounding rounding);
 /// Quantizes with dynamic scales, and returns the scales as the second tensor.
 /// `quant` is null for the arithmetic that `fuse.dynamic_quantize` has without
 /// it.

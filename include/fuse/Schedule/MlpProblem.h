@@ -28,15 +28,20 @@ struct DecodeOutput {
   /// Number of outputs of the linear, and the name of its scale.
   int64_t rows = 0;
   ScaleName scale = ScaleKind::Down;
+  /// The scales of the weight if they are an operand.
+  mlir::Value weightScales = {};
 };
 
 /// A fused op of a family with scheduled kernels: [norm] [GEMM1, activation]
-/// and a GEMM2 whose linears share their input. A dense MLP has no gate, and
-/// `fuse.norm_linear` has no GEMM1.
+/// and a GEMM2 whose linears share their input. A dense MLP has no gate.
+/// `fuse.norm_linear` and `fuse.fused_linear` have no GEMM1, and the latter has
+/// no norm.
 struct MlpProblem {
   mlir::Operation *op = nullptr;
   mlir::Value x, residual, normWeight, normBias;
   mlir::Value gate, gateBias, up, upBias, outputResidual;
+  /// Scales of these weights if they are operands.
+  mlir::Value gateScales, upScales;
   llvm::SmallVector<DecodeOutput> outputs;
   NormAttr norm;
   StaticScalesAttr scales;
@@ -54,7 +59,13 @@ struct MlpProblem {
 
   bool hasGemm1() const { return static_cast<bool>(up); }
   bool isGated() const { return static_cast<bool>(gate); }
-  bool isF8() const { return static_cast<bool>(scales); }
+  bool isF8() const { return scales || quant; }
+  /// The type of quantized activations.
+  mlir::Type getStorageType() const {
+    return quant ? quant.getStorageType() : scales.getStorageType();
+  }
+  /// Whether sums of 128 products have scales of their own.
+  bool hasBlockScales() const { return quant && quant.hasBlockSums(); }
   int64_t getElementBytes() const { return isF8() ? 1 : 2; }
   /// The size of the dimension over which GEMM2 reduces.
   int64_t getReduction() const { return hasGemm1() ? hidden : width; }
@@ -64,13 +75,21 @@ struct MlpProblem {
   bool roundsAt(RoundingPoint point) const;
 };
 
-/// Describes an op of the three families. For other ops, sets `reason`.
+/// Describes an op of the four families. For other ops, sets `reason`.
 std::optional<MlpProblem> describeFamily(mlir::Operation *op,
                                          std::string &reason);
+
+/// Number of consecutive inputs that share a scale, and of the outputs of a
+/// weight that do.
+constexpr int64_t kScaleBlock = 128;
 
 /// Describes `op`. If the scheduled kernels do not support it, sets `reason`.
 std::optional<MlpProblem> describeDecode(mlir::Operation *op,
                                          std::string &reason);
+
+/// The reason why no kernel with measured scales supports `tokens` tokens, or
+/// an empty string.
+std::string getTokensProblem(const MlpProblem &problem, int64_t tokens);
 
 /// Tiles of both products. A packed tile is 256 rows of a weight, and a k-step
 /// is 128 bytes. Packing pads ragged edges with zeros. A tile is a packed tile,
@@ -172,6 +191,10 @@ struct DecodeTiling : ProductTiling {
   int64_t getGemm1Stages() const {
     return steps1 + (hasSingle() ? llvm::divideCeil(steps1, 2) : 0);
   }
+  /// GEMM1 tiles of the block with the most tiles.
+  int64_t countRounds(int64_t blocks) const {
+    return llvm::divideCeil(tiles1, blocks);
+  }
   /// k-steps per weight stage of GEMM2.
   int64_t getStepsPerStage() const {
     return gemm1TileM == 256 ? gemm1TileM / rows : 1;
@@ -186,6 +209,16 @@ bool canDefer(const MlpProblem &problem);
 /// Number of tokens of a kernel for up to `tokens` tokens: a multiple of 8. For
 /// 192-row tiles it is a multiple of 16, because warpgroups share pairs.
 int64_t getTokenTile(int64_t tokens, int64_t gemm1TileM);
+
+/// Bytes of a stage with a k-step of tokens. With scales of blocks, the scale
+/// of each token follows the tokens.
+int64_t getTokenStageBytes(const MlpProblem &problem, int64_t tokens);
+
+/// Bytes of static shared memory for measured scales: those of the weights of a
+/// block, and the largest hidden unit of each warp and token.
+int64_t getScaleScratchBytes(const MlpProblem &problem,
+                             const DecodeTiling &tiling,
+                             tile::ScheduleAttr schedule);
 
 /// The reason why `schedule` is invalid for `problem`, or an empty string.
 std::string getScheduleProblem(const MlpProblem &problem,

@@ -182,6 +182,9 @@ def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
       sign of zero. NaN stays NaN. As everywhere in `arith`, values beyond the
       range become NaN in f8E4M3FN and infinity in f8E5M2 and bf16. The quantize
       ops of fuse clamp values before they convert them.
+    - Conversions between integers and 8-bit floats go through f32, which
+      represents every integer in the range of an 8-bit float. LLVM has those
+      of bf16.
 
     Does not change conversions from f64 to 8 bits, which would round twice
     through f32, or `truncf` with another rounding mode than to nearest even.
@@ -222,8 +225,9 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
   let description = [{
     Every activation and every norm is a candidate site. Around an activation,
     the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`. After a
-    remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. Static
-    quantize and dequantize ops of the chain become `scales`. An elementwise
+    remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. A
+    remaining linear is a site if its input is quantized or a residual add
+    follows; it becomes `fuse.fused_linear`. Static quantize and dequantize ops of the chain become `scales`. An elementwise
     function between two linears that contains no activation is a site, too. It
     has no kernel, so the pass refuses it.
 
@@ -235,7 +239,7 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     the id of the first predicate that failed, the reason and a suggestion.
 
     Site ids are `<function>#<n>`, numbered in the order of the ops; functions
-    that are not activations come last. Refused sites are numbered, too, so ids
+    that are not activations, and then linears, come last. Refused sites are numbered, too, so ids
     do not depend on options.
 
     In a function with the attribute `fuse.group`, which `fuse-inline-modules`
@@ -651,8 +655,8 @@ def RecordChecksPass : Pass<"fuse-record-checks", "::mlir::func::FuncOp"> {
 def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let summary = "Choose a schedule for each fused op";
   let description = [{
-    Sets `tile.schedule` on every `fuse.mlp`, `fuse.gated_mlp` and
-    `fuse.norm_linear` that the scheduled kernels support. For more than 256
+    Sets `tile.schedule` on every `fuse.mlp`, `fuse.gated_mlp`,
+    `fuse.norm_linear` and `fuse.fused_linear` that the scheduled kernels support. For more than 256
     tokens, it is a `#tile.prefill_schedule` with the tiles and the split of the
     smallest estimated time. For up to 128 tokens, it is a `#tile.schedule`.
     Among the splits of GEMM2 whose blocks are all resident, the pass selects

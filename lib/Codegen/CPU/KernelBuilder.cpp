@@ -60,6 +60,8 @@ void CPUKernelBuilder::startStep(const CPUStep &step, size_t number) {
   p = step.problem;
   xType = getElement(p.x);
   weightType = p.outputs.empty() ? xType : getElement(p.outputs.front().weight);
+  if (isPacked())
+    weightType = p.rounding.getTypeOf(RoundingPoint::Dequantized, xType);
   inputType = weightType.isBF16() && vectors.dot ? weightType : f32;
 }
 
@@ -403,14 +405,28 @@ std::string fuse::getCPUProblem(const CPUStep &step) {
   if (!step.maps.empty())
     return "";
   const MlpProblem &problem = step.problem;
-  if (problem.scales)
+  bool isPacked = problem.quant && problem.quant.isPacked();
+  if (problem.scales || (problem.quant && !isPacked))
     return "the op is quantized";
+  if (isPacked)
+    if (std::string why = getFourBitProblem(problem); !why.empty())
+      return why;
   SmallVector<Value> weights = {problem.gate, problem.up};
   for (const DecodeOutput &output : problem.outputs)
     weights.push_back(output.weight);
   SmallVector<Value> rows = {problem.x, problem.residual,
                              problem.outputResidual};
+  SmallVector<Value> stored;
+  if (isPacked) {
+    std::swap(stored, weights);
+    for (unsigned i = 0, end = llvm::count_if(
+                             stored, [](Value weight) { return bool(weight); });
+         i < end; ++i)
+      llvm::append_range(stored, getScaleOperands(problem.op, i));
+  }
   for (Value value : problem.op->getOperands()) {
+    if (llvm::is_contained(stored, value))
+      continue;
     auto type = cast<RankedTensorType>(value.getType());
     if (!isFloat(type.getElementType()))
       return "an operand is " + print(type.getElementType()) +

@@ -176,14 +176,16 @@ func::FuncOp CPUKernelBuilder::getMultiply(int64_t tokens) {
 //===----------------------------------------------------------------------===//
 
 /// Adds the products of some tokens and a panel to the tile.
-void CPUKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
+void CPUKernelBuilder::multiplyRows(Value input, Value packed,
+                                    const Codes *codes, int64_t terms,
                                     Value firstToken, Value numTokens,
                                     Value panel) {
   int64_t columns = vectors.getPanelColumns(), perStep = isPaired() ? 2 : 1;
   int64_t steps = getSteps(terms), stepElements = columns * perStep;
   int64_t stepBytes = stepElements * weightType.getIntOrFloatBitWidth() / 8;
   int64_t blockBytes = hasTiles(terms) ? kTileBlockBytes : kBlockBytes;
-  int64_t blockSteps = std::min(steps, blockBytes / stepBytes);
+  int64_t blockSteps =
+      codes ? codes->block / perStep : std::min(steps, blockBytes / stepBytes);
   forBlocks(steps, blockSteps, [&](Value step) {
     Value count = c(steps);
     if (blockSteps < steps)
@@ -191,6 +193,11 @@ void CPUKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
           b, c(blockSteps), arith::SubIOp::create(b, count, step).getResult());
     Value at =
         plus(times(panel, steps * stepElements), times(step, stepElements));
+    if (codes) {
+      dequantizeBlock(*codes, panel, times(step, perStep),
+                      times(count, perStep));
+      at = c(0);
+    }
     auto makeOperands = [&](Value token) {
       Value start =
           plus(times(plus(firstToken, token), terms), times(step, perStep));
@@ -234,15 +241,14 @@ void CPUKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
 }
 
 void CPUKernelBuilder::buildTasks(
-    Value input, Value packed, int64_t panels, int64_t terms,
+    Value input, Value packed, Codes *codes, int64_t panels, int64_t terms,
     function_ref<void(Value token, Value sums, Value panel)> finish) {
   int64_t columns = vectors.getPanelColumns();
-  Value memory = memref::AllocaOp::create(
-      b, MemRefType::get({kTokensPerTask * columns}, f32),
-      b.getI64IntegerAttr(64));
-  tile = memref::ReinterpretCastOp::create(
-      b, bufferOf(f32), memory, /*offset=*/int64_t(0), bufferOf(f32).getShape(),
-      ArrayRef<int64_t>{1});
+  tile = allocate(kTokensPerTask * columns, f32);
+  if (codes) {
+    allocateBlock(*codes);
+    packed = codes->real;
+  }
   Value perTask = arith::ShRUIOp::create(b, numTokens, c(kTokenBits));
   Value isDefault =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, perTask, c(0));
@@ -257,7 +263,7 @@ void CPUKernelBuilder::buildTasks(
         b, perTask, arith::SubIOp::create(b, numTokens, first).getResult());
     loop(c(0), times(count, columns), vectors.lanes,
          [&](Value at) { store(zeros(), tile, at); });
-    multiplyRows(input, packed, terms, first, count, panel);
+    multiplyRows(input, packed, codes, terms, first, count, panel);
     loop(c(0), count, 1, [&](Value token) {
       finish(plus(first, token), times(token, columns), panel);
     });
@@ -297,7 +303,11 @@ void CPUKernelBuilder::buildHidden() {
   if (p.isGated())
     weights.push_back(p.gate);
   weights.push_back(p.up);
-  addPacked(packed, weights);
+  Codes codes;
+  if (isPacked())
+    addCodes(codes, weights, /*firstWeight=*/0);
+  else
+    addPacked(packed, weights);
   addOperand(gateBias, p.gateBias);
   addOperand(upBias, p.upBias);
   addWorkspace(hidden, hiddenBuffer, inputType);
@@ -307,7 +317,7 @@ void CPUKernelBuilder::buildHidden() {
   int64_t panels = llvm::divideCeil(p.hidden, width);
   begin("hidden", panels, kTokensPerTask, getTokensPerCall(p.width));
   buildTasks(
-      input, packed, panels, p.width,
+      input, packed, isPacked() ? &codes : nullptr, panels, p.width,
       [&](Value token, Value sums, Value panel) {
         // Use a loop, not unrolled code: LLVM takes most of the time to a first
         // kernel.
@@ -339,7 +349,11 @@ void CPUKernelBuilder::buildOutput(unsigned number) {
     addWorkspace(source, hiddenBuffer, inputType);
   else
     addInput(source);
-  addPacked(packed, linear.weight);
+  Codes codes;
+  if (isPacked())
+    addCodes(codes, linear.weight, number + p.hasGemm1() + p.isGated());
+  else
+    addPacked(packed, linear.weight);
   addOperand(bias, linear.bias);
   if (!p.addStream)
     addOperand(other, p.outputResidual);
@@ -355,8 +369,8 @@ void CPUKernelBuilder::buildOutput(unsigned number) {
   int64_t panels = llvm::divideCeil(linear.rows, columns);
   begin("output" + std::to_string(number), panels, kTokensPerTask,
         getTokensPerCall(p.getReduction()));
-  buildTasks(source, packed, panels, p.getReduction(),
-             [&](Value token, Value sums, Value panel) {
+  buildTasks(source, packed, isPacked() ? &codes : nullptr, panels,
+             p.getReduction(), [&](Value token, Value sums, Value panel) {
                forBlocks(columns, vectors.lanes, [&](Value offset) {
                  Value column = plus(times(panel, columns), offset);
                  Value mask = getMask(column, linear.rows);

@@ -15,18 +15,20 @@ using namespace tile;
 //===----------------------------------------------------------------------===//
 
 void HiddenEpilogue::store(MmaUnit unit, ValueRange accs) {
-  for (size_t index = 0; index < accs.size(); ++index) {
-    Value number = k.constant(index), acc = accs[index];
+  int64_t together = consumer.hasRuns() ? 2 : 1;
+  for (size_t index = 0; index < accs.size(); index += together) {
+    Value number = k.constant(index);
     Value quarter = consumer.getQuarter(unit.tile, number);
     k.when(consumer.hasQuarter(unit.tile, number),
-           [&] { storeQuarter(unit, acc, quarter); });
+           [&] { storeUnits(unit, accs.slice(index, together), quarter); });
   }
 }
 
-void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
+void HiddenEpilogue::storeUnits(MmaUnit unit, ValueRange accs, Value quarter) {
   const MlpProblem &problem = k.problem;
   bool gated = problem.isGated();
   int64_t bytes = problem.getElementBytes(), rows = gated ? 1 : 2;
+  int64_t together = accs.size() * rows;
   int64_t steps = k.tiling.gemm2.steps, columns = steps * kRowBytes / bytes;
   // Packing gives a thread gate and up of one hidden unit, or two neighboring
   // units. The quarters of a run have every other one of these.
@@ -36,9 +38,9 @@ void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
       gated ? k.add(k.add(k.mul(k.div(row8, 2), 16), k.mul(k.rem(row8, 2), 2)),
                     k.mul(warp, 4))
             : k.add(k.mul(warp, 32), k.mul(row8, 4));
-  Value first = k.add(
-      k.add(k.mul(k.div(quarter, 2), run), k.mul(k.rem(quarter, 2), rows)),
-      local);
+  Value first = k.add(k.mul(k.div(quarter, 2), run), local);
+  if (accs.size() == 1)
+    first = k.add(first, k.mul(k.rem(quarter, 2), rows));
   Value inside, safe = first;
   if (k.tiling.gemm1.quarters / 2 * run != problem.hidden) {
     // Units up to the last k-step are stored: weights of zero make them zero or
@@ -47,9 +49,12 @@ void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
     safe = k.select(k.less(first, k.constant(problem.hidden)), first,
                     k.constant(0));
   }
-  MmaFrame::Values biasGate = k.loadBias(k.gateBias, safe, 1),
-                   biasUp = k.loadBias(k.upBias, safe, rows);
-  MmaFrame::Values sums = consumer.valuesOf(acc), places;
+  MmaFrame::Values biasGate = k.loadBias(k.gateBias, safe, together),
+                   biasUp = k.loadBias(k.upBias, safe, together);
+  SmallVector<MmaFrame::Values> sums;
+  for (Value acc : accs)
+    sums.push_back(consumer.valuesOf(acc));
+  MmaFrame::Values places;
   Value tokenBase = k.mul(unit.tokenTile, k.tokens);
   for (int64_t parity : {0, 1})
     places.push_back(k.packedIndex(
@@ -57,24 +62,29 @@ void HiddenEpilogue::storeQuarter(MmaUnit unit, Value acc, Value quarter) {
         first, steps));
   // Tokens that are eight apart are at a constant distance.
   int64_t distance = 8 * kRowBytes / bytes;
-  auto repeat = [&](ArrayRef<Value> bias) {
+  // The bias of an accumulator, of both tokens.
+  auto repeat = [&](ArrayRef<Value> bias, size_t index) {
     MmaFrame::Values repeated;
-    for (Value value : bias)
-      repeated.append(2, value);
+    if (!bias.empty())
+      for (Value value : bias.slice(index * rows, rows))
+        repeated.append(2, value);
     return repeated;
   };
   k.when(inside, [&] {
     for (int64_t group = 0; group < consumer.countGroups(); ++group) {
-      ArrayRef<Value> of = ArrayRef(sums).slice(4 * group, 4);
-      Rounded rounded = gated
-                            ? k.roundHidden(of.take_front(2), of.drop_front(2),
-                                            repeat(biasGate), repeat(biasUp))
-                            : k.roundHidden({}, of, {}, repeat(biasUp));
-      MmaFrame::Values units = k.activateAll(rounded);
+      MmaFrame::Values units;
+      for (size_t index = 0; index < accs.size(); ++index) {
+        ArrayRef<Value> of = ArrayRef(sums[index]).slice(4 * group, 4);
+        MmaFrame::Values up = repeat(biasUp, index);
+        units.append(k.activateAll(
+            gated ? k.roundHidden(of.take_front(2), of.drop_front(2),
+                                  repeat(biasGate, index), up)
+                  : k.roundHidden({}, of, {}, up)));
+      }
       for (int64_t parity : {0, 1}) {
-        MmaFrame::Values ofToken = {units[parity]};
-        if (!gated)
-          ofToken.push_back(units[2 + parity]);
+        MmaFrame::Values ofToken;
+        for (int64_t index = 0; index < together; ++index)
+          ofToken.push_back(units[2 * index + parity]);
         k.store(k.quantize(ofToken, k.hiddenScale), k.hidden,
                 k.add(places[parity], group * distance));
       }

@@ -140,8 +140,10 @@ public:
                  const MmaProduct &product)
       : k(frame), weights(weights), product(product) {}
 
-  /// Requests a k-step of a tile. `stage` is the first byte in shared memory.
-  void request(mlir::Value tile, mlir::Value step, mlir::Value stage);
+  /// Requests a k-step of a tile, under a condition if there is one. `stage` is
+  /// the first byte in shared memory.
+  void request(mlir::Value tile, mlir::Value step, mlir::Value stage,
+               mlir::Value condition = nullptr);
 
 private:
   MmaFrame &k;
@@ -155,7 +157,8 @@ public:
   TokenProducer(MmaFrame &frame, mlir::Value matrix, int64_t steps)
       : k(frame), matrix(matrix), steps(steps) {}
 
-  void request(mlir::Value tokenTile, mlir::Value step, mlir::Value stage);
+  void request(mlir::Value tokenTile, mlir::Value step, mlir::Value stage,
+               mlir::Value condition = nullptr);
 
 private:
   MmaFrame &k;
@@ -170,12 +173,20 @@ class ProductConsumer {
 public:
   ProductConsumer(MmaFrame &frame, const MmaProduct &product);
 
+  /// A stage has this many fragments: 32 bytes of its rows each.
+  static constexpr int64_t kFragments = kRowBytes / 32;
   MmaFrame::Values makeZeros();
-  MmaFrame::Values multiply(mlir::ValueRange accs, mlir::Value stage);
+  /// Registers of a fragment of both operands.
+  MmaFrame::Values load(mlir::Value stage, int64_t fragment);
+  MmaFrame::Values multiply(mlir::ValueRange accs, mlir::ValueRange fragments);
 
   /// Quarters of a thread, and groups of eight tokens.
   int64_t countQuarters() const { return quarters; }
   int64_t countGroups() const { return groups; }
+  /// Whether a thread has both quarters of each run of hidden units.
+  bool hasRuns() const {
+    return product.perTile % 2 == 0 && (splitsTokens || quarters % 2 == 0);
+  }
   /// Number of a thread's quarter in a product, and whether it exists; null if
   /// it always does.
   mlir::Value getQuarter(mlir::Value tile, mlir::Value index);
@@ -210,7 +221,8 @@ public:
   void await(mlir::Value slice);
 
 private:
-  void storeQuarter(MmaUnit unit, mlir::Value acc, mlir::Value quarter);
+  /// Stores neighboring units of a quarter, or of both quarters of a run.
+  void storeUnits(MmaUnit unit, mlir::ValueRange accs, mlir::Value quarter);
   MmaFrame &k;
   ProductConsumer &consumer;
 };

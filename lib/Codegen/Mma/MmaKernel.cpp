@@ -11,6 +11,10 @@
 // tokens of a k-step. In one launch, the weights of GEMM2 are requested before
 // the hidden units exist.
 //
+// A warp loads the next fragments of a stage before it multiplies the current
+// ones. The last products of a stage hide the barrier, the first loads of the
+// next stage and the copies into the one that all warps have left.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MmaFrame.h"
@@ -21,9 +25,6 @@ using namespace tile;
 
 /// Named barrier of the norm; barrier 0 is the whole block's.
 static constexpr int64_t kNormBarrier = 1;
-/// Token tiles that share a weight tile before the next weight tile. Their rows
-/// and one wave of weights fit into the L2 of an H200 or an A100.
-static constexpr int64_t kTokenGroup = 16;
 /// Blocks of the norm's launch per block of the products. Several hide the
 /// latency of each other.
 static constexpr int64_t kNormBlocks = 4;
@@ -32,9 +33,7 @@ MmaFrame::MmaFrame(const MlpProblem &problem, MmaScheduleAttr schedule,
                    const MmaTiling &tiling, MmaPart part, OpBuilder &builder)
     : ProductBuilder(problem, {0, kMmaWarps, kNormBarrier}, builder),
       schedule(schedule), tiling(tiling), part(part),
-      tokens(schedule.getTokenTile()) {
-  element = narrowType;
-}
+      tokens(schedule.getTokenTile()) {}
 
 Value MmaFrame::packedIndex(Value token, Value column, int64_t steps) {
   int64_t bytes = problem.getElementBytes(), perStep = kRowBytes / bytes,
@@ -81,10 +80,25 @@ private:
   void begin();
   void buildWhole();
   void buildProduct(bool isGemm2);
-  /// The loop over the k-steps of a unit. `first` is the number of stages of
-  /// the block before it. `request` requests the stage of a number.
+  /// Copies of the stages of a block, in their order.
+  struct Requests {
+    /// What the next stage depends on; loops carry it.
+    Values state;
+    /// Requests the next stage without a branch. The last argument is its first
+    /// byte in shared memory.
+    std::function<void(ValueRange, Value)> copy;
+    /// Requests what needs a branch, and returns the next state.
+    std::function<Values(ValueRange, Value)> advance;
+
+    void emit(Value stage) {
+      copy(state, stage);
+      state = advance(state, stage);
+    }
+  };
+  /// The k-steps of a unit. `first` is the number of stages of the block before
+  /// it. All stages but one have been requested.
   Values mainLoop(ProductConsumer &consumer, Value first, Value steps,
-                  function_ref<void(Value)> request);
+                  Requests &requests);
   Value stageOf(Value number) {
     return k.mul(k.rem(number, k.schedule.getStages()), k.stageBytes());
   }
@@ -135,9 +149,14 @@ void MmaKernelBuilder::addArguments(const Workspace &w) {
   if (k.hasGemm1()) {
     k.addGemm1Weights(k.weights1, tiling.gemm1.packedTiles, tiling.gemm1.steps);
     k.addHiddenBiases();
+    k.addHiddenScalars();
   }
-  if (k.hasGemm2())
+  if (k.hasGemm2()) {
     k.addGemm2Weights(k.weights2, tiling.gemm2.packedTiles, tiling.gemm2.steps);
+    k.addOutputScalars();
+  }
+  if (k.hasNorm() && k.problem.isF8())
+    k.addQuantizer(k.inputScale, ScaleKind::Input, k.problem.scales);
   if (k.hasNorm()) {
     k.addNormOperands();
     k.addNormResults();
@@ -172,21 +191,62 @@ void MmaKernelBuilder::begin() {
   });
 }
 
-MmaKernelBuilder::Values
-MmaKernelBuilder::mainLoop(ProductConsumer &consumer, Value first, Value steps,
-                           function_ref<void(Value)> request) {
-  int64_t stages = k.schedule.getStages();
-  return k.loop(k.constant(0), steps, 1, consumer.makeZeros(),
-                [&](Value step, ValueRange accs) -> SmallVector<Value> {
-                  Value number = k.add(first, step);
-                  AsyncCopyWaitOp::create(k.builder, k.loc, stages - 2);
-                  // All copies of this stage are visible, and all threads have
-                  // left the stage before it, which is requested again.
-                  k.syncBlock();
-                  request(k.add(number, stages - 1));
-                  commit();
-                  return consumer.multiply(accs, stageOf(number));
-                });
+MmaKernelBuilder::Values MmaKernelBuilder::mainLoop(ProductConsumer &consumer,
+                                                    Value first, Value steps,
+                                                    Requests &requests) {
+  int64_t stages = k.schedule.getStages(), end = stages * k.stageBytes();
+  auto openStage = [&](Value stage) {
+    AsyncCopyWaitOp::create(k.builder, k.loc, stages - 2);
+    // All copies of this stage are visible, and all threads have left the stage
+    // before it, which is requested again.
+    k.syncBlock();
+    return consumer.load(stage, 0);
+  };
+  auto multiply = [&](Values &accs, Values &fragments, Value stage) {
+    for (int64_t next = 1; next < ProductConsumer::kFragments; ++next) {
+      Values loaded = consumer.load(stage, next);
+      accs = consumer.multiply(accs, fragments);
+      fragments = loaded;
+    }
+  };
+  Value stage = stageOf(first);
+  Values accs = consumer.makeZeros(), fragments = openStage(stage);
+  requests.emit(k.select(k.equal(stage, 0), k.constant(end - k.stageBytes()),
+                         k.sub(stage, k.constant(k.stageBytes()))));
+  commit();
+
+  size_t numAccs = accs.size(), numFragments = fragments.size();
+  auto split = [&](ValueRange carried) {
+    accs = carried.take_front(numAccs);
+    fragments = carried.slice(numAccs, numFragments);
+    requests.state = carried.drop_front(numAccs + numFragments).drop_back();
+    stage = carried.back();
+  };
+  auto join = [&] {
+    Values carried = accs;
+    carried.append(fragments);
+    carried.append(requests.state);
+    carried.push_back(stage);
+    return carried;
+  };
+  split(k.loop(k.constant(1), steps, 1, join(),
+               [&](Value, ValueRange carried) -> SmallVector<Value> {
+                 split(carried);
+                 multiply(accs, fragments, stage);
+                 Value next = k.add(stage, k.stageBytes());
+                 next = k.select(k.equal(next, end), k.constant(0), next);
+                 Values loaded = openStage(next);
+                 requests.copy(requests.state, stage);
+                 accs = consumer.multiply(accs, fragments);
+                 requests.state = requests.advance(requests.state, stage);
+                 commit();
+                 fragments = loaded;
+                 stage = next;
+                 return join();
+               }));
+  // The next stage is that of another unit.
+  multiply(accs, fragments, stage);
+  return consumer.multiply(accs, fragments);
 }
 
 /// The number of k-steps of a K-slice; the last one may be shorter.
@@ -233,76 +293,94 @@ void MmaKernelBuilder::buildWhole() {
   auto tileOf = [&](Value number) {
     return k.add(k.block, k.mul(k.div(number, tiling.gemm1.steps), blocks));
   };
-  auto requestWeights = [&](Value number) {
-    auto request2 = [&] {
-      Value step = k.sub(number, stages1);
-      k.when(k.less(step, steps2), [&] {
-        weights2.request(unit.tile, k.add(firstStep, step), stageOf(number));
-      });
-    };
+  auto requestWeights2 = [&](Value number, Value stage) {
+    Value step = k.sub(number, stages1);
+    k.when(k.less(step, steps2),
+           [&] { weights2.request(unit.tile, k.add(firstStep, step), stage); });
+  };
+  auto requestFirst = [&](Value number) {
     if (!hasGemm1)
-      return request2();
+      return requestWeights2(number, stageOf(number));
     k.either(
         k.less(number, stages1),
         [&] {
           weights1.request(tileOf(number), k.rem(number, tiling.gemm1.steps),
                            stageOf(number));
         },
-        request2);
-  };
-  auto requestInputs = [&](Value number) {
-    k.when(k.less(number, stages1), [&] {
-      inputs.request(zero, k.rem(number, tiling.gemm1.steps), stageOf(number));
-    });
-  };
-  auto requestTokens2 = [&](Value number) {
-    Value step = k.sub(number, stages1);
-    k.when(k.less(step, steps2), [&] {
-      tokens2.request(zero, k.add(firstStep, step), stageOf(number));
-    });
+        [&] { requestWeights2(number, stageOf(number)); });
   };
 
   RowProducer rows(k);
   rows.request();
   for (int64_t stage = 0; stage + 1 < stages; ++stage) {
-    requestWeights(k.constant(stage));
+    requestFirst(k.constant(stage));
     commit();
   }
   rows.produce();
   rows.await();
+  // The state is the number of the next stage.
+  auto next = [&](ValueRange number) -> Values {
+    return {k.add(number.front(), 1)};
+  };
   if (hasGemm1) {
+    auto requestInput = [&](Value number, Value stage) {
+      inputs.request(zero, k.rem(number, tiling.gemm1.steps), stage,
+                     k.less(number, stages1));
+    };
     for (int64_t stage = 0; stage + 1 < stages; ++stage) {
-      requestInputs(k.constant(stage));
+      requestInput(k.constant(stage), stageOf(k.constant(stage)));
       commit();
     }
+    Requests requests;
+    requests.state = {k.constant(stages - 1)};
+    requests.copy = [&](ValueRange state, Value stage) {
+      Value number = state.front();
+      weights1.request(tileOf(number), k.rem(number, tiling.gemm1.steps), stage,
+                       k.less(number, stages1));
+      requestInput(number, stage);
+    };
+    requests.advance = [&](ValueRange number, Value stage) {
+      k.when(k.less(k.sub(stages1, k.constant(1)), number.front()),
+             [&] { requestWeights2(number.front(), stage); });
+      return next(number);
+    };
     ProductConsumer consumer(k, tiling.gemm1);
     HiddenEpilogue epilogue(k, consumer);
-    k.loop(k.block, k.constant(tiling.gemm1.tiles), blocks, {},
-           [&](Value tile, ValueRange) -> SmallVector<Value> {
+    k.loop(k.block, k.constant(tiling.gemm1.tiles), blocks, requests.state,
+           [&](Value tile, ValueRange state) -> SmallVector<Value> {
+             requests.state = llvm::to_vector_of<Value>(state);
              Value first = k.mul(k.div(tile, blocks), tiling.gemm1.steps);
-             Values accs =
-                 mainLoop(consumer, first, k.constant(tiling.gemm1.steps),
-                          [&](Value number) {
-                            requestWeights(number);
-                            requestInputs(number);
-                          });
+             Values accs = mainLoop(consumer, first,
+                                    k.constant(tiling.gemm1.steps), requests);
              MmaUnit ofTile = {zero, tile, Value()};
              epilogue.store(ofTile, accs);
              epilogue.announce(ofTile);
-             return {};
+             return requests.state;
            });
     k.when(hasUnit, [&] { epilogue.await(unit.slice); });
   }
   k.when(hasUnit, [&] {
+    auto requestTokens2 = [&](Value number, Value stage) {
+      Value step = k.sub(number, stages1);
+      tokens2.request(zero, k.add(firstStep, step), stage,
+                      k.less(step, steps2));
+    };
     for (int64_t stage = 0; stage + 1 < stages; ++stage) {
-      requestTokens2(k.add(stages1, stage));
+      Value number = k.add(stages1, stage);
+      requestTokens2(number, stageOf(number));
       commit();
     }
+    Requests requests;
+    requests.state = {k.add(stages1, stages - 1)};
+    requests.copy = [&](ValueRange state, Value stage) {
+      Value step = k.sub(state.front(), stages1);
+      weights2.request(unit.tile, k.add(firstStep, step), stage,
+                       k.less(step, steps2));
+      requestTokens2(state.front(), stage);
+    };
+    requests.advance = [&](ValueRange number, Value) { return next(number); };
     ProductConsumer consumer(k, tiling.gemm2);
-    Values accs = mainLoop(consumer, stages1, steps2, [&](Value number) {
-      requestWeights(number);
-      requestTokens2(number);
-    });
+    Values accs = mainLoop(consumer, stages1, steps2, requests);
     OutputReducer(k, consumer).finish(unit, accs);
   });
 }
@@ -322,15 +400,16 @@ MmaUnit MmaKernelBuilder::getUnit(Value number, const MmaProduct &product,
     unit.slice = k.div(number, perSlice);
     number = k.rem(number, perSlice);
   }
-  if (k.tiling.tokenTiles <= kTokenGroup) {
+  int64_t most = k.schedule.getGroup();
+  if (k.tiling.tokenTiles <= most) {
     unit.tokenTile = k.rem(number, tokenTiles);
     unit.tile = k.div(number, tokenTiles);
     return unit;
   }
-  Value group = k.div(number, kTokenGroup * product.tiles);
-  Value inGroup = k.rem(number, kTokenGroup * product.tiles);
-  Value first = k.mul(group, kTokenGroup);
-  Value size = k.min(k.constant(kTokenGroup), k.sub(tokenTiles, first));
+  Value group = k.div(number, most * product.tiles);
+  Value inGroup = k.rem(number, most * product.tiles);
+  Value first = k.mul(group, most);
+  Value size = k.min(k.constant(most), k.sub(tokenTiles, first));
   unit.tokenTile = k.add(first, k.rem(inGroup, size));
   unit.tile = k.div(inGroup, size);
   return unit;
@@ -347,36 +426,55 @@ void MmaKernelBuilder::buildProduct(bool isGemm2) {
   int64_t slices = isGemm2 ? tiling.slices : 1;
   Value units = k.mul(tokenTiles, product.tiles * slices);
   // With K-slices, a block has at most one unit.
-  Value steps = k.constant(product.steps);
-  if (slices > 1)
-    steps = countSteps(getUnit(k.block, product, tokenTiles).slice);
-  auto request = [&](Value number) {
-    Value round = k.div(number, steps);
-    Value index = k.add(k.block, k.mul(round, blocks));
-    k.when(k.less(index, units), [&] {
-      MmaUnit unit = getUnit(index, product, tokenTiles);
-      Value step = k.add(k.sub(number, k.mul(round, steps)),
-                         k.mul(unit.slice, tiling.stepsPerSlice));
-      Value stage = stageOf(number);
-      weights.request(unit.tile, step, stage);
-      tokens.request(unit.tokenTile, step, stage);
-    });
+  Value steps = k.constant(product.steps), firstStep = k.constant(0);
+  if (slices > 1) {
+    Value slice = getUnit(k.block, product, tokenTiles).slice;
+    steps = countSteps(slice);
+    firstStep = k.mul(slice, tiling.stepsPerSlice);
+  }
+  // The state is a unit, its tiles, and a k-step of it.
+  auto getState = [&](Value index) -> Values {
+    MmaUnit unit = getUnit(index, product, tokenTiles);
+    return {index, unit.tokenTile, unit.tile, firstStep};
+  };
+  Requests requests;
+  requests.state = getState(k.block);
+  requests.copy = [&](ValueRange state, Value stage) {
+    Value exists = k.less(state[0], units);
+    weights.request(state[2], state[3], stage, exists);
+    tokens.request(state[1], state[3], stage, exists);
+  };
+  Value endStep = k.add(firstStep, steps);
+  requests.advance = [&](ValueRange state, Value) -> Values {
+    // Most steps are not the last, and divisions are slow.
+    Value step = k.add(state[3], 1);
+    auto branch = scf::IfOp::create(
+        k.builder, k.loc, TypeRange(ValueRange(state)), k.less(step, endStep),
+        /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.builder);
+    k.builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(k.builder, k.loc,
+                         ValueRange{state[0], state[1], state[2], step});
+    k.builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k.builder, k.loc, getState(k.add(state[0], blocks)));
+    return llvm::to_vector_of<Value>(branch.getResults());
   };
   for (int64_t stage = 0; stage + 1 < stages; ++stage) {
-    request(k.constant(stage));
+    requests.emit(stageOf(k.constant(stage)));
     commit();
   }
   ProductConsumer consumer(k, product);
-  k.loop(k.block, units, blocks, {},
-         [&](Value index, ValueRange) -> SmallVector<Value> {
+  k.loop(k.block, units, blocks, requests.state,
+         [&](Value index, ValueRange state) -> SmallVector<Value> {
+           requests.state = llvm::to_vector_of<Value>(state);
            MmaUnit unit = getUnit(index, product, tokenTiles);
            Value first = k.mul(k.div(index, blocks), steps);
-           Values accs = mainLoop(consumer, first, steps, request);
+           Values accs = mainLoop(consumer, first, steps, requests);
            if (isGemm2)
              OutputReducer(k, consumer).finish(unit, accs);
            else
              HiddenEpilogue(k, consumer).store(unit, accs);
-           return {};
+           return requests.state;
          });
 }
 

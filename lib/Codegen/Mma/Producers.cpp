@@ -58,7 +58,8 @@ void RowProducer::await() {
 // Copies
 //===----------------------------------------------------------------------===//
 
-void WeightProducer::request(Value tile, Value step, Value stage) {
+void WeightProducer::request(Value tile, Value step, Value stage,
+                             Value condition) {
   constexpr int64_t share = kMmaThreads * kPieceBytes;
   Value first = k.mul(tile, product.perTile);
   Value line = k.mul(step, product.packedTiles * 4);
@@ -78,12 +79,14 @@ void WeightProducer::request(Value tile, Value step, Value stage) {
             arith::ConstantOp::create(k.builder, k.loc,
                                       k.builder.getI64IntegerAttr(from)));
       AsyncCopyOp::create(k.builder, k.loc, weights, offset, k.sharedBytes,
-                          k.add(target, index * kQuarterBytes + from));
+                          k.add(target, index * kQuarterBytes + from),
+                          condition);
     }
   }
 }
 
-void TokenProducer::request(Value tokenTile, Value step, Value stage) {
+void TokenProducer::request(Value tokenTile, Value step, Value stage,
+                            Value condition) {
   int64_t bytes = k.problem.getElementBytes(), piece = kPieceBytes / bytes;
   int64_t stepElements = k.tokens * kRowBytes / bytes;
   int64_t pieces = k.tokens * kRowBytes / kPieceBytes;
@@ -91,13 +94,11 @@ void TokenProducer::request(Value tokenTile, Value step, Value stage) {
   Value base = k.scale(line, stepElements);
   Value target = k.div(k.add(stage, k.tokensAt()), bytes);
   for (int64_t from = 0; from < pieces; from += kMmaThreads) {
-    Value number = k.add(k.thread, from), exists;
+    Value number = k.add(k.thread, from), exists = condition;
     if (from + kMmaThreads > pieces)
-      exists = k.less(number, k.constant(pieces));
-    k.when(exists, [&] {
-      Value at = k.mul(number, piece);
-      AsyncCopyOp::create(k.builder, k.loc, matrix, k.add(base, k.zext(at)),
-                          k.sharedTokens, k.add(target, at));
-    });
+      exists = k.both(exists, k.less(number, k.constant(pieces)));
+    Value at = k.mul(number, piece);
+    AsyncCopyOp::create(k.builder, k.loc, matrix, k.add(base, k.zext(at)),
+                        k.sharedTokens, k.add(target, at), exists);
   }
 }

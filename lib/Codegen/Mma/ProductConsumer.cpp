@@ -12,9 +12,8 @@ using namespace tile;
 
 /// Tokens from which on the two halves of the warps have half of them each.
 static constexpr int64_t kSplitTokens = 64;
-/// Elements of a chunk of 16 bytes, rows of a fragment, and fragments of a row
-/// in a k-step.
-static constexpr int64_t kChunk = 8, kFragmentRows = 16, kFragments = 4;
+/// Rows of a fragment, and bytes of a chunk.
+static constexpr int64_t kFragmentRows = 16, kChunkBytes = 16;
 
 ProductConsumer::ProductConsumer(MmaFrame &frame, const MmaProduct &product)
     : k(frame), product(product) {
@@ -22,7 +21,7 @@ ProductConsumer::ProductConsumer(MmaFrame &frame, const MmaProduct &product)
   quarters = splitsTokens ? product.perTile
                           : llvm::divideCeil(product.perTile, int64_t(2));
   groups = k.tokens / 8 / (splitsTokens ? 2 : 1);
-  int64_t row = kRowBytes / k.problem.getElementBytes();
+  int64_t bytes = k.problem.getElementBytes(), row = kRowBytes / bytes;
   half = k.div(k.warp, 4);
   Value inEight = k.rem(k.lane, 8);
   // Lanes name rows of the four matrices of a fragment: both halves of its rows
@@ -35,8 +34,9 @@ ProductConsumer::ProductConsumer(MmaFrame &frame, const MmaProduct &product)
     rhsRow = k.add(rhsRow, k.mul(half, k.tokens / 2));
   for (int64_t step = 0; step < kFragments; ++step) {
     auto place = [&](Value row8, Value chunk) {
-      return k.add(k.mul(row8, row),
-                   k.mul(k.flip(k.add(chunk, 2 * step), inEight), kChunk));
+      return k.add(
+          k.mul(row8, row),
+          k.mul(k.flip(k.add(chunk, 2 * step), inEight), kChunkBytes / bytes));
     };
     lhsOffsets.push_back(place(lhsRow, k.div(k.lane, kFragmentRows)));
     rhsOffsets.push_back(place(rhsRow, k.rem(k.div(k.lane, 8), 2)));
@@ -52,34 +52,39 @@ MmaFrame::Values ProductConsumer::makeZeros() {
   return accs;
 }
 
-MmaFrame::Values ProductConsumer::multiply(ValueRange accs, Value stage) {
+MmaFrame::Values ProductConsumer::load(Value stage, int64_t fragment) {
   int64_t bytes = k.problem.getElementBytes();
   int64_t quarterElements = kQuarterBytes / bytes,
           groupElements = 8 * kRowBytes / bytes;
   Value base = k.div(stage, bytes);
+  Value rhsAt = k.add(base, rhsOffsets[fragment]),
+        lhsAt = k.add(base, lhsOffsets[fragment]);
   auto load = [&](int64_t matrices, Value at) -> Value {
-    return LoadMatrixOp::create(k.builder, k.loc,
-                                VectorType::get(2 * matrices, k.narrowType),
-                                k.sharedTokens, at);
+    auto type = VectorType::get(4 / bytes * matrices, k.element);
+    return LoadMatrixOp::create(k.builder, k.loc, type, k.sharedTokens, at);
   };
-  MmaFrame::Values results = llvm::to_vector_of<Value>(accs);
-  for (int64_t step = 0; step < kFragments; ++step) {
-    Value rhsAt = k.add(base, rhsOffsets[step]),
-          lhsAt = k.add(base, lhsOffsets[step]);
-    MmaFrame::Values rhs;
-    for (int64_t group = 0; group < groups; group += 2)
-      rhs.push_back(
-          load(group + 1 < groups ? 4 : 2,
-               k.add(rhsAt, k.tokensAt() / bytes + group * groupElements)));
-    for (int64_t index = 0; index < quarters; ++index) {
-      Value lhs =
-          load(4, splitsTokens ? k.add(lhsAt, index * quarterElements)
-                               : k.add(lhsAt, k.mul(getIndex(k.constant(index)),
-                                                    quarterElements)));
-      results[index] = MmaSyncOp::create(
-          k.builder, k.loc, results[index].getType(), lhs, rhs, results[index]);
-    }
+  MmaFrame::Values fragments;
+  for (int64_t group = 0; group < groups; group += 2)
+    fragments.push_back(
+        load(group + 1 < groups ? 4 : 2,
+             k.add(rhsAt, k.tokensAt() / bytes + group * groupElements)));
+  for (int64_t index = 0; index < quarters; ++index) {
+    Value at =
+        splitsTokens
+            ? k.add(lhsAt, index * quarterElements)
+            : k.add(lhsAt, k.mul(getIndex(k.constant(index)), quarterElements));
+    fragments.push_back(load(4, at));
   }
+  return fragments;
+}
+
+MmaFrame::Values ProductConsumer::multiply(ValueRange accs,
+                                           ValueRange fragments) {
+  ValueRange rhs = fragments.drop_back(quarters);
+  MmaFrame::Values results;
+  for (auto [acc, lhs] : llvm::zip_equal(accs, fragments.take_back(quarters)))
+    results.push_back(
+        MmaSyncOp::create(k.builder, k.loc, acc.getType(), lhs, rhs, acc));
   return results;
 }
 

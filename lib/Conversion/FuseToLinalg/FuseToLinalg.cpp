@@ -610,6 +610,19 @@ struct LowerDequantize : LowerScaled<DequantizeOp> {
   }
 };
 
+struct LowerDequantizeWeight : OpRewritePattern<DequantizeWeightOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(DequantizeWeightOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getX().getType();
+    LayerBuilder b(rewriter, op.getLoc(), {type.getShape()}, 1);
+    rewriter.replaceOp(op, b.unpack(op.getQ(), op.getScales(), op.getQuant(),
+                                    type.getElementType()));
+    return success();
+  }
+};
+
 struct ConvertFuseToLinalgPass
     : fuse::impl::ConvertFuseToLinalgPassBase<ConvertFuseToLinalgPass> {
   using Base::Base;
@@ -653,8 +666,9 @@ void fuse::populateLayerToLinalgPatterns(
     RewritePatternSet &patterns,
     const DenseMap<Operation *, Value> *arguments) {
   patterns.add<LowerActivation, LowerBinary<GatedMulOp, arith::MulFOp>,
-               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDynamicQuantize,
-               LowerLayerNorm, LowerRMSNorm>(patterns.getContext());
+               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDequantizeWeight,
+               LowerDynamicQuantize, LowerLayerNorm, LowerRMSNorm>(
+      patterns.getContext());
   patterns.add<LowerDequantize, LowerFinish, LowerLinear, LowerQuantize>(
       patterns.getContext(), arguments);
 }

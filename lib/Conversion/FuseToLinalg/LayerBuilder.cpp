@@ -320,6 +320,59 @@ Value LayerBuilder::product(Value x, Value weight) {
       });
 }
 
+Value LayerBuilder::unpack(Value q, ValueRange scales, QuantAttr quant,
+                           Type element) {
+  auto packed = cast<RankedTensorType>(q.getType());
+  AffineExpr n = getAffineDimExpr(0), k = getAffineDimExpr(1);
+  auto map = [&](ArrayRef<AffineExpr> results) {
+    return AffineMap::get(2, 0, results, getContext());
+  };
+  AffineMap perGroup = map({n, k.floorDiv(quant.getBlockColumns())});
+  SmallVector<AffineMap> maps = {map({n, k.floorDiv(2)}), perGroup};
+  if (quant.getHasGroupZeros())
+    maps.push_back(perGroup);
+  if (quant.getTensorScale() != TensorScale::None)
+    maps.push_back(map(getAffineConstantExpr(0)));
+  maps.push_back(map({n, k}));
+  SmallVector<Value> inputs = {q};
+  llvm::append_range(inputs, scales);
+  Value init =
+      empty({packed.getShape()[0], 2 * packed.getShape()[1]}, element, q);
+  return generic(
+      inputs, init, maps, {IteratorType::parallel, IteratorType::parallel},
+      [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+        Type i32 = b.getI32Type();
+        auto number = [&](int64_t value) -> Value {
+          return arith::ConstantIntOp::create(b, i32, value);
+        };
+        // Four bits for each odd input.
+        Value place =
+            arith::IndexCastOp::create(b, i32, linalg::IndexOp::create(b, 1));
+        Value shift = arith::ShLIOp::create(
+            b, arith::AndIOp::create(b, place, number(1)), number(2));
+        Value code = arith::ExtUIOp::create(b, i32, args[0]);
+        code = arith::AndIOp::create(b, arith::ShRUIOp::create(b, code, shift),
+                                     number(15));
+        Value value = decodeFourBits(b, code, quant.getStorageType());
+        if (quant.getHasGroupZeros())
+          value = arith::SubFOp::create(
+              b, value, arith::UIToFPOp::create(b, b.getF32Type(), args[2]));
+        else if (quant.getZeroPoint())
+          value = arith::SubFOp::create(
+              b, value, constantF32(b, float(*quant.getZeroPoint())));
+        Value scale =
+            isa<Float8E8M0FNUType>(quant.getScaleType())
+                ? decodeExponent(b, arith::ExtUIOp::create(b, i32, args[1]))
+                : widen(b, args[1]);
+        Value whole = args[scales.size()];
+        if (quant.getTensorScale() == TensorScale::Multiply)
+          scale = mul(b, scale, whole);
+        else if (quant.getTensorScale() == TensorScale::Divide)
+          scale = arith::DivFOp::create(b, scale, whole);
+        return roundTo(b, mul(b, value, scale), element);
+      });
+}
+
 /// Whether term `k` is the last one of a block of a sum.
 static Value isLastOfBlock(ImplicitLocOpBuilder &b, Value k, int64_t length,
                            int64_t terms) {

@@ -66,8 +66,11 @@ public:
   mlir::Value maxOfGroups(mlir::Value x, int64_t size);
   /// `sum_k x[m, k] * weight[n, k]` in f32 or i32.
   mlir::Value product(mlir::Value x, mlir::Value weight);
-  /// The same in f32, with the sum of each block of `quant` multiplied by its
-  /// two scales.
+  /// The real values of a weight of 4 bits, with elements of type `element`.
+  mlir::Value unpack(mlir::Value q, mlir::ValueRange scales, QuantAttr quant,
+                     mlir::Type element);
+  /// The product in f32, with the sum of each block of `quant` multiplied by
+  /// its two scales.
   mlir::Value productOfBlocks(mlir::Value x, mlir::Value weight,
                               mlir::Value inputScale, mlir::Value weightScale,
                               QuantAttr quant);

@@ -301,8 +301,6 @@ struct ConvertFuseToTilePass
         : mma
             ? getScheduleProblem(problem, mma)
             : getScheduleProblem(problem, cast<PrefillScheduleAttr>(schedule));
-    if (mma && problem.scales)
-      reason = "a product of stored values has no mma kernel";
     if (!reason.empty())
       return op->emitOpError() << "does not fit its schedule: " << reason;
     if (decode)

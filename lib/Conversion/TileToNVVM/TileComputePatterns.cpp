@@ -58,6 +58,15 @@ static OpResult getPair(PackOp op, size_t index) {
   return first;
 }
 
+/// The value of the lane whose number differs in the bit `distance`.
+static Value shuffle(OpBuilder &builder, Location loc, Value value,
+                     int64_t distance) {
+  Emitter emit(builder, loc);
+  return NVVM::ShflOp::create(builder, loc, builder.getF32Type(), emit.i32(-1),
+                              value, emit.i32(distance), emit.i32(31),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
 namespace {
 
 struct AccZeroLowering : OpConversionPattern<AccZeroOp> {
@@ -203,13 +212,14 @@ struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
     Emitter emit(rewriter, loc);
     Type f32 = rewriter.getF32Type();
     Value scratch = adaptor.getScratch().front();
+    auto combine = [&](Value x, Value y) -> Value {
+      if (op.getMax())
+        return arith::MaximumFOp::create(rewriter, loc, x, y);
+      return arith::AddFOp::create(rewriter, loc, x, y);
+    };
     Value sum = adaptor.getValue().front();
-    for (int64_t distance : {16, 8, 4, 2, 1}) {
-      Value other = NVVM::ShflOp::create(rewriter, loc, f32, emit.i32(-1), sum,
-                                         emit.i32(distance), emit.i32(31),
-                                         NVVM::ShflKind::bfly, UnitAttr());
-      sum = arith::AddFOp::create(rewriter, loc, sum, other);
-    }
+    for (int64_t distance : {16, 8, 4, 2, 1})
+      sum = combine(sum, shuffle(rewriter, loc, sum, distance));
     int64_t first = op.getFirst(), warps = op.getLast() - first;
     Value leads = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
                                         emit.laneId(), emit.i32(0));
@@ -228,15 +238,79 @@ struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
     for (int64_t warp = 0; warp < warps; ++warp) {
       Value part = LLVM::LoadOp::create(
           rewriter, loc, f32, emit.step(scratch, f32, emit.i32(warp)), 4);
-      total = total ? arith::AddFOp::create(rewriter, loc, total, part) : part;
+      total = total ? combine(total, part) : part;
     }
     rewriter.replaceOp(op, total);
     return success();
   }
 };
 
-struct PackLowering : OpConversionPattern<PackOp> {
+/// The code of `value` in f8E4M3FN, in the low byte of an i32: rounded to
+/// nearest even and saturated. NaN stays NaN.
+static Value convertToF8(Emitter &emit, Value value) {
+  OpBuilder &builder = emit.builder;
+  Location loc = emit.loc;
+  Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
+  auto f32Constant = [&](float constant) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getF32FloatAttr(constant));
+  };
+  auto shiftRight = [&](Value bits, int64_t count) -> Value {
+    return arith::ShRUIOp::create(builder, loc, bits, emit.i32(count));
+  };
+  constexpr int64_t kBias = 127 - 7, kDropped = 23 - 3, kNaN = 0x7f;
+  constexpr float kLargest = 448, kLeastNormal = 0x1p-6F;
+  // Adding it to less than the least normal number leaves multiples of 2^-9,
+  // the distance of subnormal numbers, in the last bits.
+  constexpr float kAligned = 0x1p14F;
+  Value bits = emit.bitcast(i32, value);
+  Value magnitude = arith::MinNumFOp::create(
+      builder, loc, emit.bitcast(f32, emit.bitAnd(bits, 0x7fffffff)),
+      f32Constant(kLargest));
+  Value wide = emit.bitcast(i32, magnitude);
+  Value odd = emit.bitAnd(shiftRight(wide, kDropped), 1);
+  Value normal = emit.add(
+      shiftRight(
+          emit.add(emit.add(wide, emit.i32((1 << (kDropped - 1)) - 1)), odd),
+          kDropped),
+      emit.i32(-(kBias << 3)));
+  Value aligned =
+      emit.bitcast(i32, arith::AddFOp::create(builder, loc, magnitude,
+                                              f32Constant(kAligned)));
+  Value subnormal = emit.add(aligned, emit.i32(-static_cast<int64_t>(
+                                          llvm::bit_cast<int32_t>(kAligned))));
+  Value isSmall = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT,
+                                        magnitude, f32Constant(kLeastNormal));
+  Value code =
+      arith::SelectOp::create(builder, loc, isSmall, subnormal, normal);
+  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
+                                      value, value);
+  code = arith::SelectOp::create(builder, loc, isNaN, emit.i32(kNaN), code);
+  Value sign = emit.bitAnd(shiftRight(bits, 24), 0x80);
+  return arith::OrIOp::create(builder, loc, code, sign);
+}
+
+struct LaneMaxLowering : OpConversionPattern<LaneMaxOp> {
   using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneMaxOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value value = adaptor.getValue().front();
+    for (int64_t distance : {16, 8, 4, 2, 1})
+      if (op.getLanes() & distance)
+        value = arith::MaximumFOp::create(
+            rewriter, op.getLoc(), value,
+            shuffle(rewriter, op.getLoc(), value, distance));
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+};
+
+struct PackLowering : OpConversionPattern<PackOp> {
+  PackLowering(const TypeConverter &converter, MLIRContext *context,
+               TileLoweringState &state)
+      : OpConversionPattern(converter, context), state(state) {}
 
   LogicalResult
   matchAndRewrite(PackOp op, OneToNOpAdaptor adaptor,
@@ -323,7 +397,7 @@ private:
 
   /// Converts two values and packs them in 16 or 32 bits; `low` is in the low
   /// half.
-  static Value convertPair(Emitter &emit, Type element, Value low, Value high) {
+  Value convertPair(Emitter &emit, Type element, Value low, Value high) const {
     OpBuilder &builder = emit.builder;
     auto rn = NVVM::FPRoundingMode::RN;
     if (element.isBF16() || element.isF16()) {
@@ -338,10 +412,19 @@ private:
                                                    high, low, Value(), rn);
       return emit.bitcast(builder.getI32Type(), pair);
     }
+    if (!state.hasFloat8) {
+      Value both =
+          arith::OrIOp::create(builder, emit.loc, convertToF8(emit, low),
+                               emit.shl(convertToF8(emit, high), 8));
+      return arith::TruncIOp::create(builder, emit.loc, builder.getI16Type(),
+                                     both);
+    }
     return NVVM::ConvertF32x2ToF8x2Op::create(
         builder, emit.loc, builder.getI16Type(), high, low, rn,
         NVVM::SaturationMode::SATFINITE, /*relu=*/false, element);
   }
+
+  TileLoweringState &state;
 };
 
 /// Uses the approximate instruction, for which math has no op. math.exp2 keeps
@@ -451,15 +534,16 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
 } // namespace
 
 void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
-                                       TileLoweringState &,
+                                       TileLoweringState &state,
                                        RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
+  patterns.add<PackLowering>(converter, context, state);
   patterns.add<TiedLowering<AccFenceOp>>(converter, context,
                                          "wgmma.fence.sync.aligned;");
   patterns.add<TiedLowering<AccWaitOp>>(converter, context,
                                         "wgmma.wait_group.sync.aligned 0;");
   patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
-               AccValuesLowering, ReduceLowering, PackLowering, Exp2Lowering,
+               AccValuesLowering, ReduceLowering, LaneMaxLowering, Exp2Lowering,
                ReciprocalLowering, MarkLowering, UnpackLowering>(converter,
                                                                  context);
 }

@@ -25,6 +25,8 @@ public:
 struct TileLoweringState {
   mlir::gpu::GPUModuleOp module;
   mlir::LLVM::GlobalOp dynamicShared;
+  /// Whether the chip has instructions of 8-bit floats.
+  bool hasFloat8 = true;
   unsigned nextGlobal = 0;
 
   /// The array for all dynamic shared memory of a kernel.

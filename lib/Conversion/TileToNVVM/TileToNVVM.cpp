@@ -194,10 +194,12 @@ static void keepRolled(scf::ForOp loop) {
 namespace {
 struct ConvertTileToNVVMPass
     : fuse::impl::ConvertTileToNVVMPassBase<ConvertTileToNVVMPass> {
+  using ConvertTileToNVVMPassBase::ConvertTileToNVVMPassBase;
+
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     TileTypeConverter converter(context);
-    TileLoweringState state{getOperation(), nullptr, 0};
+    TileLoweringState state{getOperation(), nullptr, float8};
     RewritePatternSet patterns(context);
     populateTileKernelPatterns(converter, state, patterns);
     populateTileMemoryPatterns(converter, state, patterns);

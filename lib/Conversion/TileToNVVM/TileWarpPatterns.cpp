@@ -45,14 +45,28 @@ struct AsyncCopyLowering : OpConversionPattern<AsyncCopyOp> {
   matchAndRewrite(AsyncCopyOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     constexpr int64_t bytes = 16;
-    Emitter emit(rewriter, op.getLoc());
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
     Type element = getTypeConverter()->convertType(
         op.getSource().getType().getElementType());
     Value source = emit.step(adaptor.getSource().front(), element,
                              adaptor.getOffset().front());
     Value target = emit.step(adaptor.getTarget().front(), element,
                              adaptor.getIndex().front());
-    NVVM::CpAsyncOp::create(rewriter, op.getLoc(), target, source,
+    if (op.getCondition()) {
+      Value address = LLVM::PtrToIntOp::create(rewriter, loc,
+                                               rewriter.getI32Type(), target);
+      rewriter.replaceOpWithNewOp<LLVM::InlineAsmOp>(
+          op, TypeRange(),
+          ValueRange{adaptor.getCondition().front(), address, source},
+          "@$0 cp.async.cg.shared.global [$1], [$2], 16;", "b,r,l",
+          /*has_side_effects=*/true, /*is_align_stack=*/false,
+          LLVM::tailcallkind::TailCallKind::None,
+          LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT),
+          ArrayAttr());
+      return success();
+    }
+    NVVM::CpAsyncOp::create(rewriter, loc, target, source,
                             rewriter.getI32IntegerAttr(bytes),
                             NVVM::LoadCacheModifierKindAttr::get(
                                 getContext(), NVVM::LoadCacheModifierKind::CG),
@@ -97,12 +111,13 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
     Location loc = op.getLoc();
     MLIRContext *context = getContext();
     Emitter emit(rewriter, loc);
-    auto type = cast<VectorType>(op.getFragments().getType());
+    auto type = cast<VectorType>(
+        getTypeConverter()->convertType(op.getFragments().getType()));
     Value pointer =
         emit.step(adaptor.getBuffer().front(), type.getElementType(),
                   adaptor.getIndex().front());
     Type i32 = rewriter.getI32Type();
-    int64_t count = type.getNumElements() / 2;
+    int64_t count = type.getNumElements() * type.getElementTypeBitWidth() / 32;
     Type loaded = count == 1 ? i32
                              : Type(LLVM::LLVMStructType::getLiteral(
                                    context, SmallVector<Type>(count, i32)));
@@ -128,53 +143,117 @@ struct LoadMatrixLowering : OpConversionPattern<LoadMatrixOp> {
   }
 };
 
+/// The bytes of `word` at 8 and 24 as halves, exactly. Their exponents have
+/// another bias, which the product corrects. NaN has all bits of its magnitude
+/// set, so that adding one carries into the bit that completes the exponent of
+/// a NaN of f16.
+static Value widenPair(Emitter &emit, Value word) {
+  OpBuilder &builder = emit.builder;
+  Location loc = emit.loc;
+  Value magnitude = emit.bitAnd(word, 0x7f007f00);
+  Value carry =
+      emit.bitAnd(emit.add(magnitude, emit.i32(0x01000100)), 0x80008000);
+  Value bits = arith::ShRUIOp::create(
+      builder, loc, arith::OrIOp::create(builder, loc, magnitude, carry),
+      emit.i32(1));
+  bits =
+      arith::OrIOp::create(builder, loc, bits, emit.bitAnd(word, 0x80008000));
+  auto type = VectorType::get(2, builder.getF16Type());
+  Value scale = arith::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(type, APFloat(APFloat::IEEEhalf(), "256")));
+  return arith::MulFOp::create(builder, loc, emit.bitcast(type, bits), scale);
+}
+
+/// The halves of a word of four 8-bit floats, those of odd bytes first. Both
+/// operands of a product have this order, so the sum has the same terms.
+static std::array<Value, 2> widen(Emitter &emit, Value word) {
+  return {widenPair(emit, word), widenPair(emit, emit.shl(word, 8))};
+}
+
 struct MmaSyncLowering : OpConversionPattern<MmaSyncOp> {
-  using OpConversionPattern::OpConversionPattern;
+  MmaSyncLowering(const TypeConverter &converter, MLIRContext *context,
+                  TileLoweringState &state)
+      : OpConversionPattern(converter, context), state(state) {}
 
   LogicalResult
   matchAndRewrite(MmaSyncOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Emitter emit(rewriter, loc);
+    Emitter emit(rewriter, op.getLoc());
     Type element = cast<VectorType>(op.getLhs().getType()).getElementType();
-    auto kind = element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
-    SmallVector<Value> lhs = getPairs(emit, adaptor.getLhs().front(), element);
+    bool isF8 = isa<Float8E4M3FNType>(element);
+    SmallVector<Value> lhs = getWords(emit, adaptor.getLhs().front());
     SmallVector<Value> rhs;
     for (ValueRange fragments : adaptor.getRhs())
-      llvm::append_range(rhs, getPairs(emit, fragments.front(), element));
-    Type f32 = rewriter.getF32Type();
-    Type sums = LLVM::LLVMStructType::getLiteral(getContext(),
-                                                 SmallVector<Type>(4, f32));
-    SmallVector<Value> results;
-    ValueRange acc = adaptor.getAcc();
-    for (size_t group = 0; 4 * group < acc.size(); ++group) {
-      Value result = NVVM::MmaOp::create(
-          rewriter, loc, sums, lhs, ArrayRef(rhs).slice(2 * group, 2),
-          acc.slice(4 * group, 4), ArrayRef<int64_t>{16, 8, 16}, std::nullopt,
-          std::nullopt, std::array{kind, kind},
-          std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-      for (int64_t index = 0; index < 4; ++index)
-        results.push_back(
-            LLVM::ExtractValueOp::create(rewriter, loc, result, index));
+      llvm::append_range(rhs, getWords(emit, fragments.front()));
+    SmallVector<Value> sums = llvm::to_vector(adaptor.getAcc());
+    if (!isF8 || state.hasFloat8) {
+      if (element.isF16())
+        for (SmallVector<Value> *words : {&lhs, &rhs})
+          for (Value &word : *words)
+            word = emit.bitcast(VectorType::get(2, element), word);
+      multiply(emit, element, lhs, rhs, sums);
+    } else {
+      // A word of four columns is the first and the second half of an operand.
+      for (int64_t half : {0, 1}) {
+        SmallVector<Value> wideLhs, wideRhs;
+        auto first = widen(emit, lhs[2 * half]),
+             second = widen(emit, lhs[2 * half + 1]);
+        wideLhs = {first[0], second[0], first[1], second[1]};
+        for (size_t index = half; index < rhs.size(); index += 2)
+          llvm::append_range(wideRhs, widen(emit, rhs[index]));
+        multiply(emit, rewriter.getF16Type(), wideLhs, wideRhs, sums);
+      }
     }
-    rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
+    rewriter.replaceOpWithMultiple(op, {ValueRange(sums)});
     return success();
   }
 
 private:
-  /// Registers with two elements each, in the type that upstream's op expects.
-  static SmallVector<Value> getPairs(Emitter &emit, Value fragments,
-                                     Type element) {
-    OpBuilder &builder = emit.builder;
-    int64_t count = cast<VectorType>(fragments.getType()).getNumElements() / 2;
-    Value words =
-        emit.bitcast(VectorType::get(count, builder.getI32Type()), fragments);
-    SmallVector<Value> pairs = emit.getWords(words);
-    if (element.isF16())
-      for (Value &pair : pairs)
-        pair = emit.bitcast(VectorType::get(2, element), pair);
-    return pairs;
+  /// Registers of four bytes.
+  static SmallVector<Value> getWords(Emitter &emit, Value fragments) {
+    auto type = cast<VectorType>(fragments.getType());
+    int64_t count = type.getNumElements() * type.getElementTypeBitWidth() / 32;
+    return emit.getWords(emit.bitcast(
+        VectorType::get(count, emit.builder.getI32Type()), fragments));
   }
+
+  /// Adds the product of one instruction for every eight columns to `sums`.
+  static void multiply(Emitter &emit, Type element, ArrayRef<Value> lhs,
+                       ArrayRef<Value> rhs, MutableArrayRef<Value> sums) {
+    OpBuilder &builder = emit.builder;
+    Type result = LLVM::LLVMStructType::getLiteral(
+        builder.getContext(), SmallVector<Type>(4, builder.getF32Type()));
+    for (size_t group = 0; 4 * group < sums.size(); ++group) {
+      MutableArrayRef<Value> acc = sums.slice(4 * group, 4);
+      ArrayRef<Value> columns = rhs.slice(2 * group, 2);
+      Value product;
+      if (isa<Float8E4M3FNType>(element)) {
+        // Upstream's op does not have this type.
+        SmallVector<Value> operands(lhs);
+        operands.append(columns.begin(), columns.end());
+        operands.append(acc.begin(), acc.end());
+        product = LLVM::CallIntrinsicOp::create(
+                      builder, emit.loc, result,
+                      builder.getStringAttr(
+                          "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"),
+                      operands)
+                      .getResults();
+      } else {
+        auto kind =
+            element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+        product = NVVM::MmaOp::create(
+            builder, emit.loc, result, lhs, columns, acc,
+            ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
+            std::array{kind, kind},
+            std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+      }
+      for (auto [index, sum] : llvm::enumerate(acc))
+        sum = LLVM::ExtractValueOp::create(builder, emit.loc, product, index);
+    }
+  }
+
+  TileLoweringState &state;
 };
 
 } // namespace
@@ -183,8 +262,8 @@ void fuse::populateTileWarpPatterns(const TileTypeConverter &converter,
                                     TileLoweringState &state,
                                     RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<SharedBufferLowering>(converter, context, state);
+  patterns.add<SharedBufferLowering, MmaSyncLowering>(converter, context,
+                                                      state);
   patterns.add<AsyncCopyLowering, AsyncCopyCommitLowering,
-               AsyncCopyWaitLowering, LoadMatrixLowering, MmaSyncLowering>(
-      converter, context);
+               AsyncCopyWaitLowering, LoadMatrixLowering>(converter, context);
 }

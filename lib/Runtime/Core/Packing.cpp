@@ -15,8 +15,8 @@
 using namespace fuse::runtime;
 
 static constexpr uint64_t kTileRows = 256, kStepBytes = 128, kChunkBytes = 16;
-/// Bytes per output in a step of recipe "panels": one 32-bit element or two
-/// 16-bit elements.
+/// Bytes per output in a step of recipe "panels": one 32-bit element, two
+/// 16-bit elements, or eight codes of 4 bits in four bytes.
 static constexpr uint64_t kPanelStepBytes = 4;
 
 [[noreturn]] static void fail(const PackedWeight &packed,
@@ -188,8 +188,9 @@ static void checkPanels(const PackedWeight &packed,
   for (const TensorSpec &spec : matrices) {
     if (spec.shape.size() != 2 || spec.shape[0] < 0 || spec.shape[1] < 0 ||
         spec.shape != first.shape || spec.element != first.element ||
-        (spec.dtype.bits != 16 && spec.dtype.bits != 32))
-      fail(packed, "packs matrices of one type of 16 or 32 bits with known "
+        (spec.dtype.bits != 8 && spec.dtype.bits != 16 &&
+         spec.dtype.bits != 32))
+      fail(packed, "packs matrices of one type of 8, 16 or 32 bits with known "
                    "sizes, got " +
                        toString(spec));
   }

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // First, all sites are matched without changing the IR, activations before
-// norms, so that an MLP includes the norm before it. A function between linears
-// that is not an activation is a site, too, which is always refused. Then the
-// matches of a block are replaced from the first to the last; unfusing reverses
-// this order.
+// norms, so that an MLP includes the norm before it, and linears last. A
+// function between linears that is not an activation is a site, too, which is
+// always refused. Then the matches of a block are replaced from the first to
+// the last; unfusing reverses this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -132,18 +132,22 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   ChainMatcher matcher;
   // Members of the kernels matched so far.
   DenseSet<Operation *> members;
+  // Linears of disabled sites, which are no sites of their own.
+  DenseSet<Operation *> disabled;
   auto matchOne = [&](Site &site) {
     if (members.contains(site.op))
       return;
-    if (!formation.disable.empty() &&
-        llvm::is_contained(formation.disable, site.getId().getValue())) {
-      site.refusal = Refusal{RefusalKind::Disabled, site.op};
-      return;
-    }
     MatchOrRefusal result =
         llvm::TypeSwitch<Operation *, MatchOrRefusal>(site.op)
             .Case<ActivationOp, RMSNormOp, LayerNormOp>(
                 [&](auto op) { return matcher.matchAt(op); });
+    if (!formation.disable.empty() &&
+        llvm::is_contained(formation.disable, site.getId().getValue())) {
+      site.refusal = Refusal{RefusalKind::Disabled, site.op};
+      if (auto *match = std::get_if<ChainMatch>(&result))
+        disabled.insert_range(match->linears);
+      return;
+    }
     if (auto *refusal = std::get_if<Refusal>(&result)) {
       site.refusal = *refusal;
       return;
@@ -166,6 +170,17 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   for (Site &site : sites)
     if (!isa<ActivationOp>(site.op))
       matchOne(site);
+  // Linears that no other kernel has.
+  SmallVector<Site, 0> alone;
+  for (LinearOp linear : linears)
+    if (std::optional<ChainMatch> match = disabled.contains(linear)
+                                              ? std::nullopt
+                                              : matcher.matchAt(linear)) {
+      Site site{linear, function};
+      site.match = std::move(*match);
+      matcher.claim(*site.match);
+      alone.push_back(std::move(site));
+    }
   DenseSet<Operation *> unknown;
   for (LinearOp linear : linears) {
     auto refused = matcher.refuseUnknown(linear);
@@ -173,6 +188,19 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     if (refused && unknown.insert(refused->first).second)
       sites.push_back(
           {refused->first, function, getNextNumber(), {}, {}, refused->second});
+  }
+  for (Site &site : alone) {
+    site.number = getNextNumber();
+    if (llvm::is_contained(formation.disable, site.getId().getValue()))
+      site.refusal = Refusal{RefusalKind::Disabled, site.op};
+    else if (!formation.families.empty() &&
+             !llvm::is_contained(
+                 formation.families,
+                 stringifyKernelFamily(KernelFamily::FusedLinear)))
+      site.refusal = Refusal{RefusalKind::FamilyNotRequested, site.op};
+    if (site.refusal)
+      site.match.reset();
+    sites.push_back(std::move(site));
   }
   return sites;
 }
@@ -249,7 +277,8 @@ static LogicalResult verifyOptions(FunctionOpInterface function,
                                    const KernelFormation &formation,
                                    MutableArrayRef<Site> sites) {
   static constexpr KernelFamily all[] = {
-      KernelFamily::GatedMLP, KernelFamily::MLP, KernelFamily::NormLinear,
+      KernelFamily::GatedMLP,     KernelFamily::MLP,
+      KernelFamily::NormLinear,   KernelFamily::FusedLinear,
       KernelFamily::NormQuantize, KernelFamily::ActQuantize};
   for (StringRef family : formation.families)
     if (llvm::none_of(all, [&](KernelFamily known) {

@@ -53,7 +53,7 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   add(RoundingPoint::Stream, match.residual);
   add(RoundingPoint::Normed, match.norm);
   for (const ChainMatch::Member &member : match.members)
-    if (isa<DequantizeOp>(member.op))
+    if (isa<DequantizeOp, DequantizeWeightOp>(member.op))
       add(RoundingPoint::Dequantized, member.op);
   bool isMLP = match.family == KernelFamily::GatedMLP ||
                match.family == KernelFamily::MLP;
@@ -63,7 +63,7 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   }
   add(RoundingPoint::Act, match.activation);
   add(RoundingPoint::Product, match.product);
-  if (isMLP && match.thenAdd)
+  if (match.thenAdd)
     add(RoundingPoint::Down, match.linears.back());
   SmallVector<RoundingPoint> skip;
   SmallVector<RoundedType> others;
@@ -83,8 +83,12 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
 static StaticScalesAttr getScales(ChainMatch &match,
                                   SmallVectorImpl<Value> &channelScales) {
   if (match.quant) {
-    for (LinearOp linear : match.linears)
-      channelScales.push_back(linear.getChannelScale());
+    for (LinearOp linear : match.linears) {
+      if (auto weight = linear.getWeight().getDefiningOp<DequantizeWeightOp>())
+        llvm::append_range(channelScales, weight.getScales());
+      else
+        channelScales.push_back(linear.getChannelScale());
+    }
     return {};
   }
   QuantizeOp first =
@@ -107,7 +111,8 @@ static StaticScalesAttr getScales(ChainMatch &match,
   };
   if (match.quantizeInput)
     add(ScaleKind::Input, match.quantizeInput.getScaleAttr(), {});
-  if (match.family == KernelFamily::NormLinear)
+  if (match.family == KernelFamily::NormLinear ||
+      match.family == KernelFamily::FusedLinear)
     for (auto [index, linear] : llvm::enumerate(match.linears))
       addLinear(ScaleName::weight(index), linear);
   else
@@ -157,7 +162,7 @@ struct KernelParts {
 static Value getStoredWeight(ChainMatch &match, LinearOp linear) {
   if (!match.dequantizesWeights())
     return linear.getWeight();
-  return linear.getWeight().getDefiningOp<DequantizeOp>().getQ();
+  return linear.getWeight().getDefiningOp()->getOperand(0);
 }
 
 static KernelParts getParts(ChainMatch &match, RoundingMode mode,
@@ -240,6 +245,11 @@ static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
         builder.getDenseBoolArrayAttr(mask), match.quant, p.extras, p.scales,
         p.rounding, p.origins, p.site, p.provenance);
   }
+  case KernelFamily::FusedLinear:
+    return FusedLinearOp::create(
+        builder, loc, p.resultTypes, match.getInput(), weight(0), bias(0),
+        p.outputResidual, p.channelScales, match.quant, p.extras, p.scales,
+        p.rounding, p.origins, p.site, p.provenance);
   case KernelFamily::NormQuantize:
     return NormQuantizeOp::create(builder, loc, p.resultTypes, match.getInput(),
                                   p.residual, p.normWeight, p.normBias, p.norm,

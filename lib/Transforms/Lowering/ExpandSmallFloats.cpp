@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts between f32 and bf16, f8E4M3FN and f8E5M2 by bit arithmetic. The
-// result does not depend on whether the target flushes subnormal f32 values.
-// Arithmetic on a subnormal value rounds it to the same code as zero.
+// Converts between f32 and bf16, f8E4M3FN and f8E5M2 by bit arithmetic, and
+// between integers and 8-bit floats through f32. The result does not depend on
+// whether the target flushes subnormal f32 values. Arithmetic on a subnormal
+// value rounds it to the same code as zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -286,6 +287,43 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   bool f8, bf16;
 };
 
+/// Converts an integer to an 8-bit float through f32. That rounds once: f32
+/// represents every integer in the range of an 8-bit float.
+template <typename OpTy>
+struct ExpandIntegerToFloat8 : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    Type to = getElementTypeOrSelf(op.getType());
+    if (!isFloat8(to) || isa<TensorType>(op.getType()) ||
+        hasFixedBody(op->getParentOp()))
+      return rewriter.notifyMatchFailure(op, "result is not to be expanded");
+    BitBuilder b(rewriter, op.getLoc(), op.getType());
+    Value wide = OpTy::create(b, b.like(b.getF32Type()), op.getIn());
+    rewriter.replaceOp(op, truncateToFloat8(b, wide, to));
+    return success();
+  }
+};
+
+/// Converts an 8-bit float to an integer through f32, which is exact.
+template <typename OpTy>
+struct ExpandFloat8ToInteger : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    Type from = getElementTypeOrSelf(op.getIn().getType());
+    if (!isFloat8(from) || isa<TensorType>(op.getType()) ||
+        hasFixedBody(op->getParentOp()))
+      return rewriter.notifyMatchFailure(op, "operand is not to be expanded");
+    BitBuilder b(rewriter, op.getLoc(), op.getType());
+    Value wide = extendFloat8(b, op.getIn(), from);
+    rewriter.replaceOpWithNewOp<OpTy>(op, op.getType(), wide);
+    return success();
+  }
+};
+
 /// Emits an error for a conversion where it cannot be expanded.
 LogicalResult verifyPlace(Operation *op) {
   // Ops in fixed bodies have no location.
@@ -311,14 +349,25 @@ struct ExpandSmallFloatsPass
     return (f8 && isFloat8(element)) || (bf16 && element.isBF16());
   }
 
+  /// Whether the options ask for an expansion of `op`.
+  bool isExpanded(Operation *op) const {
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+      return isExpanded(op->getOperand(0)) || isExpanded(op->getResult(0));
+    // LLVM converts between integers and bf16.
+    return f8 &&
+           isa<arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp,
+               arith::FPToUIOp>(op) &&
+           (isFloat8(getElementTypeOrSelf(op->getOperand(0))) ||
+            isFloat8(getElementTypeOrSelf(op->getResult(0))));
+  }
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateExpandSmallFloatsPatterns(patterns, f8, bf16);
     ReplacementCounter expanded(numExpanded);
     walkAndApplyPatterns(getOperation(), std::move(patterns), &expanded);
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      if (!isa<arith::ExtFOp, arith::TruncFOp>(op) ||
-          !(isExpanded(op->getOperand(0)) || isExpanded(op->getResult(0))))
+      if (!isExpanded(op))
         return WalkResult::advance();
       return WalkResult(verifyPlace(op));
     });
@@ -331,5 +380,11 @@ struct ExpandSmallFloatsPass
 
 void fuse::populateExpandSmallFloatsPatterns(RewritePatternSet &patterns,
                                              bool f8, bool bf16) {
-  patterns.add<ExpandExtF, ExpandTruncF>(patterns.getContext(), f8, bf16);
+  MLIRContext *context = patterns.getContext();
+  patterns.add<ExpandExtF, ExpandTruncF>(context, f8, bf16);
+  if (f8)
+    patterns.add<ExpandIntegerToFloat8<arith::SIToFPOp>,
+                 ExpandIntegerToFloat8<arith::UIToFPOp>,
+                 ExpandFloat8ToInteger<arith::FPToSIOp>,
+                 ExpandFloat8ToInteger<arith::FPToUIOp>>(context);
 }

@@ -204,6 +204,9 @@ struct SelectSchedulesPass
       std::string reason;
       return findMeasured(op, *getScheduleKey(op, bound, reason), bound, gpu);
     });
+    if (!ranges && problem.quant)
+      return decline(op, "no split of the second product keeps all blocks on " +
+                             Twine(multiprocessors) + " multiprocessors");
     if (!ranges)
       return decline(op,
                      "a single token makes more elements than 32 bits count");
@@ -218,8 +221,10 @@ struct SelectSchedulesPass
   void selectForTokens(const MlpProblem &problem, const ScheduleKey &key,
                        const GpuModel &gpu) {
     Operation *op = problem.op;
-    Attribute schedule = findMeasured(op, key, tokens, gpu);
     int64_t count = problem.tokens.value_or(tokens);
+    if (std::string why = getTokensProblem(problem, count); !why.empty())
+      return decline(op, why);
+    Attribute schedule = findMeasured(op, key, tokens, gpu);
     if (!schedule)
       schedule = selectProducts(problem, count, gpu);
     if (!schedule && count > kMaxWholeTokens)

@@ -76,7 +76,7 @@ static bool isWeight(Value value, unsigned depth) {
   bool isMap =
       structured ? structured.getNumReductionLoops() == 0
                  : op->hasTrait<OpTrait::Elementwise>() ||
-                       isa<DequantizeOp, tensor::CastOp,
+                       isa<DequantizeOp, DequantizeWeightOp, tensor::CastOp,
                            tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op);
   if (depth == 0 || !isMap)
     return false;

@@ -101,7 +101,8 @@ unsigned fuse::splitMergedLinears(RewriterBase &rewriter, Block &block) {
   unsigned split = 0;
   for (LinearOp linear : llvm::make_early_inc_range(block.getOps<LinearOp>())) {
     // A dequantized weight would no longer be the result of its dequantize.
-    if (linear.getWeight().getDefiningOp<DequantizeOp>())
+    if (isa_and_nonnull<DequantizeOp, DequantizeWeightOp>(
+            linear.getWeight().getDefiningOp()))
       continue;
     // Only scales per channel have the rows of the weight.
     if (QuantAttr quant = linear.getQuantAttr();

@@ -14,6 +14,9 @@ from typing import TypeAlias
 
 from torch import nn
 
+from fuse_mlir.errors import REFUSALS
+from fuse_mlir.quantized.schemes import four_bits_of
+
 Json: TypeAlias = (
     "None | bool | int | float | str | list[Json] | dict[str, Json]"
 )
@@ -165,8 +168,14 @@ def _bits_of_groups(quantization: Quantization) -> int | None:
 
 
 def is_supported(quantization: Quantization) -> bool:
-    """Whether the weights of a format are 8-bit codes, one per element, with
-    separate scales."""
+    """Whether kernels read the weights of a format: codes of 8 bits, or packed
+    ones of 4 bits, with separate scales."""
+    four_bits = four_bits_of(quantization)
+    if four_bits is not None:
+        return all(
+            scheme is not None and scheme.refusal is None
+            for scheme in four_bits
+        )
     method = quantization.get("quant_method")
     if method in ("fp8", "fbgemm_fp8"):
         return True
@@ -190,11 +199,16 @@ def refusal(quantization: Quantization) -> str | None:
     """Why kernels cannot read a checkpoint of this format, or None."""
     if is_supported(quantization):
         return None
+    for scheme in four_bits_of(quantization) or ():
+        if scheme is not None and scheme.refusal is not None:
+            name, text = scheme.refusal
+            return f"{REFUSALS[name]} {name}: {text}"
     return (
         f"FUSE-N313 unsupported-format: {describe(quantization)} weights, "
         "which no kernel reads; supported are fine-grained FP8, "
         "compressed-tensors, ModelOpt and FBGEMM checkpoints with 8 bits per "
-        f"element, and unquantized ones; {_advice(quantization)}"
+        "element, compressed-tensors, ModelOpt, AWQ and GPTQ ones with 4 bits, "
+        f"and unquantized ones; {_advice(quantization)}"
     )
 
 

@@ -10,7 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +33,9 @@ from fuse_mlir.checkpoint.formats import (
 from fuse_mlir.checkpoint.models import build_from_config, model_class
 from fuse_mlir.errors import BlockError, Refused
 from fuse_mlir.matching.members import Chain, take_chain
+from fuse_mlir.quantized.contract import Scheme
 from fuse_mlir.quantized.fp8_reference import emulate
+from fuse_mlir.quantized.packed_linear import PackedLinear
 from fuse_mlir.quantized.schemes import Schemes, schemes_of
 from fuse_mlir.quantized.stored import (
     WEIGHT_SCALES,
@@ -113,10 +121,13 @@ class Checkpoint:
 
     def entries(self, path: str) -> dict[str, torch.Tensor]:
         """Tensors of the module at `path`, by the rest of their names."""
-        weight = self.find(f"{path}.weight")
-        if weight is None:
+        for name in _WEIGHT_NAMES:
+            weight = self.find(f"{path}.{name}")
+            if weight is not None:
+                break
+        else:
             return {}
-        prefix = weight.removesuffix("weight")
+        prefix = weight.removesuffix(name)
         return {
             name.removeprefix(prefix): self.read(name)
             for name in self._files
@@ -124,8 +135,27 @@ class Checkpoint:
         }
 
 
+#: Names of the entry with the codes of a linear.
+_WEIGHT_NAMES = ("weight", "weight_packed", "qweight")
 #: Methods whose linears add their biases in a separate op.
-_SEPARATE_BIAS = ("fp8", "fbgemm_fp8")
+_SEPARATE_BIAS = ("fp8", "fbgemm_fp8", "awq", "gptq")
+
+
+def _packed_scheme(
+    scheme: Scheme | None, entries: Mapping[str, torch.Tensor]
+) -> Scheme | None:
+    """The scheme of a linear if its codes have 4 bits, or None.
+
+    Raises:
+        BlockError: the codes are packed, and the config does not state how.
+    """
+    packed = None if scheme is None else scheme.packed
+    if packed is None:
+        return None
+    weight = entries.get(packed.weight)
+    # A format keeps some linears in floating point.
+    is_float = "weight" in entries and entries["weight"].is_floating_point()
+    return None if weight is None or is_float else scheme
 
 
 def policy_of(
@@ -209,7 +239,17 @@ def load_chain(
         if not isinstance(module, nn.Linear):
             continue
         entries = checkpoint.entries(path)
-        if not is_stored(entries):
+        packed = _packed_scheme(schemes(path), entries)
+        if packed is not None:
+            entries = PackedLinear(
+                path,
+                entries,
+                packed,
+                (module.out_features, module.in_features),
+                dtype,
+                policy.bias_place,
+            ).parts()
+        elif not is_stored(entries):
             continue
         reference = None
         if before is not None:
@@ -220,6 +260,7 @@ def load_chain(
             _policy_at(path, policy, schemes),
             dtype,
             reference,
+            trusted=packed is not None,
             shape=(module.out_features, module.in_features),
         )
         if left is not None:
@@ -335,10 +376,24 @@ def load_stored(
     quantization = quantization_of(directory)
     schemes = schemes_of(quantization)
     separate = (quantization or {}).get("quant_method") in _SEPARATE_BIAS
-    for path, module in model.named_modules():
+    for path, module in list(model.named_modules()):
         if not isinstance(module, nn.Linear):
             continue
         entries = checkpoint.entries(path)
+        packed = _packed_scheme(schemes(path), entries)
+        if packed is not None:
+            read.add(path)
+            owner, _, name = path.rpartition(".")
+            linear = PackedLinear(
+                path,
+                entries,
+                packed,
+                (module.out_features, module.in_features),
+                dtype,
+                "after_rounding" if separate else "before_rounding",
+            )
+            setattr(model.get_submodule(owner), name, linear)
+            continue
         if not is_stored(entries):
             continue
         shape = entries["weight"].shape

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fuse_mlir.frontend.extract import DimSpec
     from fuse_mlir.fusion.results import FusionResult
     from fuse_mlir.matching.members import Chain
+    from fuse_mlir.reports.profile import Profile
     from fuse_mlir.reports.report import Check, Timing, Verification
     from fuse_mlir.support.about import About
     from fuse_mlir.support.types import Progress
@@ -725,6 +726,13 @@ def _add_model_commands(commands: Commands) -> None:
                 help="also write kernel directories "
                 "of Hugging Face, called NAME, or NAME-1 and so on",
             )
+        if name == "explain":
+            command.add_argument(
+                "--profile",
+                action="store_true",
+                help="run the model, and report the time of a call by kernel "
+                "without and with fusion, with a timeline in HTML",
+            )
         if name == "bench":
             command.add_argument("--repeats", type=int, default=20)
         command.set_defaults(run=run)
@@ -826,6 +834,18 @@ def _sites(options: argparse.Namespace, results: FusionResult) -> str:
 def _run_explain(options: argparse.Namespace) -> int:
     from fuse_mlir.reports import report
 
+    if options.profile:
+        from fuse_mlir.reports.profile import profile
+
+        found = profile(
+            _model(options),
+            patterns=_patterns(options.pattern),
+            progress=_progress(options),
+            rounding=options.rounding,
+        )
+        found.about = _about(options)
+        _write(options, _printed(found, options.format))
+        return 0
     model = _model(options, weights=False)
     results = report.explain(
         model,
@@ -933,7 +953,7 @@ def _run_bench(options: argparse.Namespace) -> int:
     return 0
 
 
-def _printed(result: Verification | Timing, form: str) -> str:
+def _printed(result: Verification | Timing | Profile, form: str) -> str:
     if form == "json":
         return result.json()
     return result.html() if form == "html" else str(result)

@@ -47,7 +47,7 @@ from fuse_mlir.support.module_snapshot import (
 RAISE = "builtin.module(fuse-raising-pipeline,canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
 FUSED_OP = re.compile(
-    r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
+    r"= fuse\.(gated_mlp|mlp|norm_linear|fused_linear|norm_quantize|"
     r"act_quantize|moe_experts|group)\b"
 )
 #: Ops whose rows do not depend on each other.
@@ -57,6 +57,7 @@ ROW_OPS = frozenset(
         "gated_mlp",
         "mlp",
         "norm_linear",
+        "fused_linear",
         "norm_quantize",
         "act_quantize",
         "rms_norm",
@@ -516,16 +517,16 @@ def structure(module: nn.Module, kept: list[Any], types: bool = True) -> tuple:
             stay alive.
         types: whether dtypes and shapes of tensors count.
     """
-    tensors = types and tuple(
-        (
+    tensors = tuple(
+        (name, tensor is None)
+        if tensor is None or not types
+        else (
             name,
             tensor.dtype,
             tuple(tensor.shape),
             tensor.stride(),
             tensor.device.type,
         )
-        if tensor is not None
-        else (name, None)
         for name, tensor in itertools.chain(
             module._parameters.items(), module._buffers.items()
         )

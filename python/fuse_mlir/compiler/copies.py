@@ -15,14 +15,22 @@ from fuse_mlir.errors import PatternError
 from fuse_mlir.matching.activations import RoundedOnce, rounds_inside
 from fuse_mlir.matching.moe import looks_like_experts, stand_in
 from fuse_mlir.matching.static_mlp import StaticMlp
+from fuse_mlir.matching.tensor_parallel import (
+    is_distributed,
+    is_rowwise,
+    local_copy,
+    local_of,
+)
 from fuse_mlir.quantized.fp8_reference import (
     entries_of,
     is_fp8_linear,
     policy_for,
 )
+from fuse_mlir.quantized.partial_linear import PartialLinear
 from fuse_mlir.quantized.stored import (
     INPUT_SCALES,
     Policy,
+    StoredLinear,
     make_linear,
     read_linear,
 )
@@ -55,11 +63,17 @@ class Copies:
         """A value that changes when a watched parameter changes."""
         found = []
         for owner, name, values in self.watched:
-            tensor = getattr(owner, name)
+            tensor = owner._parameters.get(name)
+            if tensor is None:
+                tensor = getattr(owner, name)
+            # Writes to a DTensor count there, and not in the shard.
+            shard = local_of(tensor)
             version = (
-                tensor._version if values and not tensor.is_inference() else 0
+                tensor._version + (shard is not tensor and shard._version)
+                if values and not tensor.is_inference()
+                else 0
             )
-            found.append((tensor.data_ptr(), version))
+            found.append((shard.data_ptr(), version))
         return found
 
 
@@ -68,11 +82,12 @@ def stored_members(
     members: Iterable[nn.Module],
     static: StaticMlp | None,
     relaxed: bool = False,
+    partial: bool = False,
 ) -> Copies:
-    """Copies of members in which linears with scales are `StoredLinear`s, and
-    experts are one op.
+    """Copies of members in which linears with scales are `StoredLinear`s,
+    experts are one op, and distributed linears have the shard of this rank.
 
-    Members without either are not copied.
+    Members without any are not copied.
 
     Args:
         names: of the members, for messages and for the scales of `static`.
@@ -80,6 +95,7 @@ def stored_members(
         static: with paths relative to the parent of the members. If given, a
             linear without a stored weight and scales is refused.
         relaxed: whether activations round once.
+        partial: whether rowwise linears return terms of a sum in f32.
 
     Raises:
         Refused: a linear cannot be expressed as it is stored.
@@ -88,7 +104,7 @@ def stored_members(
     copies = Copies([], [])
     for name, member in zip(names, members):
         copies.members.append(
-            _stored_copy(member, name, static, copies, relaxed)
+            _stored_copy(member, name, static, copies, relaxed, partial)
         )
     return copies
 
@@ -99,7 +115,20 @@ def _stored_copy(
     static: StaticMlp | None,
     copies: Copies,
     relaxed: bool,
+    partial: bool,
 ) -> nn.Module:
+    if is_distributed(module):
+        local = local_copy(module)
+        copies.watched += [
+            (module, parameter, True)
+            for parameter, tensor in module._parameters.items()
+            if tensor is not None
+        ]
+        if not isinstance(local, nn.Linear):
+            return local
+        # Its tensors are watched as those of the module.
+        linear = _stored_linear(local, path, static, Copies([], []))
+        return _partial(linear) if partial and is_rowwise(module) else linear
     if isinstance(module, nn.Linear):
         return _stored_linear(module, path, static, copies)
     if looks_like_experts(module):
@@ -110,7 +139,9 @@ def _stored_copy(
     children = {
         name: None
         if child is None
-        else _stored_copy(child, f"{path}.{name}", static, copies, relaxed)
+        else _stored_copy(
+            child, f"{path}.{name}", static, copies, relaxed, partial
+        )
         for name, child in module._modules.items()
     }
     if all(child is module._modules[name] for name, child in children.items()):
@@ -118,6 +149,16 @@ def _stored_copy(
     clone = copy.copy(module)
     clone.__dict__["_modules"] = children
     return clone
+
+
+def _partial(linear: nn.Module) -> nn.Module:
+    """The linear with results that are terms of a sum."""
+    if isinstance(linear, StoredLinear):
+        linear.partial = True
+        return linear
+    weight = linear._parameters["weight"]
+    assert weight is not None
+    return PartialLinear(weight)
 
 
 def _stored_linear(

@@ -299,6 +299,13 @@ class Kernel:
         types = self.compiled.inputs
         if self._is_outdated():
             return False
+        # A linear may lose its bias.
+        if any(
+            isinstance(source, tuple)
+            and getattr(source[0], source[1], None) is None
+            for source in self._sources
+        ):
+            return False
         if any(
             _tensor_of(a).data_ptr() != _tensor_of(b).data_ptr()
             for a, b in self._ties

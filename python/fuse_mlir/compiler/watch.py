@@ -33,10 +33,14 @@ class Watch:
     Args:
         members: pre-hooks of the first one itself may change.
         own_hooks: whether its other hooks may, too.
+        hooked: modules that have hooks, which stay the same.
     """
 
     def __init__(
-        self, members: Sequence[nn.Module], own_hooks: bool = False
+        self,
+        members: Sequence[nn.Module],
+        own_hooks: bool = False,
+        hooked: Sequence[nn.Module] = (),
     ) -> None:
         self._modules = _below(members)
         self._types = [type(m) for m in self._modules]
@@ -52,8 +56,15 @@ class Watch:
             for name in _HOOKS
             if not own_hooks or m is not members[0]
         ] + [m._forward_pre_hooks for m in self._modules if m is not members[0]]
+        known = {
+            id(d): d
+            for m in hooked
+            for name in (*_HOOKS, "_forward_pre_hooks")
+            if (d := getattr(m, name))
+        }
+        self._hooks = [d for d in self._hooks if id(d) not in known]
         # Lists and mappings change in place.
-        held = [
+        held = list(known.values()) + [
             value
             for m in self._modules
             for name, value in vars(m).items()

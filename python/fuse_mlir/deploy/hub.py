@@ -100,9 +100,10 @@ def check_name(name: str) -> None:
 
 def has_layer(module: FusedModule) -> bool:
     """Whether a kernel can be a layer of the Hub: its members are children of
-    one module, and it has one result."""
-    return not any("." in name for name in module.names) and (
-        module.plan.outputs is None
+    one module, it has one result, and no op of the model is part of it."""
+    plan = module.plan
+    return not any("." in name for name in module.names) and not (
+        plan.outputs or plan.selects or plan.adds
     )
 
 

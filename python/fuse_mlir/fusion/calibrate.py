@@ -21,6 +21,7 @@ from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS
 from fuse_mlir.matching.patterns import ANY_FAMILY, Patterns
 from fuse_mlir.matching.sites import Site, join
+from fuse_mlir.matching.tensor_parallel import mesh_of
 from fuse_mlir.quantized.fp8_reference import (
     emulated,
     entries_of,
@@ -57,6 +58,7 @@ def calibrate(
     per_channel: bool = False,
     strict: bool | None = None,
     rounding: str = "exact",
+    linears: str = "mlp",
     progress: ProgressOption = None,
 ) -> FusionResult:
     """Fuses the MLPs of `model` with static scales that are chosen from `data`.
@@ -84,6 +86,8 @@ def calibrate(
         per_channel: one scale per output channel of a weight, by amax.
         strict: as for `fuse_modules`.
         rounding: as for `fuse_modules`.
+        linears: `mlp`, or `all` for the linears of attention, too. A head stays
+            in floating point.
         progress: as for `fuse_modules`, called after each planned site, each
             of `data`, and each fused site.
 
@@ -118,28 +122,36 @@ def calibrate(
             "call eval(), because scales are those of "
             "inference"
         )
+    mesh = mesh_of(model)
+    if mesh is not None and mesh.size() > 1:
+        raise CalibrationError(
+            f"{type(model).__name__} is distributed over {mesh.size()} ranks, "
+            "whose ranges differ; calibrate it on one device, and give the "
+            "scales to fuse_modules on all ranks as fusion_config"
+        )
     modules.check_option("rounding", rounding, ROUNDINGS)
+    modules.check_option("linears", linears, LINEARS)
     _check_options(storage, method, percentile)
     plan = _Plan(
-        model, patterns, storage, per_channel, strict, rounding, report
+        model, patterns, storage, per_channel, strict, rounding, linears, report
     )
     batches = list(plan.check(data))
     if not batches:
         raise CalibrationError(NO_DATA)
     sites = plan.sites
     if sites is None:
-        sites, _ = modules.select(model, patterns, batches[0])
+        sites = plan.select(batches[0])
     with modules.members_back(model), emulated(model):
-        linears = _all_linears(model, sites)
-        ranges = _observe(model, linears, batches, report)
+        found = _all_linears(model, sites)
+        ranges = _observe(model, found, batches, report)
         parameters = {
             f"{path}.weight": _real_weight(module)
-            for path, module in linears.items()
+            for path, module in found.items()
         }
     scales = choose_scales(
         ranges, parameters, storage, method, percentile, per_channel
     )
-    static = static_mlp.parse(_config(scales))
+    static = static_mlp.parse(_config(scales, linears))
     assert static is not None
     static = replace(static, measured=True)
     result = modules.fuse_sites(
@@ -157,6 +169,8 @@ def calibrate(
     return result
 
 
+#: Values of `linears`.
+LINEARS = ("mlp", "all")
 #: The text of errors on data without inputs.
 NO_DATA = "calibration needs at least one input"
 
@@ -182,6 +196,7 @@ class _Plan:
     per_channel: bool
     strict: bool | None
     rounding: str
+    linears: str
     progress: Progress | None
     #: Sites on inputs of the data; None if no input was read yet.
     sites: list[Site] | None = None
@@ -212,15 +227,24 @@ class _Plan:
             return itertools.chain([first], iterator)
         raise CalibrationError(NO_DATA)
 
+    def select(self, inputs: Inputs) -> list[Site]:
+        """The sites on these inputs."""
+        return modules.select(
+            self.model,
+            self.patterns,
+            inputs,
+            "static" if self.linears == "all" else "none",
+        )[0]
+
     def _refuse_for(self, inputs: Inputs) -> None:
-        self.sites, _ = modules.select(self.model, self.patterns, inputs)
+        self.sites = self.select(inputs)
         self._refuse(self.sites)
 
     def _holds_for_examples(self) -> bool:
         """Whether sites can be fused on inputs made from the config. False if
         only the data can show it."""
         try:
-            sites, _ = modules.select(self.model, self.patterns, None)
+            sites = self.select(None)
         except FlowError:
             return False
         try:
@@ -261,7 +285,9 @@ class _Plan:
     def _refuse(self, sites: Sequence[Site]) -> None:
         with modules.members_back(self.model), emulated(self.model):
             linears = _all_linears(self.model, sites)
-        static = static_mlp.parse(_config(self._stand_ins(linears)))
+        static = static_mlp.parse(
+            _config(self._stand_ins(linears), self.linears)
+        )
         assert static is not None
         static = replace(static, planned=True)
         results = FusionResult()
@@ -313,15 +339,16 @@ def _structure(site: Site, kept: list[object]) -> object:
     )
 
 
-def _config(scales: object) -> dict[str, object]:
-    """A `fusion_config` for all kinds of MLPs."""
-    return {
-        FUSION: {
-            "input_quant": ANY_FAMILY,
-            "any_mlp": ANY_FAMILY,
-            "scales": scales,
-        }
+def _config(scales: object, linears: str) -> dict[str, object]:
+    """A `fusion_config` for all kinds of MLPs, and of other linears."""
+    options = {
+        "input_quant": ANY_FAMILY,
+        "any_mlp": ANY_FAMILY,
+        "scales": scales,
     }
+    if linears == "all":
+        options["any_linear"] = ANY_FAMILY
+    return {FUSION: options}
 
 
 def _all_linears(

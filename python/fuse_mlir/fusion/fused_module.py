@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -27,6 +28,7 @@ from fuse_mlir.errors import (
     UnknownExperts,
 )
 from fuse_mlir.fusion import stored_timings, timing
+from fuse_mlir.fusion.deferred import computed
 from fuse_mlir.fusion.member_checks import (
     check_autocast,
     check_family,
@@ -104,6 +106,8 @@ class FusedModule(FusedPlace):
     _counts: tuple[int, ...] | None
     #: Whether members after the first one return results of their own.
     _hands_out: ClassVar[bool] = False
+    #: Whether results are terms of a sum over ranks in f32.
+    _sums_in_f32: bool = False
 
     def __init__(
         self,
@@ -125,9 +129,7 @@ class FusedModule(FusedPlace):
         self.static = static
         self.rounding = rounding
         # The examples are fake tensors and are no longer needed.
-        self.__dict__["plan"] = Plan(
-            plan.inputs, [], plan.steps, plan.eval_only, plan.outputs
-        )
+        self.__dict__["plan"] = replace(plan, examples=[])
         self.__dict__.update(
             _kernel=None,
             _file=None,
@@ -231,6 +233,23 @@ class FusedModule(FusedPlace):
         """Lets Python run the next call, and decide again."""
         self.__dict__.update(_fast=None, _fast_of=None)
 
+    def chain_of(self, members: Sequence[nn.Module]) -> Chain:
+        """What the kernel computes, with these members or copies of them."""
+        return Chain(*self._chained(members))
+
+    def _chained(
+        self, members: Sequence[nn.Module]
+    ) -> tuple[Sequence[str], Sequence[nn.Module], Plan]:
+        """The arguments of `Chain`."""
+        return self.names, members, self.plan
+
+    def _run_members(
+        self, inputs: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """The results of the kernel, by the members themselves."""
+        _, members, plan = self._chained(self.members)
+        return run_plan(members, plan, inputs)
+
     def build(self, inputs: Sequence[torch.Tensor]) -> Kernel:
         """Makes the kernel for the types and the device of `inputs`.
 
@@ -272,13 +291,14 @@ class FusedModule(FusedPlace):
                 self.members,
                 self.static,
                 self.rounding == "relaxed" and inputs[0].element_size() == 2,
+                self._sums_in_f32,
             )
         except UnknownExperts as error:
             raise KernelError(refusal("unknown-experts", str(error))) from error
         compiled = chains.compile_chain(
-            self.names, copies.members, self.plan, chains.input_types(inputs)
+            *self._chained(copies.members), chains.input_types(inputs)
         )
-        chain = Chain(self.names, copies.members, self.plan)
+        chain = self.chain_of(copies.members)
         if isinstance(self.kernel_name, PtxKernel):
             return copies, chains.from_ptx(
                 compiled, chain, self.kernel_name, inputs[0].device
@@ -286,9 +306,7 @@ class FusedModule(FusedPlace):
         check_family(compiled, self.kernel_name)
         if self.static is not None:
             check_static(compiled, self.static)
-        self.__dict__["lost"] = lost(
-            self.names, copies.members, self.plan, compiled
-        )
+        self.__dict__["lost"] = lost(*self._chained(copies.members), compiled)
         artifact = artifact_of(self.kernel_name)
         # The IR of an artifact has scales that a plan does not know yet.
         if artifact is not None and not (self.static and self.static.planned):
@@ -316,13 +334,13 @@ class FusedModule(FusedPlace):
             inputs: as in a call, [..., features]; values do not matter.
             slow: as for `timing.measured`.
         """
-        chain = Chain(self.names, copies.members, self.plan)
+        chain = self.chain_of(copies.members)
         native.tell_missing()
         kernel = Kernel(self.site, chain, compiled, inputs[0].device, copies)
         self._forget_fast()
         kernel.owner = weakref.WeakMethod(self.still_has)
         self.__dict__.update(
-            _kernel=kernel, _built=self._structure(), _watch=Watch(self.members)
+            _kernel=kernel, _built=self._structure(), _watch=self._new_watch()
         )
         limit = kernel.most_rows and RowRanges.up_to(kernel.most_rows)
         self.__dict__.update(
@@ -399,13 +417,13 @@ class FusedModule(FusedPlace):
         verdict = self._known(kernel.compiled, device)
         if verdict is not None:
             return verdict
-        members = Chain(self.names, self.members, self.plan)
+        members = self.chain_of(self.members)
         by_kernel = self._trial(kernel, self.members, None)
         # The checks before members run take the same time for all members.
         # Members that do nothing show it best.
         idle = [timing.Idle() for _ in self.members]
         asked = self._trial(kernel, idle, RowRanges())
-        not_asked = Chain(self.names, idle, self.plan)
+        not_asked = self.chain_of(idle)
         largest = kernel.experts
 
         def run(chain: nn.Module, count: int) -> Callable[[], object]:
@@ -474,7 +492,7 @@ class FusedModule(FusedPlace):
             _eager_rows=rows,
             _traced_rows=rows,
         )
-        chain = Chain(self.names, members, self.plan)
+        chain = self.chain_of(members)
         place.put_into(chain)
         return chain
 
@@ -586,11 +604,10 @@ class FusedModule(FusedPlace):
             return self._member_alone(args, kwargs)
         inputs = self.inputs(args, kwargs)
         if not tracing:
+            inputs = list(map(computed, inputs))
             self._check_places()
             if is_transformed(inputs):
-                return self._tag(
-                    run_plan(self.members, self.plan, inputs), inputs
-                )
+                return self._tag(self._run_members(inputs), inputs)
             if self._watch is None or not self._watch.same():
                 self._look_again(inputs)
             kernel = self._kernel
@@ -621,55 +638,69 @@ class FusedModule(FusedPlace):
             if not is_exporting() and self._prefers_members(
                 first, kernel, traced=True
             ):
-                return self._pass_on(
-                    run_plan(self.members, self.plan, inputs), inputs
-                )
-            return self._pass_on(kernels.call_all(kernel, inputs), inputs)
-        result = self._tag(kernels.call_all_asked(kernel, inputs), inputs)
+                return self._pass_on(self._run_members(inputs), inputs)
+            return self._pass_on(
+                self._whole(kernels.call_all(kernel, inputs)), inputs
+            )
+        result = self._tag(
+            self._whole(kernels.call_all_asked(kernel, inputs)), inputs
+        )
         self._prepare_fast(kernel)
         return result
+
+    def _whole(self, results: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The results of the site from those of its kernel."""
+        return results
 
     def _prepare_fast(self, kernel: Kernel) -> None:
         """Lets the extension run calls like the one that has just run."""
         fast, of = self._fast, (kernel.id, kernel.most_loaded)
         if of == self._fast_of and (fast is None or not fast.stale):
             return
-        step, parent = self.plan.steps[0], self._parent
-        owner = None if parent is None else parent()
-        site = None
-        if len(self.names) > 1 and parent is not None and owner is not None:
-            site = Site(
-                self.site,
-                Pending,
-                parent,
-                [
-                    (name.split("."), owner.get_submodule(name))
-                    for name in self.names[1:]
-                ],
-                self._has_sides,
-                self._hands_out,
-                self.plan.outputs is not None and self.plan.outputs[0] == 0,
-            )
         rows = self._eager_rows
         assert self._watch is not None
         self.__dict__.update(
             _fast=make_call(
                 kernel,
                 self._watch,
-                Arguments(
-                    len(step.args),
-                    len(step.kwargs),
-                    self.plan.inputs,
-                    [
-                        (slot, source.value)
-                        for slot, source in step.slots()
-                        if source.kind == "constant"
-                    ],
-                ),
+                self._fast_arguments(),
                 ((1, None),) if rows is None else rows.ranges,
-                site,
+                self._fast_site(),
             ),
             _fast_of=of,
+        )
+
+    def _fast_arguments(self) -> Arguments:
+        """How usual calls pass their inputs."""
+        step = self.plan.steps[0]
+        return Arguments(
+            len(step.args),
+            len(step.kwargs),
+            self.plan.inputs,
+            [
+                (slot, source.value)
+                for slot, source in step.slots()
+                if source.kind == "constant"
+            ],
+        )
+
+    def _fast_site(self) -> Site | None:
+        """What calls ask of the places after the first one, if there are any."""
+        parent = self._parent
+        owner = None if parent is None else parent()
+        if len(self.names) == 1 or parent is None or owner is None:
+            return None
+        return Site(
+            self.site,
+            Pending,
+            parent,
+            [
+                (name.split("."), owner.get_submodule(name))
+                for name in self.names[1:]
+            ],
+            self._has_sides,
+            self._hands_out,
+            self.plan.outputs is not None and self.plan.outputs[0] == 0,
         )
 
     def _first_input(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
@@ -767,6 +798,12 @@ class FusedModule(FusedPlace):
             ]
         return self._bind(args, kwargs)
 
+    def kernel_inputs(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> list[torch.Tensor]:
+        """Tensors like those that the kernel reads in a call of the place."""
+        return self.inputs(args, kwargs)
+
     def _is_usual(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         first = self.plan.steps[0]
         if len(args) != len(first.args) or len(kwargs) != len(first.kwargs):
@@ -833,9 +870,7 @@ class FusedModule(FusedPlace):
             FuseError: a member has hooks that would not run, or is distributed.
             KernelError: the changed members cannot be compiled.
         """
-        check_members(
-            f"site '{self.site}'", self.names, self.members, "unfuse the site"
-        )
+        self._check_members()
         kernel = self._kernel
         same = self._watch is not None and self._watch.has_modules(self.members)
         if kernel is not None and (
@@ -847,7 +882,15 @@ class FusedModule(FusedPlace):
             else:
                 self.bind(copies, compiled, inputs)
                 self._tell_family(kernel.compiled.families, compiled.families)
-        self.__dict__["_watch"] = Watch(self.members)
+        self.__dict__["_watch"] = self._new_watch()
+
+    def _new_watch(self) -> Watch:
+        return Watch(self.members)
+
+    def _check_members(self) -> None:
+        check_members(
+            f"site '{self.site}'", self.names, self.members, "unfuse the site"
+        )
 
     def _tell_family(self, before: Sequence[str], now: Sequence[str]) -> None:
         if now != before:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import torch
@@ -17,6 +17,7 @@ from fuse_mlir.errors import FuseError, KernelError
 from fuse_mlir.matching.patterns import FAMILIES
 from fuse_mlir.matching.sites import distributed, hook_on, hook_on_all
 from fuse_mlir.matching.static_mlp import StaticMlp
+from fuse_mlir.matching.tensor_parallel import Part, part_of
 from fuse_mlir.native.refusals import compiler_refusal, refusal
 
 
@@ -26,6 +27,7 @@ def check_members(
     members: Sequence[nn.Module],
     undo: str,
     own_hooks: bool = False,
+    parts: Mapping[int, Part] | None = None,
 ) -> None:
     """Checks that a kernel may still replace its members.
 
@@ -35,9 +37,11 @@ def check_members(
         members: the modules, in the order of `names`.
         undo: how to run the members unfused, for messages.
         own_hooks: whether all hooks of the first member run.
+        parts: modules that were distributed before, by their ids.
 
     Raises:
-        FuseError: a member has hooks that would not run, or is distributed.
+        FuseError: a member has hooks that would not run, or is distributed
+            in another way than before.
     """
     hook = hook_on_all()
     if hook is not None:
@@ -49,6 +53,8 @@ def check_members(
         for path, module in member.named_modules():
             name = names[index] + (f".{path}" if path else "")
             first = index == 0 and not path
+            if parts and parts.get(id(module)) == part_of(module) is not None:
+                continue
             spread = distributed(module)
             if spread is not None:
                 raise FuseError(

@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
 
 import torch
 from torch import nn
 
 from fuse_mlir import errors, native
 from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
-from fuse_mlir.compiler.chains import Chain
 from fuse_mlir.errors import (
+    FlowError,
     FuseError,
     FusionWarning,
     KernelError,
@@ -29,6 +30,7 @@ from fuse_mlir.errors import (
 from fuse_mlir.fusion import timing
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
+from fuse_mlir.fusion.linear_add import FusedLinearAdd
 from fuse_mlir.fusion.places import (
     Place,
     all_sites,
@@ -39,8 +41,15 @@ from fuse_mlir.fusion.places import (
 from fuse_mlir.fusion.places import fused_sites as fused_sites
 from fuse_mlir.fusion.places import one_kernel as one_kernel
 from fuse_mlir.fusion.projections import FusedProjections
+from fuse_mlir.fusion.ranks import Ranks, ranks_of
 from fuse_mlir.fusion.results import FusionResult, SiteResult
 from fuse_mlir.fusion.scale_check import check_scales
+from fuse_mlir.fusion.selected_rows import FusedSelection
+from fuse_mlir.fusion.tensor_parallel import (
+    Distributed,
+    DistributedChain,
+    DistributedProjections,
+)
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS, formulas_in
 from fuse_mlir.matching.candidates import (
@@ -49,6 +58,7 @@ from fuse_mlir.matching.candidates import (
     shorter_sites,
 )
 from fuse_mlir.matching.dataflow import Flow, observe
+from fuse_mlir.matching.linears import in_layer, linear_sites
 from fuse_mlir.matching.moe import activation_of, looks_like_experts
 from fuse_mlir.matching.patterns import (
     KernelMapping,
@@ -59,15 +69,15 @@ from fuse_mlir.matching.patterns import (
     declared_patterns,
     resolve,
 )
+from fuse_mlir.matching.plans import Plan
 from fuse_mlir.matching.projections import projection_sites
-from fuse_mlir.matching.sites import (
-    Site,
-    distributed,
-    find_sites,
-    join,
-    lacks_reduction,
-)
+from fuse_mlir.matching.sites import Site, find_sites, join
 from fuse_mlir.matching.static_mlp import StaticMlp
+from fuse_mlir.matching.tensor_parallel import (
+    keeps_shapes,
+    part_of,
+    plain_modules,
+)
 from fuse_mlir.native.refusals import IDS, refusal
 from fuse_mlir.support.arguments import require, require_module
 from fuse_mlir.support.progress import progress_of
@@ -81,6 +91,7 @@ from fuse_mlir.support.types import (
 #: Elements that one vector load of the kernel for experts reads.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
+PARTIALS = ("float32", "model")
 #: Id of the refusal of sites whose members are faster.
 SLOWER = "FUSE-N024"
 
@@ -95,6 +106,7 @@ def fuse_modules(
     gradients: str = "recompute",
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
+    partials: str = "float32",
     only_faster: bool | None = None,
     progress: ProgressOption = None,
 ) -> FusionResult:
@@ -119,9 +131,13 @@ def fuse_modules(
         fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
             "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` selects sites of
             the named kinds and requires static scales for all their
-            linears; `scales` has those of linears in floating point. None
+            linears. "any_mlp" is both kinds with each activation, and
+            "any_linear" the linears of attention.
+            `scales` has those of linears in floating point. None
             uses `model.config.fusion_config`, and `{}` none.
         rounding: `exact` or `relaxed`, see `FusedModule`.
+        partials: the type in which ranks of a distributed model add up their
+            results: `float32`, or `model` for that of the members.
         only_faster: measure each kind of site once, on its weights, and fuse
             it if its kernel is faster for some number of rows. Calls with
             other numbers of rows run the members, as do calls that need
@@ -147,9 +163,42 @@ def fuse_modules(
         fused gated_mlp
         >>> y = model(x)
     """
+    with ranks_of(model, strict, gradients, rounding, partials) as ranks:
+        return _fuse_modules(
+            model,
+            patterns,
+            specs,
+            inputs,
+            strict,
+            gradients,
+            fusion_config,
+            rounding,
+            partials,
+            only_faster,
+            progress,
+            ranks,
+        )
+
+
+def _fuse_modules(
+    model: nn.Module,
+    patterns: Patterns,
+    specs: Sequence[ModuleSpec] | None,
+    inputs: Inputs,
+    strict: bool | None,
+    gradients: str,
+    fusion_config: FusionConfig | None,
+    rounding: str,
+    partials: str,
+    only_faster: bool | None,
+    progress: ProgressOption,
+    ranks: Ranks | None,
+) -> FusionResult:
+    """`fuse_modules` with the ranks of the model."""
     report = progress_of(progress)
     check_option("gradients", gradients, GRADIENTS)
     check_option("rounding", rounding, ROUNDINGS)
+    check_option("partials", partials, PARTIALS)
     if isinstance(patterns, KernelMapping) and patterns.layers:
         _tell_of_hub(model, patterns)
     if fusion_config is None:
@@ -158,10 +207,12 @@ def fuse_modules(
     static_mlp.check_paths(static, require_module(model))
     if static is not None and static.endpoints:
         results, planned = plan_hub(model, static, patterns, inputs)
-        return _finish(model, results, planned, patterns, strict)
-    sites, _ = select(model, patterns, inputs, projections=static is None)
+        return _finish(model, results, planned, patterns, strict, ranks)
+    sites, _ = select(model, patterns, inputs, linears=linears_of(static))
     if specs is not None:
         _check_specs(sites, specs)
+    for site in sites:
+        site.sums_in_f32 = partials == "float32"
     rows = rows_to_measure(
         prefers_faster(model, patterns, static, only_faster), inputs
     )
@@ -175,6 +226,7 @@ def fuse_modules(
         rounding,
         rows,
         report,
+        ranks,
     )
 
 
@@ -188,6 +240,7 @@ def fuse_sites(
     rounding: str,
     rows: Callable[[Site], tuple[int, ...] | None],
     progress: Progress | None,
+    ranks: Ranks | None = None,
 ) -> FusionResult:
     """Fuses selected sites in place, as `fuse_modules`.
 
@@ -201,6 +254,7 @@ def fuse_sites(
         rounding: as for `fuse_modules`.
         rows: as `rows_to_measure` returns it.
         progress: as for `fuse_modules`.
+        ranks: of a distributed model.
 
     Raises:
         FuseError: as `fuse_modules`.
@@ -208,7 +262,7 @@ def fuse_sites(
     results, planned = _plan_all(
         sites, gradients, static, rounding, rows, progress
     )
-    return _finish(model, results, planned, patterns, strict)
+    return _finish(model, results, planned, patterns, strict, ranks)
 
 
 def _finish(
@@ -217,18 +271,32 @@ def _finish(
     planned: Sequence[tuple[Site, Place]],
     patterns: Patterns,
     strict: bool | None,
+    ranks: Ranks | None = None,
 ) -> FusionResult:
     """Puts planned modules in place, unless the call is refused.
 
     Raises:
         FuseError: as `fuse_modules`.
     """
+    if ranks is not None:
+        planned = ranks.agree(
+            results, planned, _is_strict(model, patterns, strict)
+        )
     check_results(model, results, bool(planned), patterns, strict)
     put_all(model, planned)
     for result in results:
         if result.status == "could fuse":
             result.status = "fused"
     return results
+
+
+def _is_strict(
+    model: nn.Module, patterns: Patterns, strict: bool | None
+) -> bool:
+    """The value of `strict`, with the default for None."""
+    if strict is None:
+        return patterns is not None or bool(declared_patterns(model))
+    return strict
 
 
 def check_results(
@@ -251,9 +319,7 @@ def check_results(
         FuseError: a site was refused and `strict` is set, or there is no site
             to fuse.
     """
-    if strict is None:
-        strict = patterns is not None or bool(declared_patterns(model))
-    if strict and results.refused:
+    if _is_strict(model, patterns, strict) and results.refused:
         first = results.refused[0]
         more = len(results.refused) - 1
         raise FuseError(
@@ -322,7 +388,8 @@ def rows_to_measure(
     None if the site is not measured."""
 
     def rows(site: Site) -> tuple[int, ...] | None:
-        if not only_faster or site.plan is None:
+        # Times differ between ranks, and their choice must not.
+        if not only_faster or site.plan is None or site.parts:
             return None
         found = set(timing.ROWS)
         if inputs is not None:
@@ -463,6 +530,13 @@ def plan_hub(
     for site, kind in found:
         if taken.intersection(site.paths):
             continue
+        if site.refusal is None and site.parts:
+            site.refuse(
+                "FUSE-N209",
+                "tensor-parallel",
+                f"'{next(iter(site.parts))}' is distributed over ranks, and "
+                "kernels of the Hub add nothing up; name 'fuse' instead",
+            )
         result = SiteResult(
             site.id,
             site.parent,
@@ -479,11 +553,22 @@ def plan_hub(
     return results, planned
 
 
+#: Which linears outside of MLPs are sites.
+Linears = Literal["none", "floating", "static"]
+
+
+def linears_of(static: StaticMlp | None) -> Linears:
+    """Which linears outside of MLPs a call of `fuse_modules` fuses."""
+    if static is None:
+        return "floating"
+    return "static" if static.has_linears else "none"
+
+
 def select(
     model: nn.Module,
     patterns: Patterns,
     inputs: Inputs,
-    projections: bool = False,
+    linears: Linears = "none",
 ) -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow without patterns.
 
@@ -491,15 +576,16 @@ def select(
         model: to fuse.
         patterns: as for `fuse_modules`.
         inputs: as for `fuse_modules`.
-        projections: whether the data flow is also searched for norms with the
-            projections of attention.
+        linears: whether the data flow is also searched for norms with linears,
+            and for output projections. With static scales, only those in
+            layers are sites, and heads are not.
     """
     require_module(model)
     _refuse_kinds(model)
     resolved: list[Pattern] = resolve(model, patterns)
     # Fused sites are analyzed with their members.
     with members_back(model):
-        flow = observe(model, inputs)
+        flow = _observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
         sites = [
@@ -508,8 +594,14 @@ def select(
             for site in find_sites(model, [pattern], flow)
             for found in (site, *shorter_sites(model, site, flow))
         ]
-        if projections:
-            sites += projection_sites(model, flow, sites)
+        if linears != "none":
+            sites += [
+                site
+                for site in projection_sites(model, flow, sites)
+                if linears != "static"
+                or all(in_layer(model, path) for path in site.paths)
+            ]
+            sites += linear_sites(model, flow, sites, linears == "static")
         for site in sites:
             _refuse_convolutions(site)
             _hold_back_experts(site)
@@ -525,6 +617,27 @@ def select(
     with members_back(model):
         check_scales(model, sites, inputs)
     return sites, flow
+
+
+def _observe(model: nn.Module, inputs: Inputs) -> Flow:
+    """`observe`, without communication between ranks.
+
+    Raises:
+        FlowError: as `observe`.
+        FuseError: as well, and a module is distributed in a way that makes
+            the shapes of one rank unknown.
+    """
+    try:
+        with plain_modules(model):
+            return observe(model, inputs)
+    except FlowError as error:
+        for path, module in model.named_modules():
+            part = part_of(module)
+            if isinstance(part, Refusal) and not keeps_shapes(module, part):
+                raise FuseError(
+                    f"{part.id} {part.name}: '{path}' {part.text}"
+                ) from error
+        raise
 
 
 def _refuse_kinds(model: nn.Module) -> None:
@@ -568,12 +681,13 @@ def _refuse_kinds(model: nn.Module) -> None:
             )
         elif hasattr(kind, "set_reshard_after_forward"):
             what = "was given to fully_shard; fuse the model before that"
-        elif any(
-            lacks_reduction(module, p) for p in module.parameters(recurse=False)
-        ):
-            where, how = distributed(module) or ("", "")
-            raise FuseError(f"FUSE-N209 tensor-parallel: '{path}{where}' {how}")
         else:
+            part = part_of(module)
+            if (
+                isinstance(part, Refusal)
+                and part.name == "shard-without-reduction"
+            ):
+                raise FuseError(f"{part.id} {part.name}: '{path}' {part.text}")
             continue
         raise FuseError(f"FUSE-N209 tensor-parallel: '{path}' {what}")
 
@@ -658,6 +772,19 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
                     break
 
 
+def _kind_of(site: Site, plan: Plan) -> type[FusedModule]:
+    """The class of the module that replaces the members of a site."""
+    if site.parts:
+        return (
+            DistributedChain if plan.outputs is None else DistributedProjections
+        )
+    if plan.selects:
+        return FusedSelection
+    if plan.adds:
+        return FusedLinearAdd
+    return FusedModule if plan.outputs is None else FusedProjections
+
+
 def plan_site(
     site: Site,
     gradients: str = "recompute",
@@ -693,8 +820,7 @@ def plan_site(
         native.library()
     except errors.NativeError as error:
         raise FuseError(str(error)) from error
-    kind = FusedModule if plan.outputs is None else FusedProjections
-    module = kind(
+    module = _kind_of(site, plan)(
         site.id,
         site.names,
         site.members,
@@ -705,6 +831,8 @@ def plan_site(
         rounding,
         rows,
     )
+    if isinstance(module, Distributed):
+        module.distribute(site)
     try:
         copies, compiled = module.compile_for(plan.examples)
         result.families = compiled.families
@@ -713,9 +841,7 @@ def plan_site(
         if device.type != "meta" and not bind:
             # The kernel on a GPU has inputs of rank two.
             if device.type == "cuda" and compiled.by_rows:
-                compiled = compiled.for_rows(
-                    Chain(site.names, copies.members, plan)
-                )
+                compiled = compiled.for_rows(module.chain_of(copies.members))
             compiled.check_code(device)
         elif device.type != "meta":
             verdict = module.verdict_for(compiled, device)
@@ -788,6 +914,7 @@ def fused(
     gradients: str = "recompute",
     fusion_config: FusionConfig | None = None,
     rounding: str = "exact",
+    partials: str = "float32",
     only_faster: bool | None = None,
     progress: ProgressOption = None,
 ) -> Iterator[FusionResult]:
@@ -811,6 +938,7 @@ def fused(
         gradients=gradients,
         fusion_config=fusion_config,
         rounding=rounding,
+        partials=partials,
         only_faster=only_faster,
         progress=progress,
     )

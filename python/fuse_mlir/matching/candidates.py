@@ -50,10 +50,13 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
 def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
     """The rest of a refused chain without its first member, if it is a site.
 
-    An example is an MLP whose norm is also read by attention.
+    An example is an MLP whose norm is also read by attention. Chains with a
+    sum over ranks end there.
     """
     if site.refusal is None:
         return []
+    if site.refusal.name == "reduction-not-last":
+        return _until_sum(model, site, flow)
     for start in range(1, len(site.members)):
         rest = site.members[start:]
         if sum(map(_matrices, rest)) < 2:
@@ -61,6 +64,19 @@ def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
         found = find_sites(
             model,
             [Pattern(site.pattern.members[start:], site.pattern.kernel)],
+            flow,
+        )[0]
+        if found.refusal is None:
+            return [found]
+    return []
+
+
+def _until_sum(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
+    """The chain up to its sum over ranks, if it is a site."""
+    for end in range(len(site.members) - 1, 0, -1):
+        found = find_sites(
+            model,
+            [Pattern(site.pattern.members[:end], site.pattern.kernel)],
             flow,
         )[0]
         if found.refusal is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,15 @@ class Use:
     module: str
     op: str
     time: int
+    #: The result, if the op selects whole rows of a tensor.
+    selected: torch.Tensor | None = None
+    #: The operands of an op that adds two tensors.
+    added: tuple[torch.Tensor, ...] = ()
+
+    def other_than(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The tensor that the op adds to `tensor`."""
+        others = [t for t in self.added if t is not tensor]
+        return others[0] if len(others) == 1 else None
 
 
 @dataclass
@@ -82,6 +91,59 @@ class Flow:
         """Ops that read `tensor` itself, in order."""
         return self.uses.get(id(tensor), [])
 
+    def selections_of(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Rows of `tensor`, rows of these, and so on, until something else
+        reads them."""
+        found: list[torch.Tensor] = []
+        while True:
+            chosen = [use.selected for use in self.uses_of(tensor)]
+            selected = [t for t in chosen if t is not None]
+            if len(selected) != 1 or id(selected[0]) == id(tensor):
+                return found
+            tensor = selected[0]
+            found.append(tensor)
+
+
+def selects_rows(func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether the result of an op of PyTorch consists of rows of a tensor.
+
+    Args:
+        func: the op.
+        args: of its call, the tensor first.
+        kwargs: of its call.
+    """
+    name = getattr(func, "__name__", "")
+    if kwargs or not args or not isinstance(args[0], torch.Tensor):
+        return False
+    if name in ("view", "reshape"):
+        shape = args[1:] if isinstance(args[-1], int) else args[-1]
+        return (
+            isinstance(shape, (tuple, list))
+            and all(isinstance(size, int) for size in shape)
+            and shape[-1] == args[0].shape[-1]
+        )
+    return name == "__getitem__" and _keeps_features(*args)
+
+
+def _keeps_features(tensor: torch.Tensor, index: object) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(part is Ellipsis for part in parts):
+        return False
+    used = 0
+    for part in parts:
+        if part is None:
+            continue
+        if used == tensor.dim() - 1:
+            return isinstance(part, slice) and part == slice(None)
+        is_mask = isinstance(part, torch.Tensor) and part.dtype in (
+            torch.bool,
+            torch.uint8,
+        )
+        if is_mask or not isinstance(part, (int, slice, torch.Tensor)):
+            return False
+        used += 1
+    return True
+
 
 class _Recorder(TorchFunctionMode):
     """Notes which ops read which tensors."""
@@ -105,6 +167,10 @@ class _Recorder(TorchFunctionMode):
             self.flow.dropped.add(id(result))
             return result
         use = Use(self.stack[-1], name, self.tick())
+        if selects_rows(func, args, kwargs or {}):
+            use.selected = result
+        if name == "add" and not kwargs and len(args) == 2:
+            use.added = tuple(t for t in args if isinstance(t, torch.Tensor))
         for leaf in tree_leaves((args, kwargs)):
             if isinstance(leaf, torch.Tensor):
                 self.flow.uses.setdefault(id(leaf), []).append(use)

@@ -23,6 +23,7 @@ FAMILIES = (
     "gated_mlp",
     "mlp",
     "norm_linear",
+    "fused_linear",
     "norm_quantize",
     "act_quantize",
     "moe_experts",

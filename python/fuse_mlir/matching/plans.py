@@ -55,6 +55,11 @@ class Plan:
     eval_only: bool = False
     #: Steps whose results the model reads; None for the last one alone.
     outputs: tuple[int, ...] | None = None
+    #: Whether the model selects rows of the first result before the other
+    #: member reads it. The kernel then computes these rows alone.
+    selects: bool = False
+    #: Whether the model adds a tensor to the result, which `examples` has too.
+    adds: bool = False
 
     def structure(self) -> tuple:
         """A key that calls with the same structure share."""
@@ -68,6 +73,8 @@ class Plan:
                 for step in self.steps
             ),
             self.outputs,
+            self.selects,
+            self.adds,
         )
 
 

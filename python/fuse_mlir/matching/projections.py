@@ -22,6 +22,7 @@ from fuse_mlir.matching.sites import (
     check_site,
     common_parent,
     crosses_layers,
+    owner_of,
 )
 
 
@@ -43,12 +44,12 @@ def projection_sites(
     }
     sites: list[Site] = []
     for path, module in model.named_modules():
-        if not _is_norm(module) or _owner(path, taken) is not None:
+        if not _is_norm(module) or owner_of(path, taken) is not None:
             continue
         readers = [
             reader
             for reader in _readers(model, path, flow)
-            if _owner(reader, taken) is None
+            if owner_of(reader, taken) is None
             and not crosses_layers(model, [path, reader])
         ]
         if readers:
@@ -63,18 +64,6 @@ def _is_norm(module: nn.Module) -> bool:
     )
 
 
-def _owner(path: str, taken: dict[str, str]) -> str | None:
-    """The site that has a module, or the module around it, as a member."""
-    return next(
-        (
-            site
-            for member, site in taken.items()
-            if path == member or path.startswith(member + ".")
-        ),
-        None,
-    )
-
-
 def _readers(model: nn.Module, path: str, flow: Flow) -> list[str]:
     """Paths of the linears that read a result directly, in order of calls.
 
@@ -86,14 +75,25 @@ def _readers(model: nn.Module, path: str, flow: Flow) -> list[str]:
     calls = flow.calls.get(path)
     if not calls or not isinstance(calls[0].output, torch.Tensor):
         return []
-    output = calls[0].output
+    output, end = calls[0].output, calls[0].end
+    found = _linears(model, output, end, flow)
+    selected = flow.selections_of(output)
+    if not found and selected:
+        # The head of a language model, which reads the last rows.
+        found = _linears(model, selected[-1], end, flow)[:1]
+    return found
+
+
+def _linears(
+    model: nn.Module, tensor: torch.Tensor, after: int, flow: Flow
+) -> list[str]:
     found: dict[str, None] = {}
-    for use in flow.uses_of(output):
+    for use in flow.uses_of(tensor):
         # The last ops of the norm itself may return their input.
         if (
-            use.time > calls[0].end
+            use.time > after
             and use.module
-            and _reads(flow, use.module, output)
+            and _reads(flow, use.module, tensor)
             and has_one_matrix(model.get_submodule(use.module))
             # Routers return several tensors.
             and isinstance(flow.calls[use.module][0].output, torch.Tensor)

@@ -10,7 +10,6 @@ of docs/reference/refusals.md.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from fuse_mlir.matching.dataflow import Call, Flow
 from fuse_mlir.matching.patterns import Member, Pattern, class_name
 from fuse_mlir.matching.plans import Plan, Slot, Source, Step
 from fuse_mlir.matching.proxy import Proxy
+from fuse_mlir.matching.tensor_parallel import Part, is_dtensor, part_of
 from fuse_mlir.native.refusals import IDS
 from fuse_mlir.support.module_snapshot import GLOBAL_HOOKS, has_own_forward
 
@@ -43,6 +43,10 @@ class Site:
     risk: str = ""
     #: Whether all members read the result of the first, if that is known.
     fans_out: bool = False
+    #: Modules that are distributed over ranks, by their paths.
+    parts: dict[str, Part] = field(default_factory=dict)
+    #: Whether ranks add up their results in f32.
+    sums_in_f32: bool = True
 
     @property
     def paths(self) -> list[str]:
@@ -158,6 +162,18 @@ def crosses_layers(model: nn.Module, paths: Sequence[str]) -> bool:
     )
 
 
+def owner_of(path: str, taken: Mapping[str, str]) -> str | None:
+    """The site that has a module, or the module around it, as a member."""
+    return next(
+        (
+            site
+            for member, site in taken.items()
+            if path == member or path.startswith(member + ".")
+        ),
+        None,
+    )
+
+
 def common_parent(paths: Sequence[str]) -> str:
     """The path of the innermost module that has all modules below it."""
     names = [path.split(".")[:-1] for path in paths]
@@ -249,6 +265,8 @@ def check_site(
             _check_names(site, module, path)
         if site.refusal is None:
             _check_tensors(site, module, path)
+    if site.refusal is None and site.parts:
+        _check_parts(site, flow)
 
 
 def _check_scripts(site: Site) -> None:
@@ -329,7 +347,9 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             f"{counts}; leave out those that are called by themselves",
         )
         return
-    fans_out = replaced and (site.fans_out or _fans_out([c[0] for c in calls]))
+    fans_out = replaced and (
+        site.fans_out or _fans_out([c[0] for c in calls], flow)
+    )
     for chain in zip(*calls):
         if fans_out:
             plan = _plan_linears(site, list(chain), flow)
@@ -351,16 +371,27 @@ def _find_plan(site: Site, flow: Flow, replaced: bool = True) -> None:
             return
 
 
-def _fans_out(calls: Sequence[Call]) -> bool:
+def _fans_out(calls: Sequence[Call], flow: Flow) -> bool:
     """Whether members after the second one, or one below another module, read
-    the result of the first."""
+    the result of the first, or the only other one reads rows of it."""
     if not isinstance(calls[0].output, torch.Tensor):
         return False
     parents = {call.path.rpartition(".")[0] for call in calls}
+    if len(calls) == 2 and _selected(calls, flow) is not None:
+        return True
     return any(
         any(t is calls[0].output for t in call.tensors())
         for call in calls[1 if len(parents) > 1 else 2 :]
     )
+
+
+def _selected(calls: Sequence[Call], flow: Flow) -> torch.Tensor | None:
+    """The rows of the first result that the second of two members reads."""
+    if len(calls) != 2:
+        return None
+    read = {id(t) for t in calls[1].tensors()}
+    rows = flow.selections_of(calls[0].output)
+    return rows[-1] if rows and id(rows[-1]) in read else None
 
 
 def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
@@ -368,6 +399,9 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
     norm = calls[0]
     plan = Plan([], [], [], outputs=tuple(range(1, len(calls))))
     inputs = _inputs(norm, plan)
+    rows = _selected(calls, flow)
+    read = norm.output if rows is None else rows
+    plan.selects = rows is not None
     for i, call in enumerate(calls):
         step = Step([], {})
         for slot, value in _arguments(call):
@@ -377,7 +411,7 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
                 slot,
                 value,
                 {} if i else inputs,
-                {id(norm.output): 0} if i else {},
+                {id(read): 0} if i else {},
             )
             if source is None:
                 return None
@@ -397,8 +431,22 @@ def _plan_linears(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             return None
         plan.steps.append(step)
     plan.eval_only = id(norm.output) in flow.dropped
-    others = _others_read(site, calls, flow)
-    if others:
+    others = _others_read(site, calls, flow, rows)
+    if rows is not None:
+        if others:
+            site.refuse(
+                "FUSE-N002",
+                "intermediate-has-other-users",
+                f"the result of '{site.paths[0]}' is read by more than the "
+                f"op that selects rows for '{site.paths[1]}'; drop the other "
+                "use, or leave the site out",
+            )
+        if others is not False or not _stands_in(site, plan, norm):
+            return None
+        # The stand-in computes the norm by itself for other readers.
+        plan.examples[0] = plan.examples[0].new_empty(rows.shape)
+        plan.outputs = None
+    elif others:
         # The kernel returns the result of the norm too.
         plan.outputs = tuple(range(len(calls)))
     elif others is None or not _stands_in(site, plan, norm):
@@ -430,18 +478,34 @@ def _stands_in(site: Site, plan: Plan, norm: Call) -> bool:
     return False
 
 
-def _others_read(site: Site, calls: Sequence[Call], flow: Flow) -> bool | None:
+def _others_read(
+    site: Site,
+    calls: Sequence[Call],
+    flow: Flow,
+    rows: torch.Tensor | None,
+) -> bool | None:
     """Whether anything but the members after the first one reads its result.
+
+    Args:
+        site: is refused if the result changes in place.
+        calls: of the members.
+        flow: the calls of the run.
+        rows: the part of the result that the other member reads; None for all.
 
     Returns:
         None if the site is refused, because the result changes in place.
     """
     output, norm = calls[0].output, calls[0]
-    found = id(output) in flow.results
-    for use in flow.uses_of(output):
-        if use.time < norm.end or any(
-            use.module == path or use.module.startswith(path + ".")
-            for path in site.paths[1:]
+    passed = [] if rows is None else flow.selections_of(output)
+    found = any(id(t) in flow.results for t in (output, *passed))
+    for use in (u for t in (output, *passed) for u in flow.uses_of(t)):
+        if (
+            use.time < norm.end
+            or any(use.selected is t for t in passed)
+            or any(
+                use.module == path or use.module.startswith(path + ".")
+                for path in site.paths[1:]
+            )
         ):
             continue
         found = True
@@ -673,10 +737,13 @@ def _check_hooks(site: Site, member: nn.Module, path: str, first: bool) -> None:
         )
         return
     for below, module in member.named_modules():
+        where = join(path, below) if below else path
+        # The hooks of a part are those of its host.
+        if where in site.parts:
+            continue
         # Pre-hooks of the first member run before the fused module.
         hook = hook_on(module, first and not below)
         if hook is not None:
-            where = join(path, below) if below else path
             site.refuse(
                 "FUSE-N208",
                 "has-hooks",
@@ -708,79 +775,36 @@ def distributed(module: nn.Module) -> tuple[str, str] | None:
 
     The name is empty if the module itself is distributed.
     """
-    if getattr(module, "_hf_tp_plan", None):
-        return "", f"has the plan '{module._hf_tp_plan}'"
+    found = _partitioned(module)
+    if found is not None:
+        return found
+    part = part_of(module)
+    if isinstance(part, Refusal):
+        return "", part.text
+    if part is not None:
+        return "", f"is distributed {part.style} over {part.size} ranks"
+    return None
+
+
+def _partitioned(module: nn.Module) -> tuple[str, str] | None:
+    """`distributed` for parameters that no rank has in a layout of its own."""
     if (
         getattr(module, "_is_fsdp_managed_module", False)
         and not module._fsdp_use_orig_params
     ):
         return "", "has parameters that FullyShardedDataParallel flattened"
-    style = _parallel_style(module)
     for name, parameter in module.named_parameters(recurse=False):
-        if "DTensor" in (
-            type(parameter).__name__,
-            type(parameter.data).__name__,
-        ):
-            return f".{name}", _sharding(module, parameter, style)
         if hasattr(parameter, "ds_id"):
             return f".{name}", "is partitioned by ZeRO-3"
-    if style is not None:
-        return (
-            "",
-            f"runs the forward of {style} of transformers, which communicates",
-        )
     return None
 
 
-def _parallel_style(module: nn.Module) -> str | None:
-    """The style by which transformers distributes a module.
-
-    From transformers 5.16 on, the forward is that of the style, which reduces
-    or gathers results.
-    """
-    forward = vars(module).get("forward")
-    if forward is None or not getattr(forward, "__qualname__", "").startswith(
-        "TensorParallelLayer.install_forward."
-    ):
-        return None
-    found = inspect.getclosurevars(forward).nonlocals.get("self")
-    return type(found).__name__
-
-
-def lacks_reduction(module: nn.Module, parameter: nn.Parameter) -> bool:
-    """Whether a parameter is a shard without a hook that reduces results."""
-    return (
-        any(p.is_shard() for p in getattr(parameter, "placements", ()))
-        and not has_own_forward(module)
-        and not module._forward_hooks
-    )
-
-
-def _sharding(
-    module: nn.Module, parameter: nn.Parameter, style: str | None
-) -> str:
-    placements = getattr(parameter, "placements", ())
-    shown = "".join(f", {p}" for p in placements)
-    if style is not None:
-        return (
-            f"is a DTensor{shown}, distributed by {style} of "
-            "transformers; load the model in one process to fuse it"
-        )
-    if lacks_reduction(module, parameter):
-        return (
-            f"is a DTensor{shown}, and no forward or hook of its module "
-            "adds up or gathers the results, so that the model itself may "
-            "compute with a part of the weight; distribute it with a plan "
-            "that names the module"
-        )
-    return f"is a DTensor{shown}"
-
-
 def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
+    """Refuses distributed modules that no kernel computes; notes the others."""
     for below, module in member.named_modules():
-        found = distributed(module)
+        where = join(path, below) if below else path
+        found = _partitioned(module)
         if found is not None:
-            where = join(path, below) if below else path
             site.refuse(
                 "FUSE-N209",
                 "tensor-parallel",
@@ -788,6 +812,71 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
                 "one device, before it is distributed",
             )
             return
+        part = part_of(module)
+        if isinstance(part, Refusal):
+            site.refuse(part.id, part.name, f"'{where}' {part.text}")
+            return
+        if part is not None:
+            site.parts[where] = part
+
+
+def _check_parts(site: Site, flow: Flow) -> None:
+    """Refuses parts whose sum over the ranks is not the result of the site."""
+    parts = site.parts
+    meshes = {id(part.mesh): path for path, part in parts.items()}
+    first = next(iter(parts.values()), None)
+    for path, part in parts.items():
+        if first is not None and part.mesh != first.mesh:
+            site.refuse(
+                IDS["meshes-differ"],
+                "meshes-differ",
+                f"'{path}' is on {part.mesh}, and '{meshes[id(first.mesh)]}' "
+                f"on {first.mesh}; distribute all members over one mesh",
+            )
+            return
+    rows = [path for path, part in parts.items() if part.style == "rowwise"]
+    columns = [path for path, part in parts.items() if part.style == "colwise"]
+    assert site.plan is not None
+    if site.plan.outputs is not None:
+        if site.plan.selects and columns:
+            site.refuse(
+                IDS["shards-do-not-match"],
+                "shards-do-not-match",
+                f"'{columns[0]}' is colwise and reads selected rows of "
+                f"'{site.paths[0]}'; kernels for these have whole linears",
+            )
+        elif rows:
+            site.refuse(
+                IDS["shards-do-not-match"],
+                "shards-do-not-match",
+                f"'{rows[0]}' is rowwise and reads the result of "
+                f"'{site.paths[0]}', which each rank has whole; distribute it "
+                "colwise",
+            )
+        return
+    if not rows and not columns:
+        return
+    if len(rows) != 1 or not columns:
+        site.refuse(
+            IDS["shards-do-not-match"],
+            "shards-do-not-match",
+            f"the site has {len(columns)} colwise and {len(rows)} rowwise "
+            "linears; expected one rowwise linear that reads the results of "
+            "colwise ones",
+        )
+        return
+    (last,) = rows
+    made = [call.output for call in flow.calls.get(last, [])]
+    results = [call.output for call in flow.calls[site.paths[-1]]]
+    if len(made) != len(results) or any(
+        a is not b for a, b in zip(made, results)
+    ):
+        site.refuse(
+            IDS["reduction-not-last"],
+            "reduction-not-last",
+            f"the result of '{last}' is a sum over ranks, and the site goes "
+            "on after it; end the pattern with its module",
+        )
 
 
 def _check_names(site: Site, member: nn.Module, path: str) -> None:
@@ -817,6 +906,9 @@ def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
     """
     for name, tensor in (*member.named_parameters(), *member.named_buffers()):
         kind = type(tensor)
+        # The site has checked them.
+        if site.parts and is_dtensor(tensor):
+            continue
         if (
             kind.__torch_dispatch__
             is not torch._C._disabled_torch_dispatch_impl

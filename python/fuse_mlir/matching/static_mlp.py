@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""MLPs of a loaded model with static scales.
+"""MLPs and other linears of a loaded model with static scales.
 
 Linears with stored weights, as in FP8 checkpoints, keep their weights and
 scales. Linears in floating point get scales from a calibration, and a stored
@@ -32,6 +32,7 @@ KERNELS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = {
     "gated_mlp": {"gated_mlp": ("silu", "gelu_tanh")},
     "dense_gelu_mlp": {"mlp": ("gelu_tanh",)},
     "any_mlp": {"gated_mlp": None, "mlp": None},
+    "any_linear": {"norm_linear": None, "fused_linear": None},
 }
 _OPTIONS = ("input_quant", *KERNELS, "scales", "storage")
 
@@ -63,6 +64,11 @@ class StaticMlp:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     planned: bool = False
     measured: bool = False
+
+    @property
+    def has_linears(self) -> bool:
+        """Whether linears of attention are sites, too."""
+        return "norm_linear" in self.families
 
     def below(self, parent: str) -> StaticMlp:
         """The same request with paths relative to `parent`."""

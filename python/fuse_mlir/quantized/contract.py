@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
+from fuse_mlir.quantized.four_bits import Packed
 from fuse_mlir.quantized.value_range import (
     as_scale,
     largest_value,
@@ -30,9 +31,9 @@ class Quant:
 
     Args:
         storage: type of codes, such as "f8E4M3FN".
-        weights: tensor, channel or block.
+        weights: tensor, channel, block or group.
         block: outputs and inputs of a block; None for other granularities.
-        activations: per_token or per_group.
+        activations: per_token, per_group or none.
         group: features of a group; 0 for per_token.
         floor: `amax` or `scale`, and its lower limit.
         upper: upper limit of the largest magnitude, or None.
@@ -41,6 +42,11 @@ class Quant:
         order: divide, or reciprocal for a product with the reciprocal of the
             scale.
         sums: products that are summed before they are scaled; 0 for all.
+        weight_group: features of a weight of 4 bits that share a scale.
+        scale_type: of these scales.
+        zero_points: the code of zero, "group" for one per group, or None.
+        tensor_scale: multiply or divide by a scale of the whole weight, or
+            none.
 
     Examples:
         >>> Quant("f8E4M3FN", "channel", activations="per_token").text()
@@ -57,12 +63,27 @@ class Quant:
     scale_op: str = "divide"
     order: str = "reciprocal"
     sums: int = 0
+    weight_group: int = 0
+    scale_type: str = ""
+    zero_points: int | str | None = None
+    tensor_scale: str = "none"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether weights are packed codes of 4 bits."""
+        return self.weights == "group"
 
     def text(self) -> str:
         """The body of `#fuse.quant`."""
         parts = [self.storage, f"weights = {self.weights}"]
         if self.block is not None:
             parts[-1] += "<{}x{}>".format(*self.block)
+        if self.is_packed:
+            parts[-1] += f"<{self.weight_group}, {self.scale_type}>"
+        if self.zero_points is not None:
+            parts.append(f"zero_points = {self.zero_points}")
+        if self.tensor_scale != "none":
+            parts.append(f"tensor_scale = {self.tensor_scale}")
         parts.append(f"activations = {self.activations}")
         if self.group:
             parts[-1] += f"<{self.group}>"
@@ -157,6 +178,20 @@ class Quant:
         return column.repeat_interleave(rows)[:out]
 
 
+def with_bias(
+    total: torch.Tensor,
+    bias: torch.Tensor | None,
+    bias_place: str,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Adds the bias to a product in f32 and rounds the result."""
+    if bias is not None:
+        if bias_place == "after_rounding":
+            total = total.to(dtype).float()
+        total = total + bias.float()
+    return total.to(dtype)
+
+
 def _number(value: float) -> str:
     """A number as MLIR reads it, with a point."""
     text = repr(float(value))
@@ -184,7 +219,11 @@ def parse_quant(text: str) -> Quant:
     for name, value, size in _FIELD.findall(rest):
         if name == "weights":
             values["weights"] = value
-            if size:
+            if value == "group":
+                group, scale_type = size.split(", ")
+                values["weight_group"] = int(group)
+                values["scale_type"] = scale_type
+            elif size:
                 rows, columns = size.split("x")
                 values["block"] = (int(rows), int(columns))
         elif name == "activations":
@@ -196,6 +235,8 @@ def parse_quant(text: str) -> Quant:
             values["upper"] = float(value)
         elif name == "sums":
             values["sums"] = int(size)
+        elif name == "zero_points":
+            values["zero_points"] = value if value == "group" else int(value)
         else:
             values[name] = value
     return Quant(storage, **values)  # type: ignore[arg-type]
@@ -218,6 +259,7 @@ class Scheme:
         order: as for `Quant`.
         refusal: name of a refusal and its text, if no kernel has the
             arithmetic of the format.
+        packed: how weights of 4 bits are stored; None for others.
     """
 
     name: str
@@ -230,6 +272,7 @@ class Scheme:
     scale_op: str = "divide"
     order: str = "reciprocal"
     refusal: tuple[str, str] | None = None
+    packed: Packed | None = None
 
     @property
     def is_dynamic(self) -> bool:

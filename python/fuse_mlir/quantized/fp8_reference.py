@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import Refused
+from fuse_mlir.quantized.packed_linear import PackedLinear
 from fuse_mlir.quantized.schemes import scheme_of
 from fuse_mlir.quantized.stored import (
     Policy,
@@ -79,6 +80,7 @@ def emulate(model: nn.Module) -> int:
     for module in model.modules():
         if (
             is_fp8_linear(module)
+            and not isinstance(module, PackedLinear)
             and _lacks_kernel(module)
             and _EMULATED.origin(type(module)) is None
         ):
@@ -99,6 +101,7 @@ def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
         m
         for m in model.modules()
         if is_fp8_linear(m)
+        and not isinstance(m, PackedLinear)
         and (always or _lacks_kernel(m))
         and _EMULATED.origin(type(m)) is None
     ]

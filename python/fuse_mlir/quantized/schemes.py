@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from fuse_mlir.quantized.contract import Scheme
+from fuse_mlir.quantized.four_bits import Packed
 
 #: Limits of `per_token_cast_to_fp8` in deep_gemm/utils/math.py.
 _DEEP_GEMM = ("amax", 1e-4)
@@ -106,6 +107,8 @@ def _compressed_group(group: Mapping[str, object]) -> Scheme | None:
     """One of the `config_groups` of compressed-tensors; None if the entries
     of a linear tell how it is quantized."""
     weights, inputs = group.get("weights"), group.get("input_activations")
+    if isinstance(weights, Mapping) and weights.get("num_bits") == 4:
+        return _compressed_four_bits(weights, inputs, group.get("format"))
     if (
         not isinstance(weights, Mapping)
         or weights.get("type") == "int"
@@ -156,6 +159,106 @@ def _compressed_group(group: Mapping[str, object]) -> Scheme | None:
     return Scheme(name, "unknown", strategy, block)
 
 
+def _four_bits(name: str, packed: Packed, activations: str = "") -> Scheme:
+    """A format of weights of 4 bits.
+
+    Args:
+        name: of the format.
+        packed: how it stores weights.
+        activations: the line of config.json that keeps them in 16 bits; empty
+            if they are.
+    """
+    refusal = None
+    if activations:
+        refusal = (
+            "four-bit-activations",
+            f"{name} also quantizes activations, which no kernel does beside "
+            f"weights of 4 bits; {activations} keeps them in 16 bits",
+        )
+    return Scheme(name, "none", "group", refusal=refusal, packed=packed)
+
+
+def _compressed_four_bits(
+    weights: Mapping[str, object], inputs: object, format_name: object
+) -> Scheme | None:
+    """Weights of 4 bits of compressed-tensors: NVFP4, MXFP4 or integers."""
+    strategy, size = weights.get("strategy"), weights.get("group_size")
+    group = int(str(size)) if isinstance(size, (int, float)) else 0
+    activations = (
+        "`input_activations: null` in config.json"
+        if isinstance(inputs, Mapping)
+        else ""
+    )
+    if weights.get("type") == "float":
+        nvidia = group == 16
+        name = f"compressed-tensors {'NVFP4' if nvidia else 'MXFP4'}"
+        if group not in (16, 32):
+            return None
+        packed = Packed(
+            "bytes",
+            "f4E2M1FN",
+            group,
+            "f8E4M3FN" if nvidia else "f8E8M0FNU",
+            tensor_scale="weight_global_scale" if nvidia else None,
+            tensor_op="divide" if nvidia else "multiply",
+        )
+    else:
+        if strategy not in ("group", "channel") or format_name == "marlin-24":
+            return None
+        name = "compressed-tensors W4A16"
+        if activations:
+            name = "compressed-tensors integers of 4 bits"
+        packed = Packed(
+            "words",
+            "ui4",
+            group if strategy == "group" and group > 0 else 0,
+            zero_point=8
+            if weights.get("symmetric", True)
+            else "weight_zero_point",
+        )
+    return _four_bits(name, packed, activations)
+
+
+def _awq(config: Mapping[str, object]) -> Scheme | None:
+    if config.get("bits", config.get("w_bit", 4)) != 4:
+        return None
+    if str(config.get("version") or "gemm").lower() != "gemm":
+        return None
+    size = config.get("group_size", config.get("q_group_size", 128))
+    return _four_bits(
+        "AWQ",
+        Packed(
+            "awq",
+            "ui4",
+            max(int(str(size)), 0),
+            weight="qweight",
+            scale="scales",
+            zero_point="qzeros",
+        ),
+    )
+
+
+def _gptq(config: Mapping[str, object]) -> Scheme | None:
+    if config.get("bits") != 4:
+        return None
+    kind = config.get("checkpoint_format") or "gptq"
+    if kind not in ("gptq", "gptq_v2"):
+        return None
+    return _four_bits(
+        "GPTQ",
+        Packed(
+            "gptq",
+            "ui4",
+            max(int(str(config.get("group_size", 128))), 0),
+            weight="qweight",
+            scale="scales",
+            zero_point="qzeros",
+            # The first version stores zero points less one.
+            zero_offset=1 if kind == "gptq" else 0,
+        ),
+    )
+
+
 def _is_target(path: str, names: object) -> bool:
     """Whether a linear is named: by its class, its path or `re:` and a
     pattern of its path."""
@@ -200,6 +303,22 @@ def _modelopt(config: Mapping[str, object]) -> Scheme | None:
             floor=_VLLM,
             order="divide",
         )
+    if algorithm in ("NVFP4", "W4A16_NVFP4"):
+        packed = Packed(
+            "bytes",
+            "f4E2M1FN",
+            16,
+            "f8E4M3FN",
+            weight="weight",
+            tensor_scale="weight_scale_2",
+        )
+        return _four_bits(
+            f"ModelOpt {algorithm}",
+            packed,
+            "`quant_algo: W4A16_NVFP4` in config.json"
+            if algorithm == "NVFP4"
+            else "",
+        )
     if algorithm == "FP8_PB_WO":
         return Scheme(f"ModelOpt {algorithm}", "none", "block", _BLOCK)
     return None
@@ -234,7 +353,37 @@ def schemes_of(config: Mapping[str, object] | None) -> Schemes:
         found = fbgemm(_number(config.get("activation_scale_ub")))
     elif method == "modelopt":
         found = _modelopt(config)
+    elif method == "awq":
+        found = _awq(config)
+    elif method == "gptq":
+        found = _gptq(config)
     return lambda path: found
+
+
+def four_bits_of(config: Mapping[str, object]) -> list[Scheme | None] | None:
+    """Schemes of a format of 4 bits, one for each group of linears.
+
+    Returns:
+        None for formats of other widths. A scheme of the list is None if the
+        format has an unknown variant.
+    """
+    method = config.get("quant_method")
+    if method in ("awq", "gptq"):
+        return [schemes_of(config)("")]
+    if method == "modelopt":
+        scheme = _modelopt(config)
+        return [scheme] if scheme is not None and scheme.packed else None
+    groups = config.get("config_groups")
+    if method != "compressed-tensors" or not isinstance(groups, Mapping):
+        return None
+    found = [
+        _compressed_group(group)
+        for group in groups.values()
+        if isinstance(group, Mapping)
+        and isinstance(group.get("weights"), Mapping)
+        and group["weights"].get("num_bits") == 4
+    ]
+    return found or None
 
 
 def scheme_of(module: nn.Module) -> Scheme | None:

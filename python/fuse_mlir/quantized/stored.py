@@ -21,7 +21,23 @@ import torch
 from torch import nn
 
 from fuse_mlir.errors import BlockError, Refused
-from fuse_mlir.quantized.contract import Quant, Scheme, parse_quant
+from fuse_mlir.quantized.contract import (
+    Quant,
+    Scheme,
+    parse_quant,
+    with_bias,
+)
+from fuse_mlir.quantized.four_bits import (
+    SCALE,
+    TENSOR_SCALE,
+    WEIGHT,
+    ZERO_POINT,
+    Packed,
+    check_direction,
+    real_weight,
+)
+from fuse_mlir.quantized.packed_product import packed_linear, packed_quant
+from fuse_mlir.quantized.partial_linear import dtype_of_terms
 from fuse_mlir.quantized.schemes import scheme_of
 from fuse_mlir.quantized.value_range import (
     Range,
@@ -57,6 +73,8 @@ SCALE_TYPES = (
     torch.float16,
     torch.float8_e8m0fnu,
 )
+#: Integers, which no conversion of a module changes, by their size in bytes.
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 #: Refusals of linears whose real weight is still known.
 CAN_DEQUANTIZE = (
     "block-scale",
@@ -120,7 +138,8 @@ class StoredParts:
     """The parts of a linear after all checks.
 
     With `quant`, the scales of the weight are a tensor of its granularity, and
-    those of the input are measured.
+    those of the input are measured. Weights of 4 bits are packed as
+    `four_bits` describes.
     """
 
     weight: torch.Tensor
@@ -128,6 +147,8 @@ class StoredParts:
     input_scale: float | None
     bias: torch.Tensor | None
     quant: Quant | None = None
+    zero_point: torch.Tensor | None = None
+    tensor_scale: torch.Tensor | None = None
 
 
 # Scales.
@@ -338,6 +359,8 @@ def read_linear(
     Raises:
         Refused: with the first predicate that fails.
     """
+    if policy.scheme is not None and policy.scheme.packed is not None:
+        return _read_packed(linear, entries, policy.scheme.packed, trusted)
     scheme = policy.stated
     if scheme is not None and scheme.refusal is not None:
         raise Refused(scheme.refusal[0], linear, scheme.refusal[1])
@@ -394,6 +417,27 @@ def read_linear(
     if policy.activations == "static":
         input_scale = _read_input_scale(linear, entries, policy)
     return StoredParts(weight, weight_scale, input_scale, entries.get("bias"))
+
+
+def _read_packed(
+    linear: str,
+    entries: Mapping[str, torch.Tensor],
+    packed: Packed,
+    trusted: bool,
+) -> StoredParts:
+    """A linear of 4 bits, whose file was checked when it was read."""
+    if not trusted and not entries[WEIGHT].is_meta:
+        check_direction(linear, packed, entries)
+    scale = entries.get(TENSOR_SCALE)
+    return StoredParts(
+        entries[WEIGHT].detach(),
+        entries[SCALE].detach(),
+        None,
+        entries.get("bias"),
+        packed_quant(packed, entries),
+        entries.get(ZERO_POINT),
+        None if scale is None else scale.detach().reshape(1),
+    )
 
 
 def _read_dynamic(
@@ -599,6 +643,19 @@ def dequantized_weight(
     entries: Mapping[str, torch.Tensor], policy: Policy, dtype: torch.dtype
 ) -> torch.Tensor:
     """The real weight of any known layout, rounded once."""
+    packed = None if policy.scheme is None else policy.scheme.packed
+    if packed is not None:
+        return real_weight(
+            entries[WEIGHT].detach(),
+            entries[SCALE].detach(),
+            entries[ZERO_POINT]
+            if isinstance(packed.zero_point, str)
+            else packed.zero_point,
+            entries.get(TENSOR_SCALE),
+            packed.storage,
+            packed.tensor_op,
+            dtype,
+        )
     weight = entries["weight"].detach().to(torch.float32)
     point = entries.get("weight_zero_point")
     if point is not None:
@@ -626,19 +683,22 @@ def stored_linear(
     order: str,
     bias_place: str,
     quant: str = "",
+    partial: bool = False,
 ) -> torch.Tensor:
     """A linear on a stored weight, with the arithmetic of the fuse ops.
 
-    The result has the dtype of `x`. Sums are in f64, so that their order does
-    not matter. `quant` is the text of a `Quant`, or empty.
+    The result has the dtype of `x`, and at least f32 if it is a term of a sum
+    over ranks. Sums are in f64, so that their order does not matter. `quant` is
+    the text of a `Quant`, or empty.
     """
+    dtype = dtype_of_terms(x.dtype) if partial else x.dtype
     storage = STORAGE[weight.dtype]
     if quant:
         assert channel_scale is not None
         contract = parse_quant(quant)
         codes, scale_x = contract.measure(x)
         total = contract.multiply(codes, scale_x, weight, channel_scale)
-        return _with_bias(total, bias, bias_place, x.dtype)
+        return with_bias(total, bias, bias_place, dtype)
     if channel_scale is None:
         assert weight_scale is not None
         scale_w = as_scale(weight_scale)
@@ -657,21 +717,7 @@ def stored_linear(
         stored = quantize(x, scale_x, storage, order)
         total = (stored.double() @ weight.double().t()).float()
         total = total * (scale_x * scale_w)
-    return _with_bias(total, bias, bias_place, x.dtype)
-
-
-def _with_bias(
-    total: torch.Tensor,
-    bias: torch.Tensor | None,
-    bias_place: str,
-    dtype: torch.dtype,
-) -> torch.Tensor:
-    """Adds the bias to a product in f32 and rounds the result."""
-    if bias is not None:
-        if bias_place == "after_rounding":
-            total = total.to(dtype).float()
-        total = total + bias.float()
-    return total.to(dtype)
+    return with_bias(total, bias, bias_place, dtype)
 
 
 @stored_linear.register_fake
@@ -686,8 +732,12 @@ def _stored_linear_shape(
     order,
     bias_place,
     quant="",
+    partial=False,
 ):
-    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+    return x.new_empty(
+        (*x.shape[:-1], weight.shape[0]),
+        dtype=dtype_of_terms(x.dtype) if partial else x.dtype,
+    )
 
 
 def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
@@ -745,6 +795,8 @@ class StoredLinear(nn.Module):
 
     bias: torch.Tensor | None
     weight_scale: torch.Tensor | None
+    zero_point: torch.Tensor | None
+    tensor_scale: torch.Tensor | None
 
     def __init__(
         self,
@@ -763,14 +815,19 @@ class StoredLinear(nn.Module):
             else None
         )
         self.register_buffer("weight_scale", vector)
+        self.register_buffer("zero_point", parts.zero_point)
+        self.register_buffer("tensor_scale", parts.tensor_scale)
         self.scale_of_weight = (
             None if vector is not None else float(parts.weight_scale)
         )
         self.scale_of_input = parts.input_scale
         #: The arithmetic of dynamic scales; empty for static ones.
         self.quant = "" if parts.quant is None else parts.quant.text()
+        self.is_packed = parts.quant is not None and parts.quant.is_packed
         self.policy = policy
         self.shown = shown
+        #: Whether the result is a term of a sum over ranks.
+        self.partial = False
 
     @property
     def stored(self) -> torch.Tensor:
@@ -784,9 +841,10 @@ class StoredLinear(nn.Module):
         """The weight that forwards of members see."""
         if self.shown is None:
             return self.stored
+        out, features = self.stored.shape
         return torch.Tensor._make_wrapper_subclass(
             Shown,
-            self.stored.shape,
+            (out, 2 * features if self.is_packed else features),
             dtype=self.shown,
             device=self.stored.device,
         )
@@ -798,15 +856,31 @@ class StoredLinear(nn.Module):
     ) -> StoredLinear:
         # Stored codes must not be converted to another dtype.
         def kept(tensor: torch.Tensor) -> torch.Tensor:
-            if tensor.element_size() > 1:
+            if tensor.element_size() > 1 and (
+                not self.is_packed or tensor is self.bias
+            ):
                 return fn(tensor)
-            return fn(tensor.view(torch.uint8)).view(tensor.dtype)
+            return fn(tensor.view(_INTEGERS[tensor.element_size()])).view(
+                tensor.dtype
+            )
 
         if self.shown is not None:
             self.shown = fn(torch.empty((), dtype=self.shown)).dtype
         return super()._apply(kept, recurse)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.is_packed:
+            assert self.weight_scale is not None
+            return packed_linear(
+                x,
+                self.stored,
+                self.bias,
+                self.weight_scale,
+                self.zero_point,
+                self.tensor_scale,
+                self.policy.bias_place,
+                self.quant,
+            )
         return stored_linear(
             x,
             self.stored,
@@ -818,6 +892,7 @@ class StoredLinear(nn.Module):
             self.policy.order,
             self.policy.bias_place,
             self.quant,
+            self.partial,
         )
 
 

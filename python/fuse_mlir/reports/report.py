@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.compiler.chains import Chain, Text
+from fuse_mlir.compiler.chains import Text
 from fuse_mlir.compiler.kernels import Kernel
 from fuse_mlir.errors import FuseError
 from fuse_mlir.fusion import modules
@@ -30,6 +30,7 @@ from fuse_mlir.fusion.results import (
     _line,
     counted,
 )
+from fuse_mlir.fusion.tensor_parallel import Distributed
 from fuse_mlir.matching import static_mlp
 from fuse_mlir.matching.activations import ROUNDINGS
 from fuse_mlir.matching.candidates import missed_chains
@@ -38,6 +39,7 @@ from fuse_mlir.matching.patterns import Patterns
 from fuse_mlir.matching.sites import join
 from fuse_mlir.quantized.flips import match_flips
 from fuse_mlir.quantized.fp8_reference import emulated
+from fuse_mlir.reports.rank_checks import all_passed, check_sum
 from fuse_mlir.support.about import About
 from fuse_mlir.support.arguments import require
 from fuse_mlir.support.html import page, table
@@ -115,7 +117,7 @@ def explain(
         modules.prefers_faster(model, patterns, static, only_faster), inputs
     )
     selected, flow = modules.select(
-        model, patterns, inputs, projections=static is None
+        model, patterns, inputs, linears=modules.linears_of(static)
     )
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
@@ -188,6 +190,9 @@ LEVELS = {
     "V1": "the fused op and the layers, compiled alike for the CPU, have the "
     "same bits",
     "V2": "the kernel is about as near to double precision as the members",
+    "VR": "all ranks have the same bits as a sum of their terms",
+    "VG": "the sum over ranks is about as near to double precision as the "
+    "members",
     "V3": "how far results of the fused model are from those of the unfused",
     "files": "parameters are those of the directory's safetensors files",
 }
@@ -329,6 +334,10 @@ def verify(
       the same bits; on the CPU only.
     - V2: the error of the kernel is similar to that of the members, in the L2
       norm. The reference is the members in double precision.
+    - VR, VG: of sites with a sum over ranks: all ranks have the same bits as
+      the sum of their terms, and the error of the sum is similar to that of
+      the members. V0 to V2 are then about the part of this rank. All ranks
+      have to call this function.
     - V3: the difference between the results of the fused and the unfused
       model, and of each kernel of the Hub, for which V0 to V2 are unknown.
 
@@ -421,6 +430,7 @@ def verify(
         with modules.members_back(model):
             theirs = _run(model, args, kwargs)
     result.checks.append(_check_model(ours, theirs))
+    result.checks += _check_ranks(model, bool(result))
     rows = sorted({values[0].shape[:-1].numel() for values in seen.values()})
     result.unchecked = [
         "other numbers of rows than "
@@ -433,11 +443,29 @@ def verify(
     return result
 
 
+def _check_ranks(model: nn.Module, passed: bool) -> list[Check]:
+    """Whether the checks passed on all ranks of a distributed model."""
+    for _, module in fused_sites(model):
+        if isinstance(module, Distributed) and module._kernel is not None:
+            failed = all_passed(passed, module.group, module._kernel.device)
+            return [
+                Check(
+                    "model",
+                    "VR",
+                    not failed,
+                    "all ranks passed"
+                    if not failed
+                    else "checks failed on rank " + ", ".join(map(str, failed)),
+                )
+            ]
+    return []
+
+
 def _remember(
     seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
 ) -> Callable[..., None]:
     def hook(_module, args, kwargs):
-        seen[name] = module.inputs(args, kwargs)
+        seen[name] = module.kernel_inputs(args, kwargs)
 
     return hook
 
@@ -537,6 +565,11 @@ def _check_site(
             "call fuse_mlir.refresh(model)"
         )
     checks.append(Check(name, "V2", passed, detail))
+    if isinstance(module, Distributed) and module.reduces:
+        checks += [
+            Check(name, *found)
+            for found in check_sum(module, kernel, inputs, floor, YARDSTICK)
+        ]
     return checks
 
 
@@ -603,7 +636,7 @@ def _with_weights_of_now(
     copies, compiled = module.compile_for(inputs)
     kernel = Kernel(
         module.site,
-        Chain(module.names, copies.members, module.plan),
+        module.chain_of(copies.members),
         compiled,
         module._kernel.device,
         copies,

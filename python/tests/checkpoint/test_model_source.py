@@ -441,7 +441,7 @@ class Quantized(Directories):
             "format": "pack-quantized",
         }
         for quantization, name in (
-            ({"quant_method": "awq", "bits": 4}, "4-bit AWQ"),
+            ({"quant_method": "awq", "bits": 8}, "8-bit AWQ"),
             ({"quant_method": "gptq", "bits": 3}, "3-bit GPTQ"),
             (
                 {"quant_method": "bitsandbytes", "load_in_4bit": True},
@@ -453,8 +453,8 @@ class Quantized(Directories):
             ),
             ({"quant_method": "mxfp4"}, "4-bit MXFP4"),
             (
-                {"quant_method": "modelopt", "quant_algo": "NVFP4"},
-                "ModelOpt NVFP4",
+                {"quant_method": "modelopt", "quant_algo": "MXFP8"},
+                "ModelOpt MXFP8",
             ),
             ({"quant_method": "hqq", "nbits": 4}, "4-bit HQQ"),
             ({"quant_method": "new_method"}, "new_method"),
@@ -471,7 +471,7 @@ class Quantized(Directories):
             "awq",
             {
                 **QWEN3,
-                "quantization_config": {"quant_method": "awq", "bits": 4},
+                "quantization_config": {"quant_method": "awq", "bits": 8},
             },
             qwen3_weights(),
         )
@@ -494,7 +494,7 @@ class Quantized(Directories):
         ):
             status, _, error = run(*command)
             self.assertEqual(status, 1)
-            self.assertIn("4-bit AWQ weights", error)
+            self.assertIn("8-bit AWQ weights", error)
 
     def test_finding_04_models_that_compressed_tensors_loaded(self):
         weights = modelopt_weights()

@@ -463,8 +463,8 @@ class WrongFilesTest(Directories):
 class RefusedFormatsTest(Directories):
     def test_names_and_advice(self) -> None:
         for quantization, name, advice in (
-            ({"quant_method": "awq", "bits": 4}, "4-bit AWQ", "in FP8"),
-            ({"quant_method": "gptq", "bits": 4}, "4-bit GPTQ", "in FP8"),
+            ({"quant_method": "awq", "bits": 8}, "8-bit AWQ", "in FP8"),
+            ({"quant_method": "gptq", "bits": 3}, "3-bit GPTQ", "in FP8"),
             ({"quant_method": "mxfp4"}, "4-bit MXFP4", "Mxfp4Config"),
             (
                 {"quant_method": "bitsandbytes", "load_in_4bit": True},
@@ -474,8 +474,8 @@ class RefusedFormatsTest(Directories):
             ({"quant_method": "torchao"}, "torchao", "in FP8"),
             ({"quant_method": "gguf"}, "GGUF", "gguf_file"),
             (
-                {"quant_method": "modelopt", "quant_algo": "NVFP4"},
-                "ModelOpt NVFP4",
+                {"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"},
+                "ModelOpt W4A16_AWQ",
                 "to FP8",
             ),
             (

@@ -14,7 +14,6 @@ import fuse_mlir
 from fuse_mlir import FlowError, FuseError, PatternError
 from tests.models import (
     CHAIN,
-    LLAMA,
     MLP,
     Block,
     Norm,
@@ -22,7 +21,6 @@ from tests.models import (
     needs_library,
     net,
     snapshot,
-    transformer,
 )
 
 torch.set_num_threads(1)
@@ -235,82 +233,14 @@ class Refusals(unittest.TestCase):
         model(x)
 
     def test_distribution(self):
-        def plan(model):
-            model.layers[0].mlp.up._hf_tp_plan = "colwise"
-
-        self.refused(
-            "FUSE-N209 tensor-parallel: 'layers.0.mlp.up' has the "
-            "plan 'colwise'",
-            change=plan,
-        )
-
         def zero3(model):
             model.layers[0].mlp.up.weight.ds_id = 1
 
         self.refused(
-            "'layers.0.mlp.up.weight' is partitioned by ZeRO-3", change=zero3
+            "FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is "
+            "partitioned by ZeRO-3",
+            change=zero3,
         )
-
-        class DTensor(nn.Parameter):
-            pass
-
-        def sharded(model):
-            up = model.layers[0].mlp.up
-            up.weight = DTensor(up.weight.detach(), requires_grad=False)
-
-        self.refused(
-            "FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is a DTensor",
-            change=sharded,
-        )
-
-    def test_models_that_transformers_has_sharded(self):
-        import torch.distributed as dist
-        from torch.distributed.device_mesh import init_device_mesh
-        from transformers.distributed.tensor_parallel import (
-            apply_tensor_parallelism,
-        )
-
-        dist.init_process_group(
-            "gloo", store=dist.HashStore(), rank=0, world_size=1
-        )
-        self.addCleanup(dist.destroy_process_group)
-        model = transformer("qwen3", torch.float32, **LLAMA)
-        mlp = "model.layers.1.mlp"
-        plan = {
-            f"{mlp}.gate_proj": "colwise",
-            f"{mlp}.up_proj": "colwise",
-            f"{mlp}.down_proj": "rowwise",
-        }
-        apply_tensor_parallelism(
-            model,
-            init_device_mesh("cpu", (1,)),
-            {
-                **plan,
-                **{f"{name}.weight": style for name, style in plan.items()},
-            },
-        )
-        found = fuse_mlir.explain(model, only_faster=False)
-        self.assertEqual(
-            [s.status for s in found if "mlp" in s.id],
-            ["could fuse", "refused", "could fuse", "could fuse"],
-        )
-        self.assertRegex(
-            found[1].reason,
-            "FUSE-N209 tensor-parallel: 'model.layers.1.mlp."
-            r"gate_proj.weight' is a DTensor, \S+\(.*0\), distributed by "
-            "ColwiseParallel of transformers; load the model in one process",
-        )
-        # Without the reduction, the results are partial sums.
-        down = model.get_submodule(mlp).down_proj
-        del down.__dict__["forward"]
-        for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
-            with self.assertRaisesRegex(
-                FuseError,
-                "FUSE-N209 .*'model.layers.1.mlp.down_proj."
-                r"weight' is a DTensor, \S+\(.*1\), and no forward or "
-                "hook of its module adds up or gathers",
-            ):
-                call(model)
 
     def test_tensors_that_compute_their_values(self):
         class Stored(torch.Tensor):

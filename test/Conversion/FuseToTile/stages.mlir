@@ -5,10 +5,10 @@
 
 // CHECK-LABEL: func.func @by_hand
 // CHECK:       tensor.dim %arg1
-// CHECK:       %[[N:.*]] = tile.launch @fuse_kernels::@graph_mma_0(%arg0, %arg1 : {{.*}} plan <blocks = 16, threads = 256, max_tokens = 24,
-// CHECK:       tile.launch @fuse_kernels::@graph_mma_1(%arg0, %arg1 : {{.*}} outs(%[[N]] : {{.*}} plan <blocks = 4, threads = 256, shared_bytes = 40960, cooperative = true, max_tokens = 24,
-// CHECK-SAME:    #tile.packed<"rows_256" of [0], tiles = 1, steps = 4, bytes = 131072>
+// CHECK:       %[[N:.*]] = tile.launch @fuse_kernels::@graph_mma_0 ins(%arg0, %arg1 : {{.*}} plan <blocks = 16, threads = 256, max_tokens = 24,
+// CHECK:       tile.launch @fuse_kernels::@graph_mma_1 ins(%arg0, %arg1 : {{.*}} outs(%[[N]] : {{.*}} plan <blocks = 4, threads = 256, shared_bytes = 40960, cooperative = true, max_tokens = 24,
 // CHECK-SAME:    shares_workspace = true
+// CHECK-SAME:    #tile.packed<"rows_256" of [0], tiles = 1, steps = 4, bytes = 131072>
 // CHECK-NOT:   stage.
 
 // The order of the sums is that of the slices, which two blocks have.

@@ -1,11 +1,11 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{unknown granularity 'row'; expected one of tensor, channel, block}}
+// expected-error @below {{unknown granularity 'row'; expected one of tensor, channel, block, group}}
 #a = #fuse.quant<f8E4M3FN, weights = row, activations = per_token>
 
 // -----
 
-// expected-error @below {{unknown field 'rounding'; expected one of weights, activations, floor, upper, scale_op, order, sums}}
+// expected-error @below {{unknown field 'rounding'; expected one of weights, activations, floor, upper, scale_op, order, sums, zero_points, tensor_scale}}
 #a = #fuse.quant<f8E4M3FN, rounding = none>
 
 // -----

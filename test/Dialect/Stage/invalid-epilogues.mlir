@@ -106,7 +106,7 @@ func.func @finish_place(%s: tensor<?x4xf32>) -> tensor<?x4xf32> {
 // -----
 
 func.func @finish_scale(%s: tensor<?x4xf32>) -> tensor<?x4xf32> {
-  // expected-error@+1 {{input scale must be positive}}
+  // expected-error@+1 {{input scale is negative, got -1.0}}
   %y = stage.finish %s scales(-1.0, 0.5)
      : (tensor<?x4xf32>) -> tensor<?x4xf32>
   return %y : tensor<?x4xf32>

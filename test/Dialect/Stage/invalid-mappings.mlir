@@ -238,6 +238,12 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{group = 0 is less than 1}}
+func.func private @f() attributes {
+  m = #stage.graph_mapping<mma, tokens = 1, blocks = 1, group = 0>}
+
+// -----
+
 // expected-error@+2 {{pipeline = 0 is less than 1}}
 func.func private @f() attributes {
   m = #stage.product_mapping<launch = 0, results = [output], weight_tile = 64,

@@ -4,7 +4,7 @@
 // A graph with every op and every clause.
 
 // CHECK-LABEL: func.func @sliced
-// CHECK:       stage.graph(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) map <mma, tokens = 8, blocks = 4> attributes {origins = ["mlp.down"], rounding = #fuse.rounding<relaxed skip [down]>, site = "sliced#0"} : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<64x256xbf16>, tensor<64xbf16>) -> (tensor<?x64xbf16>, tensor<?x256xbf16>) {
+// CHECK:       stage.graph(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) map <mma, tokens = 8, blocks = 4, group = 2> attributes {origins = ["mlp.down"], rounding = #fuse.rounding<relaxed skip [down]>, site = "sliced#0"} : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<64x256xbf16>, tensor<64xbf16>) -> (tensor<?x64xbf16>, tensor<?x256xbf16>) {
 // CHECK:       stage.rows(%{{.*}}, %{{.*}}) map <launch = 0, results = [launch, output]>
 // CHECK:         stage.yield %{{.*}}, %{{.*}} : tensor<?x256xbf16>, tensor<?x256xbf16>
 // CHECK:       stage.product %{{.*}} by(%{{.*}}) slices 128 map <launch = 1, results = [workspace], weight_tile = 64, token_tile = 8, pipeline = 2> : (tensor<?x256xbf16>, tensor<64x256xbf16>) -> tensor<2x?x64xf32>
@@ -13,7 +13,7 @@
 func.func @sliced(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
                   %d: tensor<64x256xbf16>, %b: tensor<64xbf16>)
     -> (tensor<?x64xbf16>, tensor<?x256xbf16>) {
-  %y:2 = stage.graph(%x, %w, %d, %b) map <mma, tokens = 8, blocks = 4>
+  %y:2 = stage.graph(%x, %w, %d, %b) map <mma, tokens = 8, blocks = 4, group = 2>
          attributes {origins = ["mlp.down"], site = "sliced#0",
                      rounding = #fuse.rounding<relaxed skip [down]>}
        : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<64x256xbf16>,
@@ -49,7 +49,7 @@ func.func @sliced(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
 
 // CHECK-LABEL: func.func @scales
 // CHECK:       stage.product %{{.*}} by(%{{.*}}, %{{.*}}) with(%{{.*}}, %{{.*}}) :
-// CHECK:         stage.finish %{{.*}} scales(5.0e-01, 2.5e-01) : (tensor<?x32xi32>) -> tensor<?x32xbf16>
+// CHECK:         stage.finish %{{.*}} scales(0.5, 0.25) : (tensor<?x32xi32>) -> tensor<?x32xbf16>
 // CHECK:         stage.finish %{{.*}} channel_scale(%{{.*}}) dynamic_scale(%{{.*}}) : (tensor<?x32xi32>, tensor<32xf32>, tensor<?xf32>) -> tensor<?x32xbf16>
 func.func @scales(%x: tensor<?x64xi8>, %v: tensor<32x64xi8>,
                   %w: tensor<32x64xi8>, %c: tensor<32xf32>, %t: tensor<?xf32>)

@@ -62,6 +62,7 @@ func.func @neither(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
     %w2: tensor<8x16xi8>) -> tensor<4x8xf32> {
   %one = arith.constant dense<1.0> : tensor<4x16xf32>
   %half = arith.constant dense<0.5> : tensor<4x16xf32>
+  // expected-remark-re @below {{[Passed] neither#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5 : (tensor<4x8xf32>) -> tensor<4x8xi8>
   %u = fuse.linear %q, %w1 scales(0.5, 0.25)
     : (tensor<4x8xi8>, tensor<16x8xi8>) -> tensor<4x16xf32>
@@ -73,6 +74,7 @@ func.func @neither(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
   %h = arith.mulf %u, %half : tensor<4x16xf32>
   // expected-remark-re @below {{[Missed] neither#0{{.*}}FUSE-N027 unknown-activation}}
   %a = arith.mulf %h, %s : tensor<4x16xf32>
+  // expected-remark-re @below {{[Passed] neither#2{{.*}}Family=fused_linear}}
   %p = fuse.quantize %a scale 0.5 : (tensor<4x16xf32>) -> tensor<4x16xi8>
   %d = fuse.linear %p, %w2 scales(0.5, 0.25)
     : (tensor<4x16xi8>, tensor<8x16xi8>) -> tensor<4x8xf32>

@@ -10,7 +10,7 @@
 
 //--- family.mlir
 
-// expected-error @below {{unknown family 'fancy'; expected one of gated_mlp, mlp, norm_linear, norm_quantize, act_quantize}}
+// expected-error @below {{unknown family 'fancy'; expected one of gated_mlp, mlp, norm_linear, fused_linear, norm_quantize, act_quantize}}
 func.func @f() {
   return
 }

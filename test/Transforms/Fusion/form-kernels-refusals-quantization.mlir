@@ -79,6 +79,7 @@ func.func @one_form(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
 
 func.func @two_forms(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                      %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
+  // expected-remark-re @below {{[Passed] two_forms#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5 : (tensor<?x8xbf16>) -> tensor<?x8xi8>
   %xd = fuse.dequantize %q scale 0.5 : (tensor<?x8xi8>) -> tensor<?x8xbf16>
   %w1d = fuse.dequantize %w1 scale 0.25 : (tensor<16x8xi8>) -> tensor<16x8xbf16>
@@ -114,6 +115,7 @@ func.func @static_scales(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
 
 func.func @dynamic_hidden(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                           %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
+  // expected-remark-re @below {{[Passed] dynamic_hidden#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5 : (tensor<?x8xbf16>) -> tensor<?x8xi8>
   %u = fuse.linear %q, %w1 scales(0.5, 0.25)
     : (tensor<?x8xi8>, tensor<16x8xi8>) -> tensor<?x16xbf16>
@@ -209,12 +211,14 @@ func.func @shared(%x: tensor<?x8xbf16>, %w: tensor<16x8xi8>,
 // REPAIRED-SAME: scales(i8, input = 0.75,
 func.func @apart(%x: tensor<?x8xbf16>, %w: tensor<16x8xi8>,
                  %v: tensor<8x16xi8>) -> tensor<?x8xbf16> {
+  // expected-remark-re @below {{[Passed] apart#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5 : (tensor<?x8xbf16>) -> tensor<?x8xi8>
   %g = fuse.linear %q, %w scales(0.5, 0.25)
     : (tensor<?x8xi8>, tensor<16x8xi8>) -> tensor<?x16xbf16>
   // expected-remark-re @below {{[Passed] apart#0{{.*}}Family=act_quantize}}
   // expected-remark-re @below {{[Analysis] apart#0{{.*}}FUSE-N019 input-scales-differ}}
   %a = fuse.activation silu %g : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  // expected-remark-re @below {{[Passed] apart#2{{.*}}Family=fused_linear}}
   %q2 = fuse.quantize %x scale 0.75 : (tensor<?x8xbf16>) -> tensor<?x8xi8>
   %u = fuse.linear %q2, %w scales(0.75, 0.25)
     : (tensor<?x8xi8>, tensor<16x8xi8>) -> tensor<?x16xbf16>
@@ -247,6 +251,7 @@ func.func @one_type(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
 
 func.func @two_types(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
                      %w2: tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16> {
+  // expected-remark-re @below {{[Passed] two_types#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5
     : (tensor<?x8xbf16>) -> tensor<?x8xf8E4M3FN>
   %u = fuse.linear %q, %w1 scales(0.5, 0.25)
@@ -265,6 +270,7 @@ func.func @two_types(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
 func.func @gate_and_up(%x: tensor<?x8xbf16>, %w: tensor<16x8xf8E4M3FN>,
                        %w3: tensor<16x8xf8E5M2>,
                        %v: tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16> {
+  // expected-remark-re @below {{[Passed] gate_and_up#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5
     : (tensor<?x8xbf16>) -> tensor<?x8xf8E4M3FN>
   %g = fuse.linear %q, %w scales(0.5, 0.25)
@@ -272,6 +278,7 @@ func.func @gate_and_up(%x: tensor<?x8xbf16>, %w: tensor<16x8xf8E4M3FN>,
   // expected-remark-re @below {{[Passed] gate_and_up#0{{.*}}Family=act_quantize}}
   // expected-remark-re @below {{[Analysis] gate_and_up#0{{.*}}stopped at fuse.linear: FUSE-N020 storage-types-differ: the linears read values that are stored in different types}}
   %a = fuse.activation silu %g : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  // expected-remark-re @below {{[Passed] gate_and_up#2{{.*}}Family=fused_linear}}
   %q3 = fuse.quantize %x scale 0.5 : (tensor<?x8xbf16>) -> tensor<?x8xf8E5M2>
   %u = fuse.linear %q3, %w3 scales(0.5, 0.25)
     : (tensor<?x8xf8E5M2>, tensor<16x8xf8E5M2>) -> tensor<?x16xbf16>
@@ -305,6 +312,7 @@ func.func @one_order(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
 
 func.func @two_orders(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                       %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
+  // expected-remark-re @below {{[Passed] two_orders#1{{.*}}Family=fused_linear}}
   %q = fuse.quantize %x scale 0.5 order divide
     : (tensor<?x8xbf16>) -> tensor<?x8xi8>
   %u = fuse.linear %q, %w1 scales(0.5, 0.25)

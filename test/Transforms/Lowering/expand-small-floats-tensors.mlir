@@ -30,6 +30,14 @@ func.func @truncate(%x: tensor<?xf32>) -> tensor<?xbf16> {
 
 // -----
 
+func.func @integer(%x: tensor<4xi8>) -> tensor<4xf8E5M2> {
+  // expected-error@+1 {{'arith.sitofp' op expected scalars or vectors to expand}}
+  %0 = arith.sitofp %x : tensor<4xi8> to tensor<4xf8E5M2>
+  return %0 : tensor<4xf8E5M2>
+}
+
+// -----
+
 // Formats that the pass does not expand may be in tensors.
 
 // CHECK-LABEL: func @half(

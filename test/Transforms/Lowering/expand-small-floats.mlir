@@ -89,3 +89,34 @@ func.func @no_f16(%x: f16) -> f16 {
   %w = arith.truncf %z : f32 to f16
   return %w : f16
 }
+
+// CHECK-LABEL: func @integers
+// CHECK-SAME:  %[[X:.+]]: i8, %[[Y:.+]]: vector<4xi32>
+// CHECK:       arith.sitofp %[[X]] : i8 to f32
+// CHECK:       %[[A:.+]] = arith.bitcast %{{.+}} : i8 to f8E4M3FN
+// CHECK:       arith.uitofp %[[Y]] : vector<4xi32> to vector<4xf32>
+// CHECK:       %[[B:.+]] = arith.bitcast %{{.+}} : vector<4xi8> to vector<4xf8E5M2>
+// CHECK:       arith.bitcast %[[A]] : f8E4M3FN to i8
+// CHECK:       arith.fptosi %{{.+}} : f32 to i16
+// CHECK:       arith.bitcast %[[B]] : vector<4xf8E5M2> to vector<4xi8>
+// CHECK:       arith.fptoui %{{.+}} : vector<4xf32> to vector<4xi16>
+
+// NO-F8-LABEL: func @integers
+// NO-F8:       arith.sitofp %{{.+}} : i8 to f8E4M3FN
+// NO-F8:       arith.fptoui %{{.+}} : vector<4xf8E5M2> to vector<4xi16>
+func.func @integers(%x: i8, %y: vector<4xi32>) -> (i16, vector<4xi16>) {
+  %a = arith.sitofp %x : i8 to f8E4M3FN
+  %b = arith.uitofp %y : vector<4xi32> to vector<4xf8E5M2>
+  %c = arith.fptosi %a : f8E4M3FN to i16
+  %d = arith.fptoui %b : vector<4xf8E5M2> to vector<4xi16>
+  return %c, %d : i16, vector<4xi16>
+}
+
+// LLVM has conversions between integers and bf16.
+
+// CHECK-LABEL: func @integer_to_bf16
+// CHECK:       arith.sitofp %{{.+}} : i8 to bf16
+func.func @integer_to_bf16(%x: i8) -> bf16 {
+  %0 = arith.sitofp %x : i8 to bf16
+  return %0 : bf16
+}

@@ -54,7 +54,7 @@ func.func @dense(%x: tensor<?x64xf16>, %u: tensor<128x64xf16>,
                  %b: tensor<128xf16>, %d: tensor<64x128xf16>)
     -> tensor<?x64xf16> {
   %y = fuse.mlp %x up(%u bias %b) down(%d) act(gelu)
-         rounding(relaxed skip [up, act] bias after_rounding)
+         rounding(relaxed bias after_rounding skip [up, act])
      : (tensor<?x64xf16>, tensor<128x64xf16>, tensor<128xf16>,
         tensor<64x128xf16>) -> tensor<?x64xf16>
   return %y : tensor<?x64xf16>
@@ -68,7 +68,7 @@ func.func @dense(%x: tensor<?x64xf16>, %u: tensor<128x64xf16>,
 // CHECK:         fuse.rms_norm
 // CHECK:         fuse.quantize
 // CHECK:       %[[H:.*]] = stage.product {{.*}} -> tensor<?x128xf8E4M3FN>
-// CHECK:         stage.finish %{{.*}} scales(5.0e-01, 2.5e-01)
+// CHECK:         stage.finish %{{.*}} scales(0.5, 0.25)
 // CHECK-NEXT:    fuse.activation relu
 // CHECK-NEXT:    fuse.quantize
 // CHECK:       stage.product %[[H]]
@@ -128,4 +128,19 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
              tensor<?x64xbf16>)
   return %y#0, %y#1, %y#2, %y#3 : tensor<?x64xbf16>, tensor<?x16xbf16>,
     tensor<?x16xbf16>, tensor<?x64xbf16>
+}
+
+// A linear without a norm is one product.
+
+// CHECK-LABEL: func.func @linear
+// CHECK:       ^bb0(%[[X:.*]]: tensor<?x64xbf16>, %[[W:.*]]: tensor<32x64xbf16>, %[[S:.*]]: tensor<?x32xbf16>):
+// CHECK-NEXT:    stage.product %[[X]] by(%[[W]]) with(%[[S]]) :
+// CHECK:           stage.finish
+// CHECK-NEXT:      fuse.residual_add
+func.func @linear(%x: tensor<?x64xbf16>, %w: tensor<32x64xbf16>,
+                  %s: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
+  %y = fuse.fused_linear %x linear(%w) then_add(%s) rounding(exact)
+     : (tensor<?x64xbf16>, tensor<32x64xbf16>, tensor<?x32xbf16>)
+       -> tensor<?x32xbf16>
+  return %y : tensor<?x32xbf16>
 }

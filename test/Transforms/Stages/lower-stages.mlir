@@ -53,7 +53,7 @@ func.func @ascending(%x: tensor<?x256xbf16>, %w: tensor<8x256xbf16>,
 // CHECK:       %[[S0:.*]] = fuse.residual_add %[[P0]], %[[P1]]
 // CHECK-NEXT:  %[[S1:.*]] = fuse.residual_add %[[P2]], %[[P3]]
 // CHECK-NEXT:  %[[S2:.*]] = fuse.residual_add %[[S0]], %[[S1]]
-// CHECK-NEXT:  stage.finish %[[S2]] scales(5.0e-01, 2.5e-01)
+// CHECK-NEXT:  stage.finish %[[S2]] scales(0.5, 0.25)
 func.func @pairwise(%x: tensor<?x64xf8E4M3FN>, %w: tensor<8x64xf8E4M3FN>)
     -> tensor<?x8xbf16> {
   %y = stage.graph(%x, %w)

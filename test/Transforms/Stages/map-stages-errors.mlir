@@ -199,7 +199,7 @@ func.func @order(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @length(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                  %w: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
-  %y = stage.graph(%x, %u, %w) map <mma, tokens = 8, blocks = 4>
+  %y = stage.graph(%x, %u, %w) map <mma, tokens = 8, blocks = 16>
      : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
        -> tensor<?x64xbf16> {
   ^bb0(%a: tensor<?x64xbf16>, %b: tensor<256x64xbf16>,
@@ -240,7 +240,7 @@ func.func @length(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 func.func @blocks(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                  %w: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its mapping: blocks wait for each other, but 1 blocks are less than the 2 units of GEMM2}}
+  // expected-error@+1 {{does not fit its mapping: blocks wait for each other, but 1 blocks are less than the 8 units of GEMM2}}
   %y = stage.graph(%x, %u, %w) map <mma, tokens = 8, blocks = 1>
      : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
        -> tensor<?x64xbf16> {

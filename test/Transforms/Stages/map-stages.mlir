@@ -55,7 +55,7 @@ func.func @dense(%x: tensor<200x64xf16>, %u: tensor<128x64xf16>,
   return %y : tensor<200x64xf16>
 }
 
-// REMARK: remark: {{.*}}mapping{{.*}}the input is 'f32', not 'bf16'
+// REMARK: remark: {{.*}}mapping{{.*}}the input is f32, not bf16
 
 // CHECK-LABEL: func.func @wide
 // CHECK:       stage.graph(%{{.*}}) :

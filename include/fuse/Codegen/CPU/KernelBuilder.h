@@ -29,6 +29,10 @@ struct CPUVectors {
 
 /// The reason that a step has no kernel, or an empty string.
 std::string getCPUProblem(const CPUStep &step);
+/// The same for weights of 4 bits.
+std::string getFourBitProblem(const MlpProblem &problem);
+/// The scales, zero points and scale of the tensor of a weight of 4 bits.
+mlir::OperandRange getScaleOperands(mlir::Operation *op, unsigned weight);
 
 /// Emits the phases of the steps of a function. Buffers are flat memrefs;
 /// indices count elements. Buffers of bf16 hold i16: without bf16 instructions,
@@ -49,6 +53,23 @@ private:
   /// Called with a column and the mask of the columns in its vector.
   using ColumnBody = llvm::function_ref<Values(Value column, Value mask,
                                                mlir::ValueRange carried)>;
+
+  /// Weights of 4 bits, and memory of a task for a dequantized block.
+  struct Codes {
+    struct Scales {
+      Value scale, zero, whole;
+    };
+    /// Words of 8 codes, in the order of panels.
+    Value packed;
+    /// Of each weight in a panel.
+    llvm::SmallVector<Scales, 2> scales;
+    /// Rows, columns in a panel, groups and words of one weight.
+    int64_t rows = 0, width = 0, groups = 0, words = 0;
+    /// Inputs of a block, and of a part of it that has one group.
+    int64_t block = 0, segment = 0;
+    /// Real values of a block; scales and zero points of a group.
+    Value real, scale, zero;
+  };
 
   /// Number of bf16 values in a row of an AMX tile, and number of rows.
   static constexpr int64_t kTermsPerTile = 32, kTileRows = 16;
@@ -151,16 +172,28 @@ private:
   void buildRowTasks(llvm::StringRef suffix,
                      llvm::function_ref<void(Value row)> body);
 
+  // FourBits.cpp: weights of 4 bits.
+  void addCodes(Codes &codes, llvm::ArrayRef<Value> weights,
+                unsigned firstWeight);
+  Value allocate(int64_t size, mlir::Type element);
+  void allocateBlock(Codes &codes);
+  void loadScales(const Codes &codes, Value panel, Value group);
+  void decodeWords(const Codes &codes, Value at, Value to);
+  /// Writes `count` inputs of a panel, from `first` on, to the block.
+  void dequantizeBlock(const Codes &codes, Value panel, Value first,
+                       Value count);
+
   // Products.cpp: the products.
   void buildHidden();
   void buildOutput(unsigned index);
   /// A loop over the tasks of a product. `finish` receives the index of a
   /// token, of its sums in `tile`, and of the panel.
   void buildTasks(
-      Value input, Value packed, int64_t panels, int64_t terms,
+      Value input, Value packed, Codes *codes, int64_t panels, int64_t terms,
       llvm::function_ref<void(Value token, Value sums, Value panel)> finish);
-  void multiplyRows(Value input, Value packed, int64_t terms, Value firstToken,
-                    Value numTokens, Value panel);
+  void multiplyRows(Value input, Value packed, const Codes *codes,
+                    int64_t terms, Value firstToken, Value numTokens,
+                    Value panel);
   mlir::func::FuncOp getMultiply(int64_t tokens);
   /// Number of tokens of a call that multiplies fastest.
   int64_t getTokensPerCall(int64_t terms) const;
@@ -186,10 +219,16 @@ private:
 
   mlir::Type pointType(RoundingPoint point) const;
   bool isPaired() const { return weightType.isBF16(); }
+  bool isPacked() const { return p.quant && p.quant.isPacked(); }
+  /// Whether blocks of dequantized weights have whole tiles.
+  bool hasBlocksOfTiles() const {
+    int64_t group = p.quant.getBlockColumns();
+    return group % kTermsPerTile == 0 || kTermsPerTile % group == 0;
+  }
   /// Whether AMX computes sums of `terms` terms; it adds 32 at once.
   bool hasTiles(int64_t terms) const {
     return vectors.tiles && isPaired() && inputType.isBF16() &&
-           terms % kTermsPerTile == 0;
+           terms % kTermsPerTile == 0 && (!isPacked() || hasBlocksOfTiles());
   }
   /// Number of steps of a sum. A step is one term or a pair.
   int64_t getSteps(int64_t terms) const {

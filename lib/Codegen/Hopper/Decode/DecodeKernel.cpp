@@ -7,7 +7,7 @@
 // One persistent launch: [residual add] [norm] [quantize], GEMM1, activation,
 // [quantize], GEMM2 [residual add]. Weights are the left operand of every
 // product and tokens the right one, so few tokens do not waste rows of a tile.
-// `fuse.norm_linear` uses the same kernel without GEMM1.
+// `fuse.norm_linear` and `fuse.fused_linear` use the same kernel without GEMM1.
 //
 //   warp 0       streams weights across phase boundaries: the weights of GEMM2
 //                are in flight before the hidden units exist;
@@ -68,7 +68,7 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
   if (schedule.getTaggedPartials())
     w.partials = layout.reserve(sums);
   w.zeroed = layout.getEnd();
-  int64_t stepBytes = schedule.getTokens() * 128;
+  int64_t stepBytes = getTokenStageBytes(problem, schedule.getTokens());
   w.input = layout.reserve(
       stepBytes * (problem.hasGemm1() ? tiling.steps1 : tiling.steps2));
   w.hidden = layout.reserve(problem.hasGemm1() ? stepBytes * tiling.steps2 : 0);
@@ -90,6 +90,10 @@ void DecodeKernelBuilder::addWorkspaces() {
   addPackedTokens(input, problem.width, w.input);
   if (problem.hasGemm1())
     addPackedTokens(hidden, problem.hidden, w.hidden);
+  if (problem.hasBlockScales())
+    addWorkspace(inputScales, f32, w.input);
+  if (problem.hasBlockScales() && problem.hasGemm1())
+    addWorkspace(hiddenScales, f32, w.hidden);
   addWorkspace(partials, schedule.getPartials(), w.partials);
 }
 
@@ -104,6 +108,7 @@ void DecodeKernelBuilder::addArguments() {
   addWeights();
   addNormOperands();
   addHiddenBiases();
+  addWeightScales();
   addOutputOperands();
   addNormResults();
   addTokens(count);
@@ -175,6 +180,8 @@ void DecodeKernelBuilder::multiply() {
   leads = equal(lane, 0);
   depend();
   normalizeRows();
+  if (problem.hasBlockScales())
+    loadWeightScales();
   Uses uses{constant(0), constant(0)};
   std::optional<Deferred> deferred;
   if (schedule.getDeferredEpilogue())
@@ -182,11 +189,17 @@ void DecodeKernelBuilder::multiply() {
   else if (problem.hasGemm1())
     multiplyGemm1(uses);
   auto multiplyGemm2 = [&] {
-    int64_t steps = tiling.getStepsPerStage();
-    Values accs =
-        mainLoop(uses, div(getSliceSteps(), steps), steps, tiling.rows / 128,
-                 /*kept=*/0, deferred ? &*deferred : nullptr);
-    storePartials(accs);
+    int64_t steps = tiling.getStepsPerStage(), accs = tiling.rows / 128;
+    Value stages = div(getSliceSteps(), steps);
+    SmallVector<Values> sums;
+    if (problem.hasBlockScales())
+      sums = sumBlocks(uses, stages, steps, accs, /*kept=*/0,
+                       [&](Value step) { return getGemm2Scales(step); });
+    else
+      for (Value acc : mainLoop(uses, stages, steps, accs, /*kept=*/0,
+                                deferred ? &*deferred : nullptr))
+        sums.push_back(valuesOf(acc));
+    storePartials(sums);
     if (!schedule.getTaggedPartials() || announcesSums())
       awaitPartials();
     when(reduces, [&] { sumPartials(); });
@@ -204,17 +217,19 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   MLIRContext *context = builder.getContext();
   constexpr int64_t threads = (kCopyWarps + kMathWarps) * 32;
   tile::KernelOp kernel =
-      begin(name, schedule.getBlocks(), threads, schedule.getSharedBytes(),
+      begin(name, schedule.getBlocks(), threads,
+            schedule.getWeightStages() * schedule.getWeightBytes() +
+                schedule.getTokenStages() * getTokenStageBytes(problem, tokens),
             /*cooperative=*/true);
   Workspace w = getWorkspace(problem, schedule, tiling);
   PlanParts parts{tokens, WorkspaceAttr::get(context, w.end, w.zeroed, {})};
   parts.dependent = schedule.getDependent();
   PlanAttr plan = getPlan(kernel, parts);
 
-  auto makeRing = [&](int64_t stages, int64_t bytes, int64_t offset) -> Value {
-    return RingCreateOp::create(builder, loc,
-                                RingType::get(context, stages, bytes), offset,
-                                /*consumers=*/2);
+  auto makeRing = [&](int64_t stages, int64_t bytes, int64_t offset,
+                      int64_t consumers) -> Value {
+    return RingCreateOp::create(
+        builder, loc, RingType::get(context, stages, bytes), offset, consumers);
   };
   int64_t weightBytes = schedule.getWeightBytes();
   // A left operand has 64 rows, even if the last stage has fewer tokens.
@@ -223,8 +238,10 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
       tiling.swapAB ? schedule.getTokenStages() * tokens * 128 : int64_t(0);
   int64_t tokensAt =
       tiling.swapAB ? int64_t(0) : schedule.getWeightStages() * weightBytes;
-  weightRing = makeRing(schedule.getWeightStages(), weightBytes, weightsAt);
-  tokenRing = makeRing(schedule.getTokenStages(), tokens * 128, tokensAt);
+  weightRing = makeRing(schedule.getWeightStages(), weightBytes, weightsAt, 2);
+  tokenRing =
+      makeRing(schedule.getTokenStages(), getTokenStageBytes(problem, tokens),
+               tokensAt, tokenConsumers());
   // Nothing is ever copied into it.
   if (tiling.delaysGemm2Only(schedule))
     gemm2OnlyRing =
@@ -232,6 +249,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
                              /*offset=*/0, /*consumers=*/1);
   epochBuffer = makeScratch(builder.getI32Type(), 1);
   makeNormScratch();
+  makeScaleScratch();
   if (schedule.getDeferredEpilogue() && problem.hasGemm1())
     staging = makeScratch(element, tokens * tiling.hiddenPerTile);
   BarrierOp::create(builder, loc, builder.getI64IntegerAttr(0), IntegerAttr());

@@ -137,7 +137,33 @@ private:
   void arriveAtSlices(Value tileIndex);
   Value countTiles();
 
-  void storePartials(mlir::ValueRange accs);
+  // Scales of blocks of 128 products: BlockScales.cpp.
+  /// Scales of the lower and the upper rows that a thread has of a k-step.
+  struct RowScales {
+    Value low, high;
+  };
+  void makeScaleScratch();
+  void loadWeightScales();
+  RowScales getGemm1Scales(Value round, Value step);
+  RowScales getGemm2Scales(Value step);
+  /// What `mainLoop` returns, scaled block by block, as values of the thread.
+  llvm::SmallVector<Values>
+  sumBlocks(Uses &uses, Value stages, int64_t stepsPerStage, int64_t accs,
+            int64_t kept, llvm::function_ref<RowScales(Value)> getScales);
+  void promote(llvm::MutableArrayRef<Values> sums, llvm::ArrayRef<Value> accs,
+               int64_t firstToken, Value tokenStage, RowScales scales);
+  void storeHiddenGroups(Value tileIndex, llvm::ArrayRef<Values> sums,
+                         Uses uses);
+  /// Index of the scale of a token's k-step in the workspace.
+  Value scaleIndex(Value token, Value step) {
+    int64_t bytes = getTokenStageBytes(problem, tokens);
+    return add(add(mul(step, bytes / 4), tokens * 32), token);
+  }
+  void storeInputScale(Value scale, Value row, Value group) override {
+    store(scale, inputScales, scaleIndex(row, group));
+  }
+
+  void storePartials(llvm::ArrayRef<Values> sums);
   void awaitPartials();
   void sumPartials();
   void finishColumn(Value token, Value condition, llvm::ArrayRef<Value> parts);
@@ -229,6 +255,10 @@ private:
   void placeReducers();
   /// Values that a thread has of a column of GEMM2.
   int64_t width2() const { return tiling.rows / 64; }
+  /// Threads that release a token stage: all warps read scales from it.
+  int64_t tokenConsumers() const {
+    return problem.hasBlockScales() ? kMathWarps : 2;
+  }
 
   tile::ScheduleAttr schedule;
   DecodeTiling tiling;
@@ -237,6 +267,10 @@ private:
 
   /// Arguments; null where the problem has none.
   Value weights1, weights2, hidden, partials, semaphores, count;
+  /// The scales of the input and of the hidden units.
+  Value inputScales, hiddenScales;
+  /// In shared memory: scales of the weights, and the largest magnitudes.
+  Value scratch1, scratch2, largestScratch;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, slice;
   Value reduces, reducer;

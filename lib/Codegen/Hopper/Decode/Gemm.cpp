@@ -208,9 +208,9 @@ void DecodeKernelBuilder::finishHidden(Value tileIndex, Uses uses) {
   barrier();
   when(equal(thread, 0), [&] {
     SemaphoreArriveOp::create(builder, loc, hiddenSemaphore(tileIndex));
-    // For both warpgroups.
+    // For all consumers.
     for (int64_t index = 0; index < stages; ++index)
-      for (int64_t consumer = 0; consumer < 2; ++consumer)
+      for (int64_t consumer = 0; consumer < tokenConsumers(); ++consumer)
         RingReleaseOp::create(builder, loc, tokenRing,
                               sub(uses.token, constant(stages - index)));
   });
@@ -286,10 +286,14 @@ void DecodeKernelBuilder::padHidden(Value tileIndex) {
 /// k-step is therefore a valid operand.
 Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
   Value byte = mul(column, elementBytes);
+  Value line = add(mul(div(byte, 128), tokens), token);
   Value chunk = arith::XOrIOp::create(builder, loc, div(rem(byte, 128), 16),
                                       rem(token, 8));
-  Value line = add(mul(div(byte, 128), tokens), token);
-  Value at = add(add(mul(line, 128), mul(chunk, 16)), rem(byte, 16));
+  Value at = add(mul(line, 128), mul(chunk, 16));
+  if (problem.hasBlockScales())
+    at = add(at, mul(div(byte, 128),
+                     getTokenStageBytes(problem, tokens) - tokens * 128));
+  at = add(at, rem(byte, 16));
   return div(at, elementBytes);
 }
 
@@ -443,24 +447,32 @@ DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
 
 void DecodeKernelBuilder::multiplyGemm1(Uses &uses) {
   int64_t kept = schedule.getSmemEpilogue() ? tiling.getHiddenStages() : 0;
-  Values next =
-      loop(block, constant(tiling.tiles1), schedule.getBlocks(),
-           {uses.weight, uses.token},
-           [&](Value tile, ValueRange carried) -> SmallVector<Value> {
-             Uses uses{carried[0], carried[1]};
-             if (tiling.hasSingle()) {
-               storeTile192(tile, multiplyTile192(uses, kept), uses);
-               return {uses.weight, uses.token};
-             }
-             int64_t count = tiling.swapAB ? 1 : tiling.gemm1TileM / 128;
-             Values accs =
-                 mainLoop(uses, constant(tiling.steps1), /*stepsPerStage=*/1,
-                          count, kept, nullptr, tiling.swapAB);
-             if (tiling.swapAB)
-               storeGroups(tile, accs[0]);
-             else
-               storeHidden(tile, accs, uses);
-             return {uses.weight, uses.token};
-           });
+  Values next = loop(
+      block, constant(tiling.tiles1), schedule.getBlocks(),
+      {uses.weight, uses.token},
+      [&](Value tile, ValueRange carried) -> SmallVector<Value> {
+        Uses uses{carried[0], carried[1]};
+        if (tiling.hasSingle()) {
+          storeTile192(tile, multiplyTile192(uses, kept), uses);
+          return {uses.weight, uses.token};
+        }
+        int64_t count = tiling.swapAB ? 1 : tiling.gemm1TileM / 128;
+        if (problem.hasBlockScales()) {
+          Value round = div(sub(tile, block), schedule.getBlocks());
+          SmallVector<Values> sums = sumBlocks(
+              uses, constant(tiling.steps1), /*stepsPerStage=*/1, count, kept,
+              [&](Value step) { return getGemm1Scales(round, step); });
+          storeHiddenGroups(tile, sums, uses);
+          return {uses.weight, uses.token};
+        }
+        Values accs =
+            mainLoop(uses, constant(tiling.steps1), /*stepsPerStage=*/1, count,
+                     kept, nullptr, tiling.swapAB);
+        if (tiling.swapAB)
+          storeGroups(tile, accs[0]);
+        else
+          storeHidden(tile, accs, uses);
+        return {uses.weight, uses.token};
+      });
   uses = {next[0], next[1]};
 }

@@ -319,10 +319,10 @@ void DecodeKernelBuilder::streamTokens() {
   store(epoch, epochBuffer, constant(0));
   if (schedule.getTaggedPartials() && !announcesSums())
     when(both(hasUnit, reduces), [&] { fetchPartials(); });
-  int64_t columns = 128 / elementBytes;
+  int64_t elements = getTokenStageBytes(problem, tokens) / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
     Value stage = acquire(tokenRing, use);
-    CopyOp::create(builder, loc, buffer, scale(step, tokens * columns), stage,
+    CopyOp::create(builder, loc, buffer, scale(step, elements), stage,
                    IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
   };
   SemaphoreWaitOp::create(builder, loc, semaphore(constant(0)), epoch,

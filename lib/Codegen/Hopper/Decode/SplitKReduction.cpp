@@ -13,7 +13,7 @@ using namespace tile;
 /// Registers of a thread that may hold partial sums at a time, of 255.
 static constexpr int64_t kSumRegisters = 128;
 
-void DecodeKernelBuilder::storePartials(ValueRange accs) {
+void DecodeKernelBuilder::storePartials(ArrayRef<Values> sums) {
   // In fragment order: unit c of a K-slice is the c-th column of every thread.
   int64_t columns = tokens / 4;
   Value unit = mul(add(mul(tile2, tiling.slices), slice), columns);
@@ -22,9 +22,6 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
   Value epoch = schedule.getTaggedPartials()
                     ? load(builder.getI32Type(), epochBuffer, constant(0))
                     : Value();
-  SmallVector<Values> sums;
-  for (Value acc : accs)
-    sums.push_back(valuesOf(acc));
   for (int64_t column = 0; column < columns; ++column) {
     int64_t group = column / 2, parity = column % 2;
     // A mark tells two launches apart, so that each has to store all of them.

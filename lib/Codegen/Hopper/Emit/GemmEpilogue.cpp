@@ -64,8 +64,15 @@ void ProductBuilder::addOutputOperands() {
     addResult(slot, index);
 }
 
+void ProductBuilder::addWeightScales() {
+  addOperand(gateScales, problem.gateScales);
+  addOperand(upScales, problem.upScales);
+  for (auto [slot, output] : llvm::zip_equal(outputScales, problem.outputs))
+    addOperand(slot, output.weightScales);
+}
+
 void ProductBuilder::addHiddenScalars() {
-  if (!problem.isF8() || !problem.hasGemm1())
+  if (!problem.scales || !problem.hasGemm1())
     return;
   if (problem.isGated())
     addProduct(alphaGate, "gate",
@@ -76,7 +83,7 @@ void ProductBuilder::addHiddenScalars() {
 }
 
 void ProductBuilder::addOutputScalars() {
-  if (!problem.isF8())
+  if (!problem.scales)
     return;
   float read =
       getScale(problem.hasGemm1() ? ScaleKind::Hidden : ScaleKind::Input);
@@ -85,7 +92,7 @@ void ProductBuilder::addOutputScalars() {
 }
 
 void ProductBuilder::addScalars() {
-  if (problem.isF8())
+  if (problem.scales)
     addQuantizer(inputScale, ScaleKind::Input, problem.scales);
   addHiddenScalars();
   addOutputScalars();

@@ -43,7 +43,7 @@ public:
                  mlir::OpBuilder &builder)
       : NormBuilder(problem, ctaGroup, builder),
         outputs(problem.outputs.size()), biases(problem.outputs.size()),
-        alphas(problem.outputs.size()) {}
+        alphas(problem.outputs.size()), outputScales(problem.outputs.size()) {}
 
 protected:
   // Arguments.
@@ -57,6 +57,8 @@ protected:
   void addOutputOperands();
   /// Scales of GEMM1 and of the last, and all with the input's.
   void addHiddenScalars();
+  /// Scales of weights that are operands.
+  void addWeightScales();
   void addOutputScalars();
   void addScalars();
 
@@ -91,7 +93,8 @@ protected:
   /// Arguments; null where the problem has none.
   Value gateBias, upBias, outputResidual;
   Values outputs, biases, alphas;
-  Value alphaGate, alphaUp, hiddenScale;
+  Value alphaGate, alphaUp, hiddenScale, gateScales, upScales;
+  Values outputScales;
 
 private:
   float getScale(ScaleName name) {

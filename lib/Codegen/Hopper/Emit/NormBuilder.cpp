@@ -15,7 +15,7 @@ using namespace tile;
 NormBuilder::NormBuilder(const MlpProblem &problem, CtaGroup ctaGroup,
                          OpBuilder &builder)
     : KernelBuilder(problem.op, builder), problem(problem), ctaGroup(ctaGroup),
-      element(problem.isF8() ? problem.scales.getStorageType() : narrowType) {}
+      element(problem.isF8() ? problem.getStorageType() : narrowType) {}
 
 void NormBuilder::addNormOperands() {
   addOperand(x, problem.x);
@@ -105,7 +105,8 @@ Value NormBuilder::sumChunk(Value total, const Chunk &chunk,
 /// The mean over a row of what each thread has summed up.
 Value NormBuilder::meanOf(Value total, Value buffer) {
   total = ReduceOp::create(builder, loc, f32, total, buffer, ctaGroup.first,
-                           ctaGroup.last, ctaGroup.barrier);
+                           ctaGroup.last, ctaGroup.barrier,
+                           /*max=*/false);
   return fdiv(total, constantF32(problem.width));
 }
 
@@ -113,6 +114,51 @@ Value NormBuilder::scaleOf(Value square) {
   Value eps = constantF32(problem.norm.getEps().getValueAsDouble());
   return fdiv(constantF32(1),
               math::SqrtOp::create(builder, loc, fadd(square, eps)));
+}
+
+Value NormBuilder::findLargest(ArrayRef<Value> values) {
+  Value largest;
+  for (Value value : values) {
+    Value magnitude = math::AbsFOp::create(builder, loc, value);
+    largest = largest
+                  ? arith::MaximumFOp::create(builder, loc, largest, magnitude)
+                  : magnitude;
+  }
+  return largest;
+}
+
+Value NormBuilder::findLargestOfLanes(Value value, int64_t lanes) {
+  return LaneMaxOp::create(builder, loc, f32, value, lanes);
+}
+
+Value NormBuilder::measureScale(Value largest) {
+  QuantAttr quant = problem.quant;
+  auto toF32 = [&](FloatAttr attr) {
+    return constantF32(static_cast<float>(attr.getValueAsDouble()));
+  };
+  float code = APFloat::getLargest(cast<FloatType>(element).getFloatSemantics())
+                   .convertToFloat();
+  bool boundsScale = quant.getFloorKind() == ScaleFloor::Scale;
+  Value floor = toF32(quant.getFloor());
+  auto max = [&](Value x) -> Value {
+    return arith::MaximumFOp::create(builder, loc, x, floor);
+  };
+  if (!boundsScale)
+    largest = max(largest);
+  if (FloatAttr upper = quant.getUpper())
+    largest = arith::MinimumFOp::create(builder, loc, largest, toF32(upper));
+  Value scale = quant.getScaleOp() == QuantOrder::Reciprocal
+                    ? fmul(largest, constantF32(1.0f / code))
+                    : fdiv(largest, constantF32(code));
+  return boundsScale ? max(scale) : scale;
+}
+
+NormBuilder::Values NormBuilder::divideByScale(ArrayRef<Value> values,
+                                               Value scale) {
+  if (problem.quant.getOrder() == QuantOrder::Divide)
+    return each(values, [&](Value v) { return fdiv(v, scale); });
+  Value factor = fdiv(constantF32(1), scale);
+  return each(values, [&](Value v) { return fmul(v, factor); });
 }
 
 /// Scales, weighs, quantizes and stores the columns of a chunk.
@@ -150,8 +196,22 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
     });
     stored = less(chunk.column, constant(inputColumns()));
   }
-  Value packed = quantize(values, inputScale);
+  Value packed = quantizeChunk(row, chunk, values, stored);
   when(stored, [&] { store(packed, input, inputIndex(row, chunk.column)); });
+}
+
+/// Quantizes the columns of a chunk. With measured scales, sixteen lanes have a
+/// group, of which all columns are in the row or none.
+Value NormBuilder::quantizeChunk(Value row, const Chunk &chunk,
+                                 ArrayRef<Value> values, Value stored) {
+  if (!problem.quant)
+    return quantize(values, inputScale);
+  constexpr int64_t lanes = kScaleBlock / 8;
+  Value largest = findLargestOfLanes(findLargest(values), lanes - 1);
+  Value scale = measureScale(largest);
+  when(both(equal(rem(thread, lanes), 0), stored),
+       [&] { storeInputScale(scale, row, div(chunk.column, kScaleBlock)); });
+  return pack(element, divideByScale(values, scale));
 }
 
 void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {

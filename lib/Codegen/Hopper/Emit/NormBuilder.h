@@ -39,6 +39,8 @@ protected:
   void addNormResults();
   /// Shared memory for the sums over a row.
   void makeNormScratch();
+  /// Stores the scale of a row's group of columns.
+  virtual void storeInputScale(Value scale, Value row, Value group) {}
   /// Where an element of the quantized input goes: a row after the other.
   virtual Value inputIndex(Value row, Value column) {
     return add(mul(row, problem.width), column);
@@ -62,6 +64,13 @@ protected:
   Value quantize(llvm::ArrayRef<Value> values, Value scale) {
     return KernelBuilder::quantize(values, scale, problem.scales, element);
   }
+  /// The largest magnitude of values.
+  Value findLargest(llvm::ArrayRef<Value> values);
+  Value findLargestOfLanes(Value value, int64_t lanes);
+  /// The scale of values whose largest magnitude is `largest`, and values over
+  /// such a scale.
+  Value measureScale(Value largest);
+  Values divideByScale(llvm::ArrayRef<Value> values, Value scale);
 
 private:
   /// Eight columns of a row, and whether they are inside of it where some are
@@ -77,6 +86,8 @@ private:
   Value meanOf(Value total, Value buffer);
   Value scaleOf(Value square);
   void finishChunk(Value row, const Chunk &chunk, Value scale);
+  Value quantizeChunk(Value row, const Chunk &chunk,
+                      llvm::ArrayRef<Value> values, Value stored);
 
 protected:
   const MlpProblem &problem;

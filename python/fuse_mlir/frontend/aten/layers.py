@@ -335,6 +335,38 @@ def _emit_stored(
     )
 
 
+def _packed_linear(walker: Walker, node: Node) -> Value:
+    x, weight, bias, *scales = (walker.arg(node, i) for i in range(6))
+    bias_place, quant = walker.arg(node, 6), walker.arg(node, 7)
+    _layer_operand(x, "input")
+    shape, element = walker.result(node)
+    given = [scale for scale in scales if scale is not None]
+    real = (weight.shape[0], 2 * weight.shape[1])
+    types = ", ".join([weight.type, *(scale.type for scale in given)])
+    value = walker.emitter.op(
+        f"{weight.name[1:]}_real",
+        f"fuse.dequantize_weight {weight.name} scales("
+        + ", ".join(scale.name for scale in given)
+        + f") quant({quant}) : ({types}) -> {tensor_type(real, x.element)}",
+        real,
+        x.element,
+    )
+    text = f"fuse.linear {x.name}, {value.name}"
+    operands = [x.type, value.type]
+    if bias is not None:
+        _layer_operand(bias, "bias")
+        text += f" bias({bias.name})"
+        if bias_place == "after_rounding":
+            text += " added after_rounding"
+        operands.append(bias.type)
+    return walker.emitter.op(
+        node.name,
+        f"{text} : ({', '.join(operands)}) -> {tensor_type(shape, element)}",
+        shape,
+        element,
+    )
+
+
 def _full_range(walker: Walker, node: Node, first: int) -> None:
     """Refuses a zero point or a limited range, which no op supports."""
     if walker.arg(node, first) != 0:
@@ -543,6 +575,8 @@ def _moe_experts(walker: Walker, node: Node) -> Value:
 
 HANDLERS: dict[str, Handler] = {
     "aten.linear.default": _linear,
+    "fuse_mlir.packed_linear.default": _packed_linear,
+    "fuse_mlir.partial_linear.default": _linear,
     "fuse_mlir.stored_linear.default": _stored_linear,
     "fuse_mlir.moe_experts.default": _moe_experts,
     "aten.mm.default": _mm,
