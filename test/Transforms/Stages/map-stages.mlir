@@ -7,13 +7,17 @@
 // RUN:   --fuse-map-stages='chip=sm_80 tokens=16 multiprocessors=4' \
 // RUN:   --remarks-filter=codegen --remark-format=emitRemark 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: not fuse-opt %s --fuse-map-stages=chip=sm_1 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=CHIP
 // RUN: %check_errors %s fuse-opt %s --fuse-map-stages='{}'
 
+// CHIP: fuse-map-stages: unknown chip 'sm_1', expected one of sm_80,
+
 // $ tokens=0
-// error: fuse-map-stages: tokens = 0 is not from 1 to 16384
+// <unknown>:0: error: fuse-map-stages: tokens = 0 is not from 1 to 16384
 
 // $ multiprocessors=0
-// error: fuse-map-stages: multiprocessors = 0 is not from 1 to 65535
+// <unknown>:0: error: fuse-map-stages: multiprocessors = 0 is not from 1 to 65535
 
 // A mapping in the text does not change.
 
