@@ -204,7 +204,7 @@ def Stage_ReduceOp : Stage_StageOp<"reduce", [AttrSizedOperandSegments]> {
   let results = (outs Variadic<AnyType>:$outputs);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
-    `(` $partials `)` (`with` `(` $inputs^ `)`)? `order` $order
+    `(` $partials `)` (`with` `(` $inputs^ `)`)? `order` `` $order
     (`map` $mapping^)? attr-dict
     `:` functional-type(operands, results) $epilogue
   }];
