@@ -201,3 +201,17 @@ SmallVector<Value> stage::lowerGraph(GraphOp graph, OpBuilder &builder,
                                      Slices slices) {
   return GraphLowering(graph, builder, slices).lower();
 }
+
+unsigned stage::lowerGraphs(Operation *root) {
+  SmallVector<GraphOp> graphs;
+  root->walk([&](GraphOp graph) {
+    if (graph != root)
+      graphs.push_back(graph);
+  });
+  for (GraphOp graph : graphs) {
+    OpBuilder builder(graph);
+    graph->replaceAllUsesWith(lowerGraph(graph, builder, Slices::Keep));
+    graph->erase();
+  }
+  return graphs.size();
+}

@@ -52,6 +52,10 @@ enum class Slices { Keep, Join };
 llvm::SmallVector<mlir::Value>
 lowerGraph(GraphOp graph, mlir::OpBuilder &builder, Slices slices);
 
+/// Replaces the graphs inside `root` by their layer ops, with kept slices, and
+/// returns their number.
+unsigned lowerGraphs(mlir::Operation *root);
+
 } // namespace stage
 
 #endif // STAGE_IR_STAGEOPS_H

@@ -21,18 +21,7 @@ struct LowerStagesPass : fuse::impl::LowerStagesPassBase<LowerStagesPass> {
   using LowerStagesPassBase::LowerStagesPassBase;
 
   void runOnOperation() override {
-    SmallVector<stage::GraphOp> graphs;
-    getOperation()->walk([&](stage::GraphOp graph) {
-      if (graph != getOperation())
-        graphs.push_back(graph);
-    });
-    for (stage::GraphOp graph : graphs) {
-      OpBuilder builder(graph);
-      graph->replaceAllUsesWith(
-          stage::lowerGraph(graph, builder, stage::Slices::Keep));
-      graph->erase();
-      ++numLowered;
-    }
+    numLowered += stage::lowerGraphs(getOperation());
   }
 };
 } // namespace
