@@ -665,6 +665,10 @@ bool FamilyMatcher::matchMLP(ActivationOp activation) {
   all.push_back(down);
   if (!checkBiases(all))
     return false;
+  if (down.getBias())
+    for (Operation *user : down.getY().getUsers())
+      if (isa<AllReduceOp>(user))
+        return refuse(RefusalKind::BiasBeforeReduction, user);
   if (!input.quantize && !input.measure)
     noteStoredWeights(all);
 

@@ -241,9 +241,49 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
   return true;
 }
 
-/// Checks that the members and the modules in them have no hooks and are not
-/// distributed.
+/// A parameter of `module` that is cut, or null.
+static ParameterOp findShard(NetModuleOp module) {
+  for (auto parameter : module.getBody().getOps<ParameterOp>())
+    if (parameter.getShardAttr())
+      return parameter;
+  return {};
+}
+
+/// The reason why modules with these plans are not one generated kernel with at
+/// most one sum over ranks at its end, or an empty string.
+static std::string
+getPlanProblem(StringRef kernel,
+               ArrayRef<std::pair<ModuleNode *, TPAttr>> plans) {
+  unsigned numRowwise = llvm::count_if(plans, [](auto &entry) {
+    return entry.second.getKind() == TPKind::Rowwise;
+  });
+  unsigned numColwise = plans.size() - numRowwise;
+  auto [fits, wanted] = [&]() -> std::pair<bool, StringRef> {
+    switch (*symbolizeKernelFamily(kernel)) {
+    case KernelFamily::GatedMLP:
+      return {numColwise == 2 && numRowwise == 1, "2 and 1"};
+    case KernelFamily::MLP:
+      return {numColwise == 1 && numRowwise == 1, "1 and 1"};
+    case KernelFamily::NormLinear:
+      return {numRowwise == 0, "only colwise ones"};
+    case KernelFamily::FusedLinear:
+      return {plans.size() == 1, "one of them"};
+    default:
+      return {false, "none"};
+    }
+  }();
+  if (!fits)
+    return ("the members have " + Twine(numColwise) + " colwise and " +
+            Twine(numRowwise) + " rowwise modules, kernel '" + kernel +
+            "' needs " + wanted)
+        .str();
+  return "";
+}
+
+/// Checks that the members and the modules in them have no hooks, and that the
+/// sum over ranks, if they are distributed, is the end of the kernel.
 bool ModuleMatcher::checkMarks(ModuleSite &site) {
+  SmallVector<std::pair<ModuleNode *, TPAttr>> plans;
   for (ModuleNode *member : site.members) {
     SmallVector<ModuleNode *> pending = {member};
     while (!pending.empty()) {
@@ -254,13 +294,38 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
             site, RefusalKind::HasHooks, module,
             "'" + node->getPath() + "' has hooks " +
                 llvm::join(hooks.getAsValueRange<StringAttr>(), ", "));
-      if (std::optional<StringRef> plan = module.getTensorParallel())
-        return refuse(site, RefusalKind::TensorParallel, module,
-                      "'" + node->getPath() + "' is distributed as '" + *plan +
-                          "'");
+      if (TPAttr plan = module.getTensorParallelAttr()) {
+        if (plan.getKind() == TPKind::Unknown || !kernelIsGenerated)
+          return refuse(site, RefusalKind::TensorParallel, module,
+                        "'" + node->getPath() + "' is distributed as '" +
+                            (plan.getKind() == TPKind::Unknown
+                                 ? plan.getAxis().getValue()
+                                 : stringifyTPKind(plan.getKind())) +
+                            "'");
+        plans.push_back({node, plan});
+      } else if (ParameterOp parameter = findShard(module)) {
+        return refuse(site, RefusalKind::ShardWithoutPlan, module,
+                      "'" + getParameterName(parameter) +
+                          "' is cut along axis '" +
+                          parameter.getShardAttr().getAxis().getValue() +
+                          "', '" + node->getPath() + "' has no plan");
+      }
       llvm::append_range(pending, node->children);
     }
   }
+  if (plans.empty())
+    return true;
+  auto [first, plan] = plans.front();
+  for (auto [node, other] : plans)
+    if (other.getAxis() != plan.getAxis())
+      return refuse(site, RefusalKind::DifferentAxes, node->getModule(),
+                    "'" + node->getPath() + "' is distributed along axis '" +
+                        other.getAxis().getValue() + "', '" + first->getPath() +
+                        "' along '" + plan.getAxis().getValue() + "'");
+  if (std::string problem = getPlanProblem(site.kernel, plans);
+      !problem.empty())
+    return refuse(site, RefusalKind::ReductionInside, first->getModule(),
+                  problem);
   return true;
 }
 

@@ -33,6 +33,7 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
   std::string about = "recipe '" + wanted.getName().str() + "' ";
   SmallVector<Attribute> sources;
   SmallVector<RankedTensorType> types;
+  SmallVector<ShardAttr> shards;
   for (Attribute source : wanted.getSources()) {
     auto wantedParameter = cast<MemberParameterAttr>(source);
     unsigned number = wantedParameter.getPosition();
@@ -46,6 +47,7 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
              getModulePath(members[number]) + "' does not have";
     sources.push_back(getReference(scope, parameter));
     types.push_back(cast<RankedTensorType>(parameter.getType()));
+    shards.push_back(parameter.getShardAttr());
   }
   RecipeAttr recipe = wanted.withNames(
       StringAttr::get(context, prefix + "." + wanted.getName().getValue()),
@@ -53,8 +55,9 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
   std::string problem;
   ScopedDiagnosticHandler handler(
       context, [&](Diagnostic &diag) { problem = diag.str(); });
-  if (failed(recipe.inferType(
-          types, [&] { return emitError(UnknownLoc::get(context)); })))
+  auto fail = [&] { return emitError(UnknownLoc::get(context)); };
+  if (failed(recipe.inferType(types, fail)) ||
+      failed(recipe.inferShard(types, shards, fail)))
     return problem;
   return recipe;
 }

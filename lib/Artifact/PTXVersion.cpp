@@ -48,16 +48,34 @@ struct Feature {
 } // namespace
 
 // Words in the qualifiers of an instruction.
-static constexpr Feature kQualifiers[] = {
-    {".e4m3", 81},        {".e5m2", 81},           {".e2m1", 86},
-    {".e3m2", 86},        {".e2m3", 86},           {".ue8m0", 86},
-    {".bulk", 80},        {".cluster", 78},        {"::cluster", 78},
-    {".multimem", 81},    {".b128", 83},           {".L2::evict", 74},
-    {".L2::cache", 74},   {".level::", 74},        {".async", 80},
-    {"mbarrier.try", 78}, {"mbarrier.expect", 80}, {"expect_tx", 80},
-    {".bf16", 78},        {".block_scale", 87},    {".kind::", 87},
-    {".v8", 88},          {".acc::", 86},          {".relu", 70},
-    {".mxf", 87},         {".proxy", 80},          {".noftz", 78}};
+static constexpr Feature kQualifiers[] = {{".e4m3", 81},
+                                          {".e5m2", 81},
+                                          {".e2m1", 86},
+                                          {".e3m2", 86},
+                                          {".e2m3", 86},
+                                          {".ue8m0", 86},
+                                          {".bulk", 80},
+                                          {".cluster", 78},
+                                          {"::cluster", 78},
+                                          {".multimem", 81},
+                                          {".b128", 83},
+                                          {".L2::evict", 74},
+                                          {".L2::cache", 74},
+                                          {".level::", 74},
+                                          {".async", 80},
+                                          {"mbarrier.try", 78},
+                                          {"mbarrier.expect", 80},
+                                          {"expect_tx", 80},
+                                          {".bf16", 78},
+                                          {".block_scale", 87},
+                                          {".kind::", 87},
+                                          {".row.col.f32.e4m3", 84},
+                                          {".v8", 88},
+                                          {".acc::", 86},
+                                          {".relu", 70},
+                                          {".mxf", 87},
+                                          {".proxy", 80},
+                                          {".noftz", 78}};
 
 // Instructions with a name that a later version introduced.
 static constexpr Feature kNew[] = {

@@ -228,8 +228,10 @@ public:
   Tensor linear(const Tensor &x, ScaleKind inputName, Value weight, Value bias,
                 ScaleName weightName, Rounding rounding, bool isLast = false) {
     LinearParts parts;
+    // A result in f32 is a part of a sum over ranks.
     parts.mayRoundParts = isLast && parent.mayRoundParts &&
-                          contract.getMode() == RoundingMode::Relaxed;
+                          contract.getMode() == RoundingMode::Relaxed &&
+                          !rounding.type.isF32();
     parts.bias = parent.getIf(bias);
     parts.isBiasAfterRounding =
         bias && contract.getBiasPlace() == BiasPlace::AfterRounding;

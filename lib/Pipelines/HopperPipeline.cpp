@@ -58,6 +58,7 @@ static void addKernelLowering(OpPassManager &modules, StringRef chip) {
   std::optional<Chip> known = findChip(chip);
   ConvertTileToNVVMPassOptions lowering;
   lowering.float8 = !known || known->hasFloat8;
+  lowering.float8Products = !known || known->multipliesFloat8;
   modules.addPass(createConvertTileToNVVMPass(lowering));
   // Kernels of the portable path, in `gpu.func`, have a lowering of their own.
   OpPassManager &kernels = modules.nest<LLVM::LLVMFuncOp>();
@@ -72,8 +73,8 @@ static void attachTarget(OpPassManager &pm, StringRef chip) {
   GpuNVVMAttachTargetOptions target;
   target.chip = chip.str();
   if (std::optional<Chip> known = findChip(chip)) {
-    // PTX 8.4 introduced mma.sync of 8-bit floats, which only sm_90a replaces.
-    if (known->hasFloat8 && known->name != "sm_90a")
+    // PTX 8.4 introduced mma.sync of 8-bit floats.
+    if (known->multipliesFloat8)
       known->ptxVersion = std::max(known->ptxVersion, 84U);
     target.features = known->getFeatures();
   }

@@ -42,6 +42,10 @@ static Type getElement(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
+bool MlpProblem::isPartial(size_t output) const {
+  return getElement(op->getResult(output)).isF32();
+}
+
 static int64_t getSize(Value value, unsigned dimension) {
   return cast<RankedTensorType>(value.getType()).getDimSize(dimension);
 }
@@ -55,7 +59,9 @@ static int64_t getInputs(const MlpProblem &problem, Value weight) {
 /// The scales of the weights of a contract with measured scales.
 template <typename OpT>
 static ValueRange getMeasuredScales(OpT op) {
-  return op.getQuantAttr() ? ValueRange(op.getChannelScales()) : ValueRange();
+  QuantAttr quant = op.getQuantAttr();
+  return quant && !quant.isPacked() ? ValueRange(op.getChannelScales())
+                                    : ValueRange();
 }
 
 /// Fills in the fields that all families have.
@@ -120,7 +126,7 @@ static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
 static void describeLinear(FusedLinearOp op, MlpProblem &problem) {
   describeCommon(op, problem);
   problem.outputResidual = op.getOutputResidual();
-  problem.width = getSize(op.getWeight(), 1);
+  problem.width = getInputs(problem, op.getWeight());
   problem.outputs.push_back({op.getWeight(), op.getBias(),
                              getSize(op.getWeight(), 0), ScaleName::weight(0)});
 }
@@ -192,10 +198,13 @@ static std::string getProblem(const MlpProblem &problem, Type narrow) {
     if (value && getElement(value) != narrow)
       return "an operand is " + print(getElement(value)) + ", not " +
              print(narrow);
-  for (Value result : problem.op->getResults())
-    if (getElement(result) != narrow)
+  for (OpResult result : problem.op->getResults()) {
+    bool isOutput = result.getResultNumber() < problem.outputs.size();
+    if (getElement(result) != narrow &&
+        !(isOutput && getElement(result).isF32()))
       return "a result is " + print(getElement(result)) + ", not " +
-             print(narrow);
+             print(narrow) + (isOutput ? " or f32" : "");
+  }
   for (Value weight : weights) {
     if (!weight)
       continue;
@@ -503,6 +512,8 @@ std::string fuse::getScheduleProblem(const MlpProblem &problem,
   if (schedule.getPartials().isBF16() &&
       problem.rounding.getMode() == RoundingMode::Exact)
     return "partial sums in bf16 are not in the exact contract";
+  if (schedule.getPartials().isBF16() && problem.hasPartials())
+    return "partial sums in bf16 would round a result in f32";
   // A tile of the hidden layer reuses the memory of the last token stages.
   int64_t stages = tiling.getHiddenStages();
   if (schedule.getSmemEpilogue() &&

@@ -313,10 +313,12 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
     return problem ? rankRows(*problem, gpu, count)
                    : std::vector<RankedSchedule>();
   }
-  std::optional<MlpProblem> problem = describeDecode(op, reason);
+  std::optional<MlpProblem> problem = describeProducts(op, gpu, reason);
   if (!problem)
     return {};
   int64_t most = problem->tokens.value_or(tokens);
+  if (!gpu.isHopper)
+    return rankMma(*problem, most, gpu, count);
   Attribute choice = selectProducts(*problem, most, gpu);
   if (isa_and_nonnull<tile::PrefillScheduleAttr>(choice))
     return rankPrefill(*problem, most, gpu, count);

@@ -6,6 +6,7 @@
 
 #include "fuse/Schedule/ScheduleTable.h"
 
+#include "fuse/Schedule/MmaSchedule.h"
 #include "fuse/Schedule/PrefillSchedule.h"
 #include "fuse/Schedule/RowProblem.h"
 #include "fuse/Support/TextLimits.h"
@@ -33,8 +34,15 @@ static int64_t getTile(const MlpProblem &problem, int64_t tokens) {
   return llvm::alignTo(problem.tokens.value_or(tokens), 8);
 }
 
+std::optional<MlpProblem> fuse::describeProducts(Operation *op,
+                                                 const GpuModel &gpu,
+                                                 std::string &reason) {
+  return gpu.isHopper ? describeDecode(op, reason) : describeMma(op, reason);
+}
+
 std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
-                                                std::string &reason) {
+                                                std::string &reason,
+                                                const GpuModel &gpu) {
   ScheduleKey key;
   key.family = op->getName().stripDialect().str();
   if (isRowOp(op)) {
@@ -45,12 +53,15 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
     key.widths.push_back(problem->width);
     return key;
   }
-  std::optional<MlpProblem> problem = describeDecode(op, reason);
+  std::optional<MlpProblem> problem = describeProducts(op, gpu, reason);
   if (!problem)
     return std::nullopt;
-  key.element = problem->quant    ? "f8E4M3FN block"
-                : problem->isF8() ? "f8E4M3FN"
-                                  : "bf16";
+  llvm::raw_string_ostream element(key.element);
+  element << cast<RankedTensorType>(
+                 problem->outputs.front().weight.getType())
+                 .getElementType();
+  if (problem->quant)
+    element << " block";
   key.widths.push_back(problem->width);
   if (problem->hasGemm1())
     key.widths.push_back(problem->hidden);
@@ -67,6 +78,27 @@ static std::string print(Attribute attribute) {
   return text;
 }
 
+static std::string getMmaProblem(const MlpProblem &problem, Attribute schedule,
+                                 int64_t tokens, const GpuModel &gpu) {
+  auto mma = dyn_cast<tile::MmaScheduleAttr>(schedule);
+  if (!mma)
+    return print(schedule) + " is not a #tile.mma_schedule";
+  if (mma.getTokens() < tokens)
+    return ("it is for " + Twine(mma.getTokens()) + " tokens, not " +
+            Twine(tokens))
+        .str();
+  // Blocks wait for each other, so all of them must be resident.
+  if (mma.getBlocks() > gpu.multiprocessors)
+    return ("it has " + Twine(mma.getBlocks()) + " blocks for " +
+            Twine(gpu.multiprocessors) + " multiprocessors")
+        .str();
+  if (mma.getSharedBytes() > gpu.sharedBytes)
+    return ("it has " + Twine(mma.getSharedBytes()) +
+            " bytes of shared memory, more than " + Twine(gpu.sharedBytes))
+        .str();
+  return getScheduleProblem(problem, mma);
+}
+
 std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
                                      int64_t tokens, const GpuModel &gpu) {
   if (isRowOp(op))
@@ -74,10 +106,12 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
                ? ""
                : print(schedule) + " is not a #tile.row_schedule";
   std::string reason;
-  std::optional<MlpProblem> problem = describeDecode(op, reason);
+  std::optional<MlpProblem> problem = describeProducts(op, gpu, reason);
   if (!problem)
     return reason;
   int64_t count = problem->tokens.value_or(tokens);
+  if (!gpu.isHopper)
+    return getMmaProblem(*problem, schedule, count, gpu);
   auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule);
   if (count > kMaxDecodeTokens && !prefill)
     return print(schedule) + " is not a #tile.prefill_schedule";
@@ -143,10 +177,11 @@ static std::string readRow(const llvm::json::Value &value, MLIRContext *context,
     return "has a schedule whose " + toString(std::move(error));
   row.schedule = parseAttribute(*text, context);
   if (!isa_and_nonnull<tile::ScheduleAttr, tile::PrefillScheduleAttr,
-                       tile::RowScheduleAttr>(row.schedule))
+                       tile::MmaScheduleAttr, tile::RowScheduleAttr>(
+          row.schedule))
     return ("has schedule '" + *text +
-            "': expected #tile.schedule, #tile.prefill_schedule or "
-            "#tile.row_schedule" +
+            "': expected #tile.schedule, #tile.prefill_schedule, "
+            "#tile.mma_schedule or #tile.row_schedule" +
             problem)
         .str();
   return "";

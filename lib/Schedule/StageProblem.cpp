@@ -338,6 +338,9 @@ bool ChainReader::read() {
 
 /// Checks that each stage is one of the stages that kernels have.
 bool ChainReader::checkStages() {
+  // Launches count the rows of their first operand.
+  if (problem.x != graph.getInputs().front())
+    return fail("its tokens are not its first operand");
   Block &body = graph.getBody().front();
   auto rows = llvm::to_vector(body.getOps<stage::RowsOp>());
   if (rows.size() > 1 || (rows.size() == 1 && &body.front() != rows.front()))

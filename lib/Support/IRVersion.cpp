@@ -15,6 +15,9 @@ using namespace mlir;
 using namespace fuse;
 using llvm::createStringError;
 
+/// First version with `#fuse.tp`. Before, `tensor_parallel` named a plan.
+static constexpr unsigned kStructuredPlans = 3;
+
 /// Version 2 moved models, slots and kernels to a dialect of their own.
 static constexpr IRRename kRenames[] = {
     {2, "fuse.bound_kernel", "nn.bound_kernel"},
@@ -39,7 +42,7 @@ static constexpr IRRename kRenames[] = {
 };
 
 const IRVersions &fuse::getIRVersions() {
-  static constexpr IRVersions versions = {1, 2, kRenames};
+  static constexpr IRVersions versions = {1, 3, kRenames};
   return versions;
 }
 
@@ -170,6 +173,15 @@ fuse::upgradeText(StringRef text, const IRVersions &versions) {
         StringRef number = rest.drop_until(llvm::isDigit);
         replace(number.take_while(llvm::isDigit), Twine(versions.current));
       }
+      return;
+    }
+    if (word == "tensor_parallel" && oldest < kStructuredPlans &&
+        rest.starts_with("(\"")) {
+      // The number of ranks is not known, so the plan stays one that is not
+      // fused.
+      StringRef plan = rest.drop_front().take_front(
+          rest.find('"', 2) == StringRef::npos ? 0 : rest.find('"', 2));
+      replace(plan, "<kind = unknown, axis = " + plan + ", size = 1>");
       return;
     }
     if (!word.starts_with("#") && isAttributeName(rest))

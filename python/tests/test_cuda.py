@@ -159,6 +159,61 @@ class Cuda(unittest.TestCase):
             with self.subTest(kind):
                 greedy.check(self, transformer(kind, **settings).cuda())
 
+    def test_heads_and_output_projections(self):
+        """Kernels with ops that stand in the code of the model."""
+        ids = torch.arange(1, 9, device="cuda").view(1, 8)
+        for kind in ("llama", "qwen3"):
+            with self.subTest(kind):
+                model = transformer(
+                    kind,
+                    **{**LLAMA, "hidden_size": 256, "num_hidden_layers": 2},
+                ).cuda()
+                before = [model(ids, logits_to_keep=n).logits for n in (0, 1)]
+                found = fuse_mlir.fuse_modules(model, only_faster=False)
+                self.assertEqual(
+                    [
+                        (s.id, s.families)
+                        for s in found
+                        if "lm_head" in s.id or "add" in s.id
+                    ],
+                    [
+                        ("norm+lm_head#0", ("norm_linear",)),
+                        ("o_proj+add#0", ("fused_linear",)),
+                        ("o_proj+add#1", ("fused_linear",)),
+                    ],
+                )
+                for _ in range(2):
+                    for keep, expected in enumerate(before):
+                        torch.testing.assert_close(
+                            model(ids, logits_to_keep=keep).logits,
+                            expected,
+                            atol=2e-2,
+                            rtol=2e-2,
+                        )
+                checks = fuse_mlir.verify(model)
+                self.assertTrue(checks, str(checks))
+                fuse_mlir.unfuse_modules(model)
+                self.assertTrue(torch.equal(model(ids).logits, before[0]))
+
+    def test_static_linears(self):
+        data = [
+            torch.arange(1 + i, 13 + i, device="cuda").view(2, 6)
+            for i in range(3)
+        ]
+        model = transformer(
+            "llama", **{**LLAMA, "hidden_size": 256, "num_hidden_layers": 2}
+        ).cuda()
+        before = model(data[0]).logits
+        result = fuse_mlir.calibrate(model, data, linears="all")
+        self.assertEqual(
+            {s.families for s in result.fused},
+            {("gated_mlp",), ("norm_linear",), ("fused_linear",)},
+        )
+        checks = fuse_mlir.verify(model, data[0])
+        self.assertTrue(checks, str(checks))
+        fuse_mlir.unfuse_modules(model)
+        self.assertTrue(torch.equal(model(data[0]).logits, before))
+
     def test_projections_in_programs(self):
         model = transformer(
             "qwen2", **{**LLAMA, "hidden_size": 256, "num_hidden_layers": 2}

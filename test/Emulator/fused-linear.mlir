@@ -9,9 +9,13 @@
 // RUN:   | FileCheck %s -DVALUES=10432
 // RUN: fuse-run %s --verify --chip=sm_90 --entry=bf16 --dim=1,33 \
 // RUN:   | FileCheck %s --check-prefix=MMA
+// RUN: fuse-run %s --verify --entry=f8_add --dim=5 \
+// RUN:   | FileCheck %s --check-prefix=CPU
 
 // CHECK: V2 scheduled on fuse emulator ok [[VALUES]] of [[VALUES]] values checked by contract, the same bits 3 times
 // MMA: V2 scheduled on fuse emulator ok 2176 of 2176 values checked by contract
+// CPU: V0 {{.*}} ok identical (kernels: 1, refused sites: 0)
+// CPU: V1 {{.*}} ok bit-equal
 
 func.func @bf16(%x: tensor<?x128xbf16>, %w: tensor<64x128xbf16>,
                 %b: tensor<64xbf16>, %r: tensor<?x64xbf16>)

@@ -6,11 +6,11 @@
 // CHECK-NOT: FAILED
 // CHECK:     V2 {{.*}} ok
 // CHECK-NOT: FAILED
-func.func @by_hand(%w: tensor<64x256xbf16>, %x: tensor<?x256xbf16>)
+func.func @by_hand(%x: tensor<?x256xbf16>, %w: tensor<64x256xbf16>)
     -> tensor<?x64xbf16> {
-  %y = stage.graph(%w, %x) map <mma, tokens = 64, blocks = 8>
-     : (tensor<64x256xbf16>, tensor<?x256xbf16>) -> tensor<?x64xbf16> {
-  ^bb0(%0: tensor<64x256xbf16>, %1: tensor<?x256xbf16>):
+  %y = stage.graph(%x, %w) map <mma, tokens = 64, blocks = 8>
+     : (tensor<?x256xbf16>, tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  ^bb0(%1: tensor<?x256xbf16>, %0: tensor<64x256xbf16>):
     %2 = stage.rows(%1) map <launch = 0, results = [launch]>
        : (tensor<?x256xbf16>) -> tensor<?x256xbf16> {
     ^bb0(%3: tensor<?x256xbf16>):

@@ -50,6 +50,16 @@ struct Progress {
 // The child
 //===----------------------------------------------------------------------===//
 
+/// Whether a GPU runs code for `chip`. PTX without instructions of one chip
+/// runs on later ones, too.
+static bool runsOn(const std::string &chip, int capability) {
+  std::string name = "sm_" + std::to_string(capability);
+  if (chip == name + "a")
+    return true;
+  return chip.rfind("sm_", 0) == 0 && chip.back() != 'a' &&
+         std::atoi(chip.c_str() + 3) <= capability;
+}
+
 /// Measures the remaining candidates, and sends one line per event.
 static void runChild(const Options &options, const TestBundle &file,
                      const Progress &progress,
@@ -60,7 +70,8 @@ static void runChild(const Options &options, const TestBundle &file,
     gpu = Gpu::open(options.device);
     std::string chip = "sm_" + std::to_string(gpu->getCapability()) + "a";
     int wanted = description.at("multiprocessors").get<int>();
-    if (description.at("chip") != chip || wanted != gpu->getMultiprocessors())
+    if (!runsOn(description.at("chip"), gpu->getCapability()) ||
+        wanted != gpu->getMultiprocessors())
       throw Failure(FUSE_ERROR_TARGET,
                     "candidates are for " +
                         description.at("chip").get<std::string>() + " with " +

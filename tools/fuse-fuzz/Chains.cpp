@@ -49,9 +49,24 @@ Value FunctionGenerator::quantize(Value x, const Quantization &how,
                             QuantOrderAttr::get(builder.getContext(), order));
 }
 
+/// Whether dynamic scales of `quant` fit a tensor of this shape.
+static bool fits(QuantAttr quant, ArrayRef<int64_t> shape) {
+  if (quant.getActivations() == ScaleScope::PerTensor)
+    return true;
+  return shape.size() > 1 && (quant.getActivations() == ScaleScope::PerToken ||
+                              shape.back() % quant.getGroupSize() == 0);
+}
+
 /// Quantizes dynamically; the scale is the second result.
 Value FunctionGenerator::quantizeDynamically(Value x, const Quantization &how) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
+  if (how.dynamic && fits(how.dynamic, shape))
+    return create<DynamicQuantizeOp>(
+        type(x, how.storage),
+        RankedTensorType::get(how.dynamic.getInputScaleShape(shape),
+                              builder.getF32Type()),
+        ScaleScopeAttr::get(builder.getContext(), how.dynamic.getActivations()),
+        x, how.dynamic);
   bool perToken = shape.size() > 1 && random.percent(70);
   SmallVector<int64_t> scales = {1};
   if (perToken)
@@ -112,6 +127,17 @@ Value FunctionGenerator::linear(Value x, int64_t outputs,
     return create<LinearOp>(result, x, weight, bias, Value(), Value(),
                             FloatAttr(), FloatAttr(), getPlace(bias));
   }
+  auto dynamic = x.getDefiningOp<DynamicQuantizeOp>();
+  if (QuantAttr quant = dynamic ? dynamic.getQuantAttr() : QuantAttr()) {
+    Value weight =
+        value(RankedTensorType::get({outputs, inputs}, input.getElementType()));
+    Value weightScale = value(RankedTensorType::get(
+        quant.getWeightScaleShape(outputs, inputs), builder.getF32Type()));
+    Value bias = getBias();
+    return create<LinearOp>(result, x, weight, bias, weightScale,
+                            dynamic.getScale(), FloatAttr(), FloatAttr(),
+                            getPlace(bias), quant);
+  }
   Value channelScale = getChannelScale();
   FloatAttr weightScale = channelScale ? FloatAttr() : scale();
   Value bias = getBias();
@@ -128,7 +154,6 @@ Value FunctionGenerator::linear(Value x, int64_t outputs,
     storage = random.oneOf<Type>({Float8E4M3FNType::get(builder.getContext()),
                                   Float8E5M2Type::get(builder.getContext())});
   Value weight = value(RankedTensorType::get({outputs, inputs}, storage));
-  auto dynamic = x.getDefiningOp<DynamicQuantizeOp>();
   return create<LinearOp>(result, x, weight, bias, channelScale,
                           dynamic ? dynamic.getScale() : Value(), inputScale,
                           weightScale, getPlace(bias));
@@ -159,7 +184,45 @@ Value FunctionGenerator::head(Value x) {
   return random.percent(70) ? norm(x) : x;
 }
 
-static Quantization getQuantization(Random &random, Builder &builder) {
+/// Draws one of the combinations that `#fuse.quant` allows. Sizes of groups
+/// divide the number of features.
+QuantAttr FunctionGenerator::drawDynamic(Type storage) {
+  auto weights =
+      random.oneOf({ScaleGranularity::Tensor, ScaleGranularity::Channel,
+                    ScaleGranularity::Block});
+  auto scope = random.oneOf(
+      {ScaleScope::PerToken, ScaleScope::PerTensor, ScaleScope::PerGroup});
+  // Sums of i8 are whole.
+  if (storage.isInteger(8)) {
+    weights = ScaleGranularity::Channel;
+    scope = ScaleScope::PerToken;
+  }
+  int64_t group = random.oneOf<int64_t>({1, 2, 4, 8, 16, 32});
+  while (features % group != 0)
+    group /= 2;
+  int64_t sums = group;
+  if (sums % 2 == 0 && random.percent(30))
+    sums /= 2;
+  int64_t rows = random.oneOf<int64_t>({1, 2, 4, 16});
+  int64_t columns = sums * random.oneOf<int64_t>({1, 2, 3});
+  bool isBlock = weights == ScaleGranularity::Block;
+  bool isGroup = scope == ScaleScope::PerGroup;
+  auto floorKind = random.oneOf({ScaleFloor::Scale, ScaleFloor::AMax});
+  double floor = random.oneOf({0x1p-64, 1e-4, 1e-12});
+  FloatAttr upper =
+      random.percent(25) ? builder.getF64FloatAttr(1200.0) : FloatAttr();
+  auto scaleOp = random.oneOf({QuantOrder::Divide, QuantOrder::Reciprocal});
+  auto order = random.oneOf({QuantOrder::Divide, QuantOrder::Reciprocal});
+  return QuantAttr::get(builder.getContext(), storage, weights,
+                        isBlock ? rows : 0, isBlock ? columns : 0, scope,
+                        isGroup ? group : 0, floorKind,
+                        builder.getF64FloatAttr(floor), upper, scaleOp, order,
+                        isBlock || isGroup ? sums : 0, /*scaleType=*/Type(),
+                        /*zeroPoint=*/std::nullopt, /*hasGroupZeros=*/false,
+                        TensorScale::None);
+}
+
+Quantization FunctionGenerator::drawQuantization() {
   Quantization how;
   how.kind = random.oneOf({Quantization::None, Quantization::None,
                            Quantization::Scaled, Quantization::QDQ,
@@ -170,6 +233,8 @@ static Quantization getQuantization(Random &random, Builder &builder) {
   how.order = random.oneOf({QuantOrder::Reciprocal, QuantOrder::Divide});
   how.biasPlace =
       random.percent(25) ? BiasPlace::AfterRounding : BiasPlace::BeforeRounding;
+  if (how.kind == Quantization::Dynamic && random.percent(60))
+    how.dynamic = drawDynamic(how.storage);
   return how;
 }
 
@@ -189,7 +254,7 @@ Quantization FunctionGenerator::quantization() {
   if (boundary)
     return boundary->how;
   if (!scheduled)
-    return getQuantization(random, builder);
+    return drawQuantization();
   Quantization how;
   how.kind = random.oneOf({Quantization::None, Quantization::Scaled});
   how.storage = Float8E4M3FNType::get(builder.getContext());
@@ -205,6 +270,8 @@ void FunctionGenerator::mlp() {
   FloatAttr inputScale, hiddenScale;
   Value input = quantizedInput(x, how, inputScale);
   int64_t width = this->width({1, 3, 32, 65});
+  if (how.dynamic && how.dynamic.getGroupSize() != 0)
+    width = llvm::alignTo(width, how.dynamic.getGroupSize());
   bool gated = random.percent(60), upFirst = random.percent(30);
   Value up;
   if (gated && upFirst)
@@ -216,8 +283,7 @@ void FunctionGenerator::mlp() {
                 width, how, inputScale);
   if (gated)
     hidden = gatedMul(hidden, up);
-  Quantization inner =
-      random.percent(damage) ? getQuantization(random, builder) : how;
+  Quantization inner = random.percent(damage) ? drawQuantization() : how;
   Value down = quantizedInput(hidden, inner, hiddenScale);
   int64_t outputs = scheduled || boundary || random.percent(80) ? features : 7;
   Value y = linear(down, outputs, inner, hiddenScale);

@@ -365,10 +365,10 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
 /// Adds the cases of one path. Functions that use the other path are skipped.
 static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
                             const llvm::StringMap<std::vector<CaseData>> &data,
-                            Stratum stratum, File &file) {
+                            Stratum stratum, const Chip &chip, File &file) {
   CompileOptions options;
   options.cpu = "";
-  options.chip = "sm_90a";
+  options.chip = chip.name.str();
   options.tokens = stratum == Stratum::Schedules ? kMaxTokens : kChosenTokens;
   options.scheduled = path != "portable";
   Expected<std::string> artifact = compileToArtifact(module, options);
@@ -406,7 +406,7 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
 }
 
 OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
-                                     Stratum stratum,
+                                     Stratum stratum, const Chip &chip,
                                      SmallVectorImpl<int64_t> *boundaries) {
   OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
   keepTensors(*module, getMaxElements(stratum));
@@ -414,7 +414,7 @@ OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
     return module;
   Random choices(~seed);
   SmallVector<int64_t> found =
-      attachRandomSchedules(*module, choices, kMaxTokens);
+      attachRandomSchedules(*module, choices, kMaxTokens, chip);
   if (boundaries)
     boundaries->append(found);
   return module;
@@ -422,9 +422,11 @@ OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
 
 /// Adds the cases of a seed. Returns false if it has none.
 static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
-                                Stratum stratum, File &file, Skips &skips) {
+                                Stratum stratum, const Chip &chip, File &file,
+                                Skips &skips) {
   SmallVector<int64_t> boundaries;
-  OwningOpRef<ModuleOp> module = makeCase(context, seed, stratum, &boundaries);
+  OwningOpRef<ModuleOp> module =
+      makeCase(context, seed, stratum, chip, &boundaries);
   if (stratum == Stratum::Mixed)
     boundaries.append(std::begin(kChosenBoundaries),
                       std::end(kChosenBoundaries));
@@ -458,7 +460,8 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
   if (stratum == Stratum::Mixed)
     paths.push_back("mixed");
   for (StringRef path : paths)
-    if (llvm::Error error = addCases(*module, path, seed, data, stratum, file))
+    if (llvm::Error error =
+            addCases(*module, path, seed, data, stratum, chip, file))
       return std::move(error);
   return true;
 }
@@ -502,14 +505,15 @@ bool fuse::emitCases(const EmitOptions &options) {
       uint64_t first = seed;
       for (unsigned count = 0; count < options.perFile && !isDone(); ++seed) {
         ++skips.inRow;
-        Expected<bool> added =
-            addModule(context, seed, options.stratum, file, skips);
+        Expected<bool> added = addModule(context, seed, options.stratum,
+                                         options.chip, file, skips);
         if (!added) {
           ++failed;
           llvm::outs() << "seed " << seed << ": " << toString(added.takeError())
                        << ": " << errors
                        << "\nmodule: fuse-fuzz --print --seed=" << seed
-                       << " --stratum=" << name << "\n";
+                       << " --stratum=" << name
+                       << " --chip=" << options.chip.name << "\n";
           continue;
         }
         count += *added;

@@ -8,6 +8,7 @@
 #define FUSE_TOOLS_FUSE_FUZZ_EMIT_H
 
 #include "ModuleGenerator.h"
+#include "fuse/Schedule/Chip.h"
 
 #include <string>
 
@@ -17,16 +18,19 @@ struct EmitOptions {
   std::string folder;
   uint64_t firstSeed, count;
   Stratum stratum;
+  Chip chip;
   unsigned perFile;
   /// Number of seeds in a row without cases after which emission ends.
   uint64_t maxSkipped;
 };
 
 /// The module of a seed in the form in which it is compiled: fused, with only
-/// functions on tensors. Modules of `Stratum::Schedules` have schedules.
+/// functions on tensors. Modules of `Stratum::Schedules` have schedules for
+/// `chip`.
 /// Appends the numbers of tokens at which kernels change to `boundaries`.
 mlir::OwningOpRef<mlir::ModuleOp>
 makeCase(mlir::MLIRContext &context, uint64_t seed, Stratum stratum,
+         const Chip &chip,
          llvm::SmallVectorImpl<int64_t> *boundaries = nullptr);
 
 /// Writes `count` modules with at least one fused op, from `firstSeed` on. For

@@ -29,6 +29,8 @@ struct Quantization {
   mlir::Type storage;
   QuantOrder order = QuantOrder::Reciprocal;
   BiasPlace biasPlace = BiasPlace::BeforeRounding;
+  /// Arithmetic of dynamic scales, or null for that of the ops.
+  QuantAttr dynamic;
 };
 
 class FunctionGenerator {
@@ -104,6 +106,8 @@ private:
   /// Width of a layer inside a chain.
   int64_t width(std::initializer_list<int64_t> any);
   Quantization quantization();
+  Quantization drawQuantization();
+  QuantAttr drawDynamic(mlir::Type storage);
 
   Random &random;
   mlir::OpBuilder builder;

@@ -56,7 +56,7 @@ void ModelWriter::marks() {
   if (!clean && random.percent(5))
     os << " hooks([\"accelerate\"])";
   if (!clean && random.percent(5))
-    os << " tensor_parallel(\"colwise\")";
+    os << " tensor_parallel(<kind = unknown, axis = \"packed\", size = 1>)";
   if (random.percent(20))
     os << " attributes {note = \"kept\", other.name = [1, unit]}";
 }

@@ -13,6 +13,7 @@
 
 #include "RandomSchedules.h"
 #include "fuse/IR/FuseOps.h"
+#include "fuse/Schedule/MmaSchedule.h"
 #include "fuse/Schedule/ScheduleTable.h"
 #include "mlir/IR/Diagnostics.h"
 
@@ -93,10 +94,45 @@ static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
       rows, stages, group, cluster, launches, isEven, isUnequal, dependent);
 }
 
-/// A schedule of either kind for up to `tokens` tokens, or null.
-static Attribute draw(Operation *op, Random &random, int64_t tokens) {
+/// A schedule of mma kernels, which may not fit.
+static Attribute drawMma(Location loc, Random &random, int64_t tokens) {
+  int64_t tokenTile = 8 * from(random, 1, 16), blocks = from(random, 1, 132);
+  int64_t splitK = random.percent(50) ? 1 : from(random, 2, 7);
+  int64_t gemm1TileM = kQuarterRows * from(random, 1, 4);
+  int64_t gemm2TileM = kQuarterRows * from(random, 1, 4);
+  int64_t stages = from(random, 2, 5);
+  int64_t group = random.oneOf<int64_t>({1, 2, 16});
+  int64_t launches = tokens <= tokenTile && random.percent(50) ? int64_t(1) : 3;
+  return tile::MmaScheduleAttr::getChecked(
+      [&] { return emitError(loc); }, loc.getContext(), tokens, tokenTile,
+      blocks, splitK, gemm1TileM, gemm2TileM, stages, group, launches);
+}
+
+/// A schedule of mma kernels for up to `tokens` tokens, or null.
+static Attribute drawMma(const MlpProblem &problem, Random &random,
+                         int64_t tokens, const Chip &chip) {
+  // Sums over rows use static shared memory.
+  constexpr int64_t reserved = 2048;
+  for (unsigned i = 0; i < kAttempts; ++i) {
+    auto schedule = cast_or_null<tile::MmaScheduleAttr>(
+        drawMma(problem.op->getLoc(), random, tokens));
+    if (schedule && schedule.getSharedBytes() + reserved <= chip.sharedBytes &&
+        getScheduleProblem(problem, schedule).empty())
+      return schedule;
+  }
+  return {};
+}
+
+/// A schedule for up to `tokens` tokens, or null.
+static Attribute draw(Operation *op, Random &random, int64_t tokens,
+                      const Chip &chip) {
   // Drop schedules that do not fit without an error.
   ScopedDiagnosticHandler quiet(op->getContext(), [](Diagnostic &) {});
+  if (chip.name != "sm_90a") {
+    std::string reason;
+    std::optional<MlpProblem> problem = describeMma(op, reason);
+    return problem ? drawMma(*problem, random, tokens, chip) : Attribute();
+  }
   GpuModel gpu;
   bool isPrefill = tokens > 256 || random.percent(tokens > 128 ? 40 : 15);
   // Few schedules with a deferred epilogue fit, so half of the attempts try it.
@@ -112,8 +148,10 @@ static Attribute draw(Operation *op, Random &random, int64_t tokens) {
   return {};
 }
 
-llvm::SmallVector<int64_t>
-fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
+llvm::SmallVector<int64_t> fuse::attachRandomSchedules(ModuleOp module,
+                                                       Random &random,
+                                                       int64_t tokens,
+                                                       const Chip &chip) {
   SmallVector<int64_t> boundaries = {1, tokens};
   Operation *fused = nullptr;
   module->walk([&](FusedOpInterface op) { fused = op; });
@@ -139,7 +177,7 @@ fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
     return boundaries;
   }
   if (!isDynamic) {
-    if (Attribute schedule = draw(fused, random, tokens))
+    if (Attribute schedule = draw(fused, random, tokens, chip))
       fused->setAttr(tile::kScheduleAttrName, schedule);
     return boundaries;
   }
@@ -152,7 +190,7 @@ fuse::attachRandomSchedules(ModuleOp module, Random &random, int64_t tokens) {
   bounds.erase(llvm::unique(bounds), bounds.end());
   SmallVector<Attribute> schedules;
   for (int64_t bound : bounds) {
-    schedules.push_back(draw(fused, random, bound));
+    schedules.push_back(draw(fused, random, bound, chip));
     if (!schedules.back())
       return boundaries;
     boundaries.append({bound, std::min(bound + 1, tokens)});

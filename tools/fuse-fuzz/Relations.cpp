@@ -322,6 +322,9 @@ static bool findLastLinear(Variant &variant, Random &random, LinearOp &linear,
     for (Value value : {getWeight(candidate), Value(candidate.getBias()),
                         Value(candidate.getChannelScale())})
       owns &= !value || getOwnArgument(value);
+    // Other scales of weights are not those of one output.
+    if (QuantAttr quant = candidate.getQuantAttr())
+      owns &= quant.getWeights() == ScaleGranularity::Channel;
     if (owns && candidate.getWeight().getType().getDimSize(0) > 1)
       candidates.push_back(candidate);
   }

@@ -142,9 +142,14 @@ static cl::opt<Stratum> stratum(
 static cl::opt<std::string> emit(
     "emit", cl::cat(category),
     cl::desc(
-        "Compile the modules for sm_90a and write them with inputs "
+        "Compile the modules for --chip and write them with inputs "
         "and the CPU's results to files in here, for fuse-device-run test"),
     cl::value_desc("folder"));
+static cl::opt<std::string>
+    chipName("chip", cl::cat(category),
+             cl::desc("GPU of --emit and of --stratum=schedules "
+                      "(default sm_90a)"),
+             cl::init("sm_90a"));
 static cl::opt<unsigned> perFile("per-file", cl::cat(category),
                                  cl::desc("Modules in a file of --emit"),
                                  cl::init(100));
@@ -480,6 +485,13 @@ int main(int argc, char **argv) {
       return 1;
     }
   }
+  FailureOr<Chip> chip = lookupChip(chipName, [](const Twine &message) {
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << "--chip: " << message << "\n";
+    return failure();
+  });
+  if (failed(chip))
+    return 1;
   TextMutator mutator;
   bool isText = stratum == Stratum::Models || stratum == Stratum::Slots;
   if ((stratum == Stratum::Models && runs) || (isText && !emit.empty())) {
@@ -526,9 +538,10 @@ int main(int argc, char **argv) {
     MLIRContext context;
     loadDialects(context);
     // Modules of this stratum include their schedules.
-    OwningOpRef<ModuleOp> module = stratum == Stratum::Schedules
-                                       ? makeCase(context, firstSeed, stratum)
-                                       : makeModule(context, firstSeed);
+    OwningOpRef<ModuleOp> module =
+        stratum == Stratum::Schedules
+            ? makeCase(context, firstSeed, stratum, *chip)
+            : makeModule(context, firstSeed);
     if (!module) {
       if (raises())
         llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
@@ -539,7 +552,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (!emit.empty())
-    return emitCases({emit, firstSeed, count, stratum, perFile, maxSkipped})
+    return emitCases(
+               {emit, firstSeed, count, stratum, *chip, perFile, maxSkipped})
                ? 0
                : 1;
   using Clock = std::chrono::steady_clock;

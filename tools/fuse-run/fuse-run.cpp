@@ -16,6 +16,7 @@
 #include "fuse/Support/ReadModule.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -49,6 +50,11 @@ struct Options {
       "sites",
       cl::desc("Of a model, run the fused sites by themselves (name one with "
                "--entry) and not the whole"),
+      cl::cat(category)};
+  cl::opt<bool> allRanks{
+      "all-ranks",
+      cl::desc("Compute all ranks of functions whose arguments have fuse.shard "
+               "in this process, with the results of each rank"),
       cl::cat(category)};
   cl::list<std::string> inputs{
       "input",
@@ -416,6 +422,12 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
       return llvm::createStringError(options.file +
                                      ": a model that cannot run");
   }
+  if (options.allRanks)
+    for (auto function : module->getOps<func::FuncOp>())
+      if (failed(localizeShards(function)) ||
+          failed(joinRanks(function, /*all=*/true)))
+        return llvm::createStringError(
+            options.file + ": a function whose ranks cannot be computed");
   if (options.emit == Emit::GPU || options.emit == Emit::NVVM ||
       options.emit == Emit::PTX) {
     if (llvm::Error error = emitGPUCode(*module, options))

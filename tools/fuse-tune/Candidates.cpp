@@ -10,6 +10,7 @@
 #include "fuse/Measure/TestBundle.h"
 #include "fuse/Measure/TuneFormat.h"
 #include "fuse/Runtime/Core/Instance.h"
+#include "fuse/Schedule/Chip.h"
 #include "fuse/Schedule/RowProblem.h"
 #include "fuse/Schedule/ScheduleCandidates.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -30,8 +31,6 @@ using namespace fuse;
 using llvm::createStringError;
 using llvm::Expected;
 using nlohmann::json;
-
-static constexpr StringRef kChip = "sm_90a";
 
 namespace {
 
@@ -84,13 +83,18 @@ static OwningOpRef<ModuleOp> isolateOp(Operation *op) {
 /// tokens.
 static Expected<std::vector<Job>> findJobs(ModuleOp module,
                                            const CandidateOptions &options,
-                                           const GpuModel &gpu) {
+                                           const GpuModel &gpu,
+                                           bool hasFloat8) {
   std::vector<Job> jobs;
   std::string problem;
   module.walk([&](FusedOpInterface op) {
     for (int64_t tokens : options.tokens) {
       std::string reason;
-      std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
+      std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason, gpu);
+      if (key && isRowOp(op) && !hasFloat8) {
+        reason = options.chip + " has no conversions to 8-bit floats";
+        key.reset();
+      }
       if (!key) {
         llvm::errs() << op->getLoc() << ": not tuned: " << reason << "\n";
         return;
@@ -99,9 +103,10 @@ static Expected<std::vector<Job>> findJobs(ModuleOp module,
           llvm::any_of(jobs, [&](const Job &job) { return job.key == *key; });
       if (known)
         continue;
-      if (std::optional<MlpProblem> decode = describeDecode(op, reason);
-          decode && decode->tokens)
-        tokens = *decode->tokens;
+      if (std::optional<MlpProblem> products =
+              describeProducts(op, gpu, reason);
+          products && products->tokens)
+        tokens = *products->tokens;
       jobs.push_back({isolateOp(op), *key, tokens,
                       rankSchedules(op, tokens, gpu, options.count)});
     }
@@ -110,11 +115,12 @@ static Expected<std::vector<Job>> findJobs(ModuleOp module,
     for (const std::string &text : options.schedules) {
       Attribute schedule = parseAttribute(text, module.getContext());
       if (!isa_and_nonnull<tile::ScheduleAttr, tile::PrefillScheduleAttr,
-                           tile::RowScheduleAttr>(schedule))
-        return createStringError("--schedule: expected #tile.schedule, "
-                                 "#tile.prefill_schedule or "
-                                 "#tile.row_schedule, got '" +
-                                 text + "'");
+                           tile::MmaScheduleAttr, tile::RowScheduleAttr>(
+              schedule))
+        return createStringError(
+            "--schedule: expected #tile.schedule, #tile.prefill_schedule, "
+            "#tile.mma_schedule or #tile.row_schedule, got '" +
+            text + "'");
       bool known = llvm::any_of(job.candidates, [&](const auto &other) {
         return other.schedule == schedule;
       });
@@ -164,7 +170,7 @@ static void compile(Task &task, const DialectRegistry &registry,
   }
   CompileOptions compileOptions;
   compileOptions.cpu = "";
-  compileOptions.chip = kChip.str();
+  compileOptions.chip = options.chip;
   compileOptions.tokens =
       std::min<int64_t>(task.tokens, tile::kMaxPrefillTokens);
   compileOptions.multiprocessors = options.multiprocessors;
@@ -265,7 +271,12 @@ Expected<std::string> fuse::makeCandidates(ModuleOp module,
                                            const CandidateOptions &options) {
   GpuModel gpu;
   gpu.multiprocessors = options.multiprocessors;
-  Expected<std::vector<Job>> jobs = findJobs(module, options, gpu);
+  Chip chip =
+      *lookupChip(options.chip, [](const Twine &) { return failure(); });
+  gpu.isHopper = chip.name == "sm_90a";
+  gpu.sharedBytes = chip.sharedBytes;
+  Expected<std::vector<Job>> jobs =
+      findJobs(module, options, gpu, chip.hasFloat8);
   if (!jobs)
     return jobs.takeError();
   std::vector<Task> tasks;
@@ -319,7 +330,7 @@ Expected<std::string> fuse::makeCandidates(ModuleOp module,
   json description = {{"format", measure::kCandidatesFormat},
                       {"version", measure::kTuneVersion},
                       {"compiler", ScheduleTable::getCompiler().str()},
-                      {"chip", kChip.str()},
+                      {"chip", options.chip},
                       {"multiprocessors", options.multiprocessors},
                       {"ops", std::move(ops)}};
   std::string text = description.dump();

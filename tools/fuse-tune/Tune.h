@@ -23,6 +23,8 @@ struct CandidateOptions {
   /// Additional schedules to try wherever they fit.
   std::vector<std::string> schedules;
   int64_t multiprocessors = 132;
+  /// The chip, which must be known.
+  std::string chip = "sm_90a";
   /// Whether ptxas assembles candidates, if it is available.
   bool assemble = true;
   unsigned jobs = 1;

@@ -13,6 +13,7 @@
 #include "fuse/Measure/TuneFormat.h"
 #include "fuse/Runtime/Core/Container.h"
 #include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Schedule/Chip.h"
 #include "fuse/Support/ReadModule.h"
 #include "fuse/Support/TemporaryDirectory.h"
 #include "fuse/Target/PTX.h"
@@ -88,6 +89,13 @@ struct Options {
                                cl::sub(candidates),
                                cl::sub(cl::SubCommand::getTopLevel()),
                                cl::cat(category)};
+  cl::opt<std::string> chip{"chip",
+                            cl::desc("Chip of the GPU; all but sm_90a have mma "
+                                     "kernels"),
+                            cl::init("sm_90a"),
+                            cl::sub(candidates),
+                            cl::sub(cl::SubCommand::getTopLevel()),
+                            cl::cat(category)};
   cl::opt<bool> noAssemble{
       "no-assemble",
       cl::desc("Leave PTX to the driver, also if there is ptxas"),
@@ -179,6 +187,13 @@ static Expected<std::string> compileCandidates(const Options &options) {
         " is not from 1 to 65535");
   chosen.schedules.assign(options.schedules.begin(), options.schedules.end());
   chosen.multiprocessors = options.multiprocessors;
+  std::string unknown;
+  if (failed(lookupChip(options.chip, [&](const Twine &message) {
+        unknown = message.str();
+        return failure();
+      })))
+    return createStringError("--chip: " + unknown);
+  chosen.chip = options.chip;
   chosen.assemble = !options.noAssemble;
   chosen.jobs = std::max(1u, options.jobs.getValue());
   DialectRegistry registry;

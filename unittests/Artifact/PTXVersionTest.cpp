@@ -38,6 +38,10 @@ TEST(PTXVersionTest, FindsWhatFeaturesNeed) {
   EXPECT_EQ(getMinimum("sm_90", "@%p1 elect.sync %r1|%p2, -1;"), 80);
   EXPECT_EQ(getMinimum("sm_89", "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;"),
             81);
+  EXPECT_EQ(getMinimum("sm_89",
+                       "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+                       "{%f1}, {%r1}, {%r2}, {%f1};"),
+            84);
   EXPECT_EQ(getMinimum("sm_89", "add.f32 %f1, %f2, %f3;"), 78);
   EXPECT_EQ(getMinimum("sm_80", "LOOP:\nbra LOOP; // wgmma"), 70);
 }

@@ -65,10 +65,9 @@ SECTIONS = (
     _section("h200", "sweep", "sweep-h200", f"{_SUITE}sweep"),
     _section(
         "h200",
-        "sm_80",
-        "sweep-sm_80-h200",
-        f"{_SUITE}sweep --chip=sm_80",
         "other_chip",
+        "other-chip-h200",
+        f"{_SUITE}sweep --chip=sm_89",
     ),
     _section("h200", "moe", "moe-h200", f"{_SUITE}moe"),
     _section("h200", "e2e", "e2e-h200", f"{_SUITE}e2e"),

@@ -290,9 +290,9 @@ def h200(found: Sections) -> str:
 
 def _other_chip(found: Sections) -> list[str]:
     """The part about kernels for other chips, if they were measured."""
-    if "sm_80" not in found:
+    if "other_chip" not in found:
         return []
-    section = found["sm_80"]
+    section = found["other_chip"]
     return [
         _part(
             "Kernels for other GPUs",

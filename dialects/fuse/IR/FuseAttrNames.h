@@ -21,6 +21,10 @@ namespace fuse {
 /// (`fuse.parameter = @m::@mlp::@gate_proj::@weight`), so that it follows when
 /// a module is renamed.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
+/// Attribute of an argument or result: how ranks share it, a `#fuse.shard`.
+inline constexpr llvm::StringLiteral kShardAttrName = "fuse.shard";
+/// Function attribute: types are those of one rank; the number of ranks.
+inline constexpr llvm::StringLiteral kRanksAttrName = "fuse.ranks";
 /// Attribute of an argument of a forward: its name in the source.
 inline constexpr llvm::StringLiteral kNameAttrName = "fuse.name";
 /// Attribute of a buffer argument: the function writes a result to it.

@@ -514,3 +514,60 @@ MemberParameterAttr MemberParameterAttr::fromText(MLIRContext *context,
 std::string MemberParameterAttr::toText() const {
   return std::to_string(getPosition()) + ":" + getPath().str();
 }
+
+//===----------------------------------------------------------------------===//
+// TPAttr and ShardAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult TPAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                             TPKind kind, StringAttr axis, int64_t size) {
+  if (axis.empty())
+    return emitError() << "axis of tensor parallelism must have a name";
+  if (kind == TPKind::Unknown ? size != 1 : size < 2)
+    return emitError() << stringifyTPKind(kind) << " needs "
+                       << (kind == TPKind::Unknown ? "size 1"
+                                                   : "at least 2 ranks")
+                       << ", got " << size;
+  return success();
+}
+
+LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t dim, StringAttr axis, int64_t count,
+                                int64_t pieces) {
+  if (axis.empty())
+    return emitError() << "axis of a shard must have a name";
+  if (dim < 0)
+    return emitError() << "dimension of a shard must not be negative, got "
+                       << dim;
+  if (count < 2)
+    return emitError() << "a shard needs at least 2 ranks, got " << count;
+  if (pieces < 1)
+    return emitError() << "a shard needs at least 1 piece, got " << pieces;
+  return success();
+}
+
+FailureOr<RankedTensorType>
+ShardAttr::getLocalType(RankedTensorType whole,
+                        function_ref<InFlightDiagnostic()> emitError) const {
+  if (getDim() >= whole.getRank())
+    return emitError() << "cuts dimension " << getDim() << " of " << whole
+                       << ", which has " << whole.getRank() << " dimensions";
+  SmallVector<int64_t> shape(whole.getShape());
+  int64_t &size = shape[getDim()];
+  if (ShapedType::isDynamic(size))
+    return emitError() << "cuts dimension " << getDim() << " of " << whole
+                       << ", which is dynamic";
+  if (size % (getCount() * getPieces()) != 0)
+    return emitError() << "cuts dimension " << getDim() << " of " << whole
+                       << " into " << getCount()
+                       << " uneven parts; expected a multiple of "
+                       << getCount() * getPieces();
+  size /= getCount();
+  return whole.clone(shape);
+}
+
+RankedTensorType ShardAttr::getWholeType(RankedTensorType local) const {
+  SmallVector<int64_t> shape(local.getShape());
+  shape[getDim()] *= getCount();
+  return local.clone(shape);
+}

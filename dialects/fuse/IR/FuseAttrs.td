@@ -162,6 +162,13 @@ def Fuse_KernelFamilyEnum : Fuse_Enum<"KernelFamily",
   I32EnumAttrCase<"FusedLinear", 6, "fused_linear">
 ]>;
 
+def Fuse_TPKindEnum : Fuse_Enum<"TPKind",
+    "how a linear map is distributed over ranks", [
+  I32EnumAttrCase<"Colwise", 0, "colwise">,
+  I32EnumAttrCase<"Rowwise", 1, "rowwise">,
+  I32EnumAttrCase<"Unknown", 2, "unknown">
+]>;
+
 def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
 def Fuse_LossReductionAttr
     : Fuse_EnumAttr<Fuse_LossReductionEnum, "loss_reduction">;
@@ -481,6 +488,67 @@ def Fuse_MemberParameterAttr
     static MemberParameterAttr fromText(::mlir::MLIRContext *context,
                                         ::llvm::StringRef text);
     std::string toText() const;
+  }];
+}
+
+def Fuse_TPAttr : Fuse_Attr<"TP", "tp"> {
+  let summary = "tensor parallelism of a linear map";
+  let description = [{
+    How a module is distributed over `size` ranks along an axis of a device
+    mesh:
+
+    - `colwise`: a rank has consecutive outputs. The input is the same on all
+      ranks, so there is no communication;
+    - `rowwise`: a rank has consecutive inputs. Its result is a partial sum, and
+      the result of the module is the sum over the ranks, with the bias added
+      once, after the sum;
+    - `unknown`: a plan that an IR of version 2 names by a string, which is the
+      axis here. The size is 1. Members with such a plan are not fused.
+
+    Example: `#fuse.tp<kind = colwise, axis = "tp", size = 4>`
+  }];
+  let parameters = (ins
+    EnumParameter<Fuse_TPKindEnum>:$kind,
+    "::mlir::StringAttr":$axis,
+    "int64_t":$size
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Fuse_ShardAttr : Fuse_Attr<"Shard", "shard"> {
+  let summary = "distribution of a tensor over ranks";
+  let description = [{
+    Cuts dimension `dim` of a tensor into `count` equal, consecutive parts, one
+    per rank along an axis of a device mesh. Rank `r` has part `r`. The text has
+    the type of the whole tensor until `fuse-localize-shards`, so one text
+    describes all ranks.
+
+    With `pieces`, the dimension consists of equal pieces which are cut one by
+    one, and a rank has its part of each. This is a stored weight that
+    concatenates parameters: the parameters are cut first.
+
+    Example: `#fuse.shard<dim = 0, axis = "tp", count = 4>`,
+    `#fuse.shard<dim = 0, axis = "tp", count = 4, pieces = 2>`
+  }];
+  let parameters = (ins
+    "int64_t":$dim,
+    "::mlir::StringAttr":$axis,
+    "int64_t":$count,
+    DefaultValuedParameter<"int64_t", "1">:$pieces
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Type of a part of a tensor of type `whole`. Emits an error if it cannot
+    /// be cut into equal parts.
+    ::llvm::FailureOr<::mlir::RankedTensorType>
+    getLocalType(::mlir::RankedTensorType whole,
+                 ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError)
+        const;
+    /// Type of the whole tensor that has parts of type `local`.
+    ::mlir::RankedTensorType
+    getWholeType(::mlir::RankedTensorType local) const;
   }];
 }
 

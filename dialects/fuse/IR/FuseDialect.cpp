@@ -25,7 +25,7 @@ struct FuseInliner : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 
   bool isLegalToInline(Operation *op, Region *, bool, IRMapping &) const final {
-    return isMemoryEffectFree(op);
+    return isMemoryEffectFree(op) || isa<AllReduceOp>(op);
   }
 };
 } // namespace

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseAttrNames.h"
+#include "fuse/IR/FuseAttrs.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/Support/IRVersion.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -69,6 +70,8 @@ static bool isCount(Attribute attr) {
   return count && !count.getValue().isNegative();
 }
 
+static bool isShard(Attribute attr) { return isa<ShardAttr>(attr); }
+
 static bool isDictionary(Attribute attr) { return isa<DictionaryAttr>(attr); }
 
 static constexpr KnownAttr kMustFuse = {kMustFuseAttrName, isStrings,
@@ -87,6 +90,7 @@ static constexpr KnownAttr kFunctionAttrs[] = {
     kExpectSites,
     {kGroupAttrName, isUnit, "a unit attribute"},
     {kConstantScalesAttrName, isUnit, "a unit attribute"},
+    {kRanksAttrName, isCount, "a number of ranks"},
     {kLibraryAttrName, isName, "the path of a shared library"},
     {kLaunchPlanAttrName, isDictionary, "a dictionary"},
     {kCPUPlanAttrName, isDictionary, "a dictionary"},
@@ -98,6 +102,7 @@ static constexpr KnownAttr kFunctionAttrs[] = {
 static constexpr KnownAttr kArgumentAttrs[] = {
     {kParameterAttrName, isParameter,
      "the name of a parameter or its symbol in a model"},
+    {kShardAttrName, isShard, "a #fuse.shard"},
     {kNameAttrName, isName, "the name of an argument"},
     {kDefaultAttrName, [](Attribute) { return true; }, ""},
     {kResultAttrName, isUnit, "a unit attribute"},
@@ -105,6 +110,7 @@ static constexpr KnownAttr kArgumentAttrs[] = {
 
 static constexpr KnownAttr kResultAttrs[] = {
     {kNameAttrName, isName, "the name of a result"},
+    {kShardAttrName, isShard, "a #fuse.shard"},
     {kObservedAttrName, isStrings, "an array of names"}};
 
 /// Completes the error of an unknown attribute by the valid ones of `owner`.

@@ -231,7 +231,7 @@ def Fuse_FusedLinearOp
     Fuse_AnyTensor:$weight,
     Optional<Fuse_FloatTensor>:$bias,
     Optional<Fuse_FloatTensor>:$output_residual,
-    Variadic<Fuse_ScaleVector>:$channel_scales,
+    Variadic<Fuse_WeightScale>:$channel_scales,
     OptionalAttr<Fuse_QuantAttr>:$quant), Fuse_ContractAttrs);
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{

@@ -354,6 +354,22 @@ LogicalResult GatedMulOp::verify() { return verifyBinary(*this); }
 
 LogicalResult ResidualAddOp::verify() { return verifyBinary(*this); }
 
+LogicalResult AllReduceOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  if (getAxis().empty())
+    return emitOpError("needs the name of an axis in 'group'");
+  if (getSize() < 2)
+    return emitOpError() << "needs at least 2 ranks, got " << getSize();
+  if (getBiasPlace() == BiasPlace::AfterRounding && !getBias())
+    return emitOpError("has no bias to add after rounding");
+  return failure(
+      failed(verifyTensor(emitError, "x", getX().getType())) ||
+      failed(verifySameShape(emitError, "x", getX().getType(), "y",
+                             getY().getType())) ||
+      failed(verifyVector(emitError, "bias", typeOf(getBias()), "feature",
+                          getX().getType().getShape().back())));
+}
+
 /// Verifies the scale of a quantize or dequantize op: one number, or one per
 /// index of dimension 0.
 template <typename OpTy>

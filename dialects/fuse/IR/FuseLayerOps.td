@@ -15,12 +15,13 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 /// An op whose results have sizes that follow from those of its operands.
-class Fuse_ShapedOp<string mnemonic, list<Trait> traits = []>
+class Fuse_ShapedOp<string mnemonic, list<Trait> traits = [],
+                    list<Trait> effects = [Pure]>
     : Op<Fuse_Dialect, mnemonic, !listconcat([
-        Pure, DeclareOpInterfaceMethods<
+        DeclareOpInterfaceMethods<
             ReifyRankedShapedTypeOpInterface,
             ["reifyResultShapes", "reifyDimOfResult"]>
-      ], traits)> {
+      ], effects, traits)> {
   let hasVerifier = 1;
   code reifyDefinition = [{
     ::llvm::LogicalResult $cppClass::reifyResultShapes(
@@ -40,11 +41,11 @@ class Fuse_ShapedOp<string mnemonic, list<Trait> traits = []>
 /// type does not, because it is the rounding point. `tokens` lists the methods
 /// that `Fuse_TokenOpInterface` does not have by default.
 class Fuse_LayerOp<string mnemonic, list<Trait> traits = [],
-                   list<string> tokens = []>
+                   list<string> tokens = [], list<Trait> effects = [Pure]>
     : Fuse_ShapedOp<mnemonic, !listconcat([
         DeclareOpInterfaceMethods<Fuse_TokenOpInterface, tokens>,
         InferShapedTypeOpAdaptor
-      ], traits)> {
+      ], traits), effects> {
   let extraClassDefinition = reifyDefinition # [{
     ::llvm::LogicalResult $cppClass::inferReturnTypeComponents(
         ::mlir::MLIRContext *, ::std::optional<::mlir::Location>,
@@ -432,6 +433,56 @@ def Fuse_DynamicQuantizeOp
   ];
   let assemblyFormat = [{
     custom<Keyword>($scope) $x `` custom<Quant>($quant)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+/// What ranks exchange. No op may pass another op on it, on any rank.
+def Fuse_CollectiveResource : Resource<"::fuse::CollectiveResource">;
+
+def Fuse_AllReduceOp : Fuse_LayerOp<"all_reduce", [], [], [
+    MemoryEffects<[MemRead<Fuse_CollectiveResource>,
+                   MemWrite<Fuse_CollectiveResource>]>]> {
+  let summary = "Sum of the partial results of all ranks";
+  let description = [{
+    `y = x[0] + x[1] + ... + x[size - 1]`, where `x[r]` is the operand on rank
+    `r` of an axis. Partial results are extended to f32 and added in f32 in the
+    order of the ranks, each addition rounded. The bias, which is the same on
+    all ranks, is added in f32 to the sum. The result is rounded once, and has
+    the same bits on all ranks.
+
+    With `added after_rounding`, the bias is added in f32 to the rounded sum,
+    and the result is rounded again.
+
+    All ranks must execute the same reductions in the same order. The op
+    therefore reads and writes a resource of its own: it is not merged with an
+    equal one, not removed and not moved across another one.
+
+    The op has no code. `fuse-join-ranks` computes all ranks in one process; a
+    runtime ends a kernel before the op and begins the next one after it.
+
+    Example:
+
+    ```mlir
+    %y = fuse.all_reduce %p group("tp", 4) order(rank)
+      : (tensor<?x4096xf32>) -> tensor<?x4096xbf16>
+    %z = fuse.all_reduce %p bias(%b) added after_rounding
+           group("tp", 4) order(rank)
+      : (tensor<?x4096xf32>, tensor<4096xbf16>) -> tensor<?x4096xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$bias,
+    StrAttr:$axis,
+    I64Attr:$size,
+    DefaultValuedAttr<Fuse_BiasPlaceAttr,
+                      "::fuse::BiasPlace::BeforeRounding">:$bias_place
+  );
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    $x (`bias` `(` $bias^ `)`)? (`added` custom<Keyword>($bias_place)^)?
+    `group` `(` $axis `,` custom<Integer>($size) `)` `order` `(` `rank` `)`
     attr-dict `:` functional-type(operands, results)
   }];
 }

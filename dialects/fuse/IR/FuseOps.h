@@ -20,6 +20,16 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace fuse {
+
+/// What ranks exchange, as a resource of memory effects.
+struct CollectiveResource
+    : mlir::SideEffects::Resource::Base<CollectiveResource> {
+  llvm::StringRef getName() final { return "Collective"; }
+};
+
+} // namespace fuse
+
 #define GET_OP_CLASSES
 #include "fuse/IR/FuseOps.h.inc"
 

@@ -245,3 +245,55 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
   }
   llvm_unreachable("all kinds have a type");
 }
+
+FailureOr<ShardAttr>
+RecipeAttr::inferShard(ArrayRef<RankedTensorType> sources,
+                       ArrayRef<ShardAttr> shards,
+                       function_ref<InFlightDiagnostic()> emitError) const {
+  if (llvm::none_of(shards, [](ShardAttr shard) { return bool(shard); }))
+    return ShardAttr();
+  auto error = [&] {
+    return emitError() << "recipe '" << getName().getValue() << "' ";
+  };
+  ShardAttr first = shards.front();
+  if (getKind() == RecipeKind::Fold) {
+    // Columns of the matrix are entries of the vector.
+    bool isCutAlike = shards[1] ? first && first.getDim() == 1 &&
+                                      shards[1].getCount() == first.getCount()
+                                : first && first.getDim() == 0;
+    if (!isCutAlike)
+      return error() << "folds a vector whose parts are not those of the "
+                        "columns of '"
+                     << toText(getSources().front()) << "'";
+    return first;
+  }
+  for (auto [source, shard] : llvm::zip_equal(getSources(), shards))
+    if (shard != first)
+      return error() << "combines '" << toText(getSources().front())
+                     << "' and '" << toText(source)
+                     << "', which ranks share in different ways";
+  SmallVector<RankedTensorType> parts;
+  for (auto [type, shard] : llvm::zip_equal(sources, shards)) {
+    FailureOr<RankedTensorType> part = shard.getLocalType(type, emitError);
+    if (failed(part))
+      return failure();
+    parts.push_back(*part);
+  }
+  if (failed(inferType(parts, emitError)))
+    return failure();
+  auto cut = [&](int64_t dim, int64_t pieces) {
+    return ShardAttr::get(getContext(), dim, first.getAxis(), first.getCount(),
+                          pieces);
+  };
+  if (getKind() == RecipeKind::Transpose)
+    return cut(1 - first.getDim(), 1);
+  if (getKind() != RecipeKind::Concat || first.getDim() != 0)
+    return first;
+  for (auto [source, type] : llvm::zip_equal(getSources(), sources))
+    if (type.getDimSize(0) != sources.front().getDimSize(0))
+      return error() << "concatenates " << sources.front().getDimSize(0)
+                     << " and " << type.getDimSize(0)
+                     << " rows of which ranks have parts; expected equal "
+                        "numbers of rows";
+  return cut(0, sources.size());
+}

@@ -7,6 +7,7 @@
 #ifndef NN_IR_NNATTRS_H
 #define NN_IR_NNATTRS_H
 
+#include "fuse/IR/FuseAttrs.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpImplementation.h"
 #include "nn/IR/NNDialect.h"

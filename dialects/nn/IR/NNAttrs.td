@@ -77,6 +77,14 @@ def NN_RecipeAttr : AttrDef<NN_Dialect, "Recipe"> {
     inferType(::llvm::ArrayRef<::mlir::RankedTensorType> sources,
               ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError)
         const;
+    /// How ranks share the result, if they share the sources as in `shards`;
+    /// null if all are whole. A rank applies the recipe to its parts. Emits an
+    /// error if that is not a part of the result.
+    ::llvm::FailureOr<ShardAttr>
+    inferShard(::llvm::ArrayRef<::mlir::RankedTensorType> sources,
+               ::llvm::ArrayRef<ShardAttr> shards,
+               ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError)
+        const;
   }];
 }
 

@@ -366,7 +366,11 @@ LogicalResult ModelOp::verify() {
   return verifyClass(*this, getClassName());
 }
 
-LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
+LogicalResult ModelOp::verifyRegions() {
+  if (failed(verifyMembers(*this)))
+    return failure();
+  return verifyParallelism(*this);
+}
 
 LogicalResult NetModuleOp::verify() {
   if (failed(verifyName(*this, getSymName())))
@@ -396,7 +400,16 @@ LogicalResult NetModuleOp::verifyRegions() {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-LogicalResult ParameterOp::verify() { return verifyName(*this, getSymName()); }
+LogicalResult ParameterOp::verify() {
+  if (failed(verifyName(*this, getSymName())))
+    return failure();
+  ShardAttr shard = getShardAttr();
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (shard && type &&
+      failed(shard.getLocalType(type, [&] { return emitOpError(); })))
+    return failure();
+  return success();
+}
 
 /// Looks up a symbol without tables. Each module verifies its ties with its own
 /// tables, which would all be built for a few ties.
@@ -430,6 +443,8 @@ LogicalResult ParameterOp::verifySymbolUses(SymbolTableCollection &) {
   if (std::optional<SymbolRefAttr> other = owner.getTiedTo())
     return fail("which is tied to '" + getPath(*other) +
                 "'; expected that one");
+  if (owner.getShardAttr() != getShardAttr())
+    return fail("which ranks share in another way");
   // The other parameter may not be verified yet and reports its own errors.
   if (!owner.getTypeAttr() || owner.getType() == getType())
     return success();
@@ -569,6 +584,7 @@ static LogicalResult verifyWeights(FusedCallOp call,
              << "recipe '" << recipe.getName().getValue()
              << "' rounds without 'keep'; its parameters cannot be restored";
     SmallVector<RankedTensorType> types;
+    SmallVector<ShardAttr> shards;
     for (Attribute source : recipe.getSources()) {
       auto name = dyn_cast<SymbolRefAttr>(source);
       if (!name)
@@ -585,8 +601,11 @@ static LogicalResult verifyWeights(FusedCallOp call,
                << "recipe '" << recipe.getName().getValue() << "' reads '"
                << getPath(name) << "', which is not a parameter of a member";
       types.push_back(cast<RankedTensorType>(parameter.getType()));
+      shards.push_back(parameter.getShardAttr());
     }
-    if (failed(recipe.inferType(types, [&] { return call.emitOpError(); })))
+    auto emitError = [&] { return call.emitOpError(); };
+    if (failed(recipe.inferType(types, emitError)) ||
+        failed(recipe.inferShard(types, shards, emitError)))
       return failure();
   }
   return success();

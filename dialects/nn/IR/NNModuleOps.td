@@ -112,15 +112,22 @@ def NN_NetModuleOp : NN_ModuleOp<"module", [
     the source program, and `fuse.default`, the value for calls that omit the
     argument.
 
-    `hooks` lists the hooks registered on the module, and `tensor_parallel`
-    names its distribution plan. A module with either is not fused: a kernel
-    would bypass the hooks and break the distribution.
+    `hooks` lists the hooks registered on the module. A module with hooks is
+    not fused, because a kernel would bypass them.
+
+    `tensor_parallel` states how the module is distributed over ranks. The
+    forward computes the whole result all the same. Parameters of the module
+    have a `shard` that agrees: dimension 0 of weight and bias of a colwise
+    module, dimension 1 of the weight of a rowwise one. An axis has one size in
+    a model.
 
     Example:
 
     ```mlir
-    nn.module @up_proj class "Linear" tensor_parallel("colwise") {
-      nn.parameter @weight : tensor<16x8xbf16>
+    nn.module @up_proj class "Linear"
+        tensor_parallel(<kind = colwise, axis = "tp", size = 4>) {
+      nn.parameter @weight shard(<dim = 0, axis = "tp", count = 4>)
+        : tensor<16x8xbf16>
       func.func private @forward(tensor<?x8xbf16>) -> tensor<?x16xbf16>
     }
     ```
@@ -129,7 +136,7 @@ def NN_NetModuleOp : NN_ModuleOp<"module", [
     SymbolNameAttr:$sym_name,
     StrAttr:$class_name,
     OptionalAttr<StrArrayAttr>:$hooks,
-    OptionalAttr<StrAttr>:$tensor_parallel
+    OptionalAttr<Fuse_TPAttr>:$tensor_parallel
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -147,8 +154,9 @@ def NN_ParameterOp : Op<NN_Dialect, "parameter", [
     Syntax:
 
     ```
-    operation ::= `fuse.parameter` $sym_name
-                  (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
+    operation ::= `nn.parameter` $sym_name
+                  (`tied_to` `(` $tied_to^ `)`)?
+                  (`shard` `(` $shard^ `)`)? `:` $type attr-dict
     ```
 
     Its name in a checkpoint is the path of its module, a dot and its own name.
@@ -157,6 +165,9 @@ def NN_ParameterOp : Op<NN_Dialect, "parameter", [
     A parameter with `tied_to` is an alias of another parameter, a symbol
     relative to the model. Both are one tensor, which belongs to the other
     parameter's module. The other parameter must not be tied itself.
+
+    `shard` states how the ranks of tensor parallelism share the parameter. Its
+    type is that of the whole parameter.
 
     Example:
 
@@ -168,6 +179,7 @@ def NN_ParameterOp : Op<NN_Dialect, "parameter", [
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     OptionalAttr<SymbolRefAttr>:$tied_to,
+    OptionalAttr<Fuse_ShardAttr>:$shard,
     TypeAttrOf<AnyStaticShapeTensor>:$type
   );
   let hasCustomAssemblyFormat = 1;

@@ -52,6 +52,17 @@ static void printOptionalClause(OpAsmPrinter &printer, StringRef keyword,
   printer << ')';
 }
 
+/// The same for a structured attribute, without its mnemonic.
+template <typename AttrTy>
+static void printStrippedClause(OpAsmPrinter &printer, StringRef keyword,
+                                AttrTy value) {
+  if (!value)
+    return;
+  printer << ' ' << keyword << '(';
+  printer.printStrippedAttrOrType(value);
+  printer << ')';
+}
+
 //===----------------------------------------------------------------------===//
 // Containers and parameters
 //===----------------------------------------------------------------------===//
@@ -91,7 +102,7 @@ void NetModuleOp::print(OpAsmPrinter &printer) {
   printer << " class ";
   printer.printAttributeWithoutType(getClassNameAttr());
   printOptionalClause(printer, "hooks", getHooksAttr());
-  printOptionalClause(printer, "tensor_parallel", getTensorParallelAttr());
+  printStrippedClause(printer, "tensor_parallel", getTensorParallelAttr());
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getDiscardableAttrDictionary().getValue(),
       {kForwardUseAttrName});
@@ -99,10 +110,37 @@ void NetModuleOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody());
 }
 
+/// `tied_to(@module::@parameter)` or nothing.
+static ParseResult parseTiedTo(OpAsmParser &parser, SymbolRefAttr &value) {
+  if (failed(parser.parseOptionalKeyword("tied_to")))
+    return success();
+  if (parser.parseLParen())
+    return failure();
+  std::string path;
+  SMLoc loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalString(&path))) {
+    // Older texts have a path.
+    SmallVector<StringRef> names;
+    StringRef(path).split(names, '.');
+    SmallVector<FlatSymbolRefAttr> nested;
+    for (StringRef name : ArrayRef(names).drop_front())
+      nested.push_back(FlatSymbolRefAttr::get(parser.getContext(), name));
+    auto symbol = SymbolRefAttr::get(
+        StringAttr::get(parser.getContext(), names.front()), nested);
+    return parser.emitError(loc)
+           << "a tied parameter is a symbol, write tied_to(" << symbol
+           << ") in place of tied_to(\"" << path << "\")";
+  }
+  return failure(parser.parseCustomAttributeWithFallback(
+                     value, parser.getBuilder().getNoneType()) ||
+                 parser.parseRParen());
+}
+
 ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
   return failure(parser.parseSymbolName(properties.sym_name) ||
-                 parseOptionalClause(parser, "tied_to", properties.tied_to) ||
+                 parseTiedTo(parser, properties.tied_to) ||
+                 parseOptionalClause(parser, "shard", properties.shard) ||
                  parser.parseColon() ||
                  parser.parseCustomAttributeWithFallback(
                      properties.type, parser.getBuilder().getNoneType()) ||
@@ -113,6 +151,7 @@ void ParameterOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printSymbolName(getSymName());
   printOptionalClause(printer, "tied_to", getTiedToAttr());
+  printStrippedClause(printer, "shard", getShardAttr());
   printer << " : ";
   printer.printAttributeWithoutType(getTypeAttr());
   printer.printOptionalAttrDict(

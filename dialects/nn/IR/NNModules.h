@@ -97,6 +97,10 @@ llvm::SmallVector<IdentityCallOp> getIdentities(FusedCallOp call);
 /// arguments with defaults.
 unsigned getNumRequiredArguments(mlir::FunctionOpInterface forward);
 
+/// Verifies that an axis of tensor parallelism has one size in a model, and
+/// that modules agree with the shards of their parameters.
+llvm::LogicalResult verifyParallelism(ModelOp model);
+
 /// The slot that `name` refers to at `user`, or null: the first one in the
 /// symbol tables around `user`, innermost first.
 SlotOp lookupSlot(mlir::SymbolTableCollection &tables, mlir::Operation *user,

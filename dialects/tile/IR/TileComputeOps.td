@@ -101,8 +101,8 @@ def Tile_MmaSyncOp : Tile_Op<"mma_sync", [
     have a row for each column of the accumulator.
 
     Becomes `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32`, or of f16, or
-    `m16n8k32` of e4m3, for every eight columns. Chips before sm_89 have no
-    products of 8-bit floats: each is two of f16, which holds these values.
+    `m16n8k32` of e4m3, for every eight columns. Some chips have no products of
+    8-bit floats: each is two of f16, which holds these values.
 
     Example:
     `%r = tile.mma_sync %a, (%b, %c) into %acc

@@ -295,16 +295,27 @@ bool LaunchOp::bufferizesToMemoryRead(OpOperand &, const AnalysisState &) {
   return true;
 }
 
+/// The number of an init, or none. Inits are the last operands. The analysis
+/// asks for each pair of operands, and isDpsInit makes an attribute each time.
+template <typename OpTy>
+static std::optional<unsigned> getInitNumber(OpTy op, OpOperand &operand) {
+  unsigned first = op->getNumOperands() - op.getInits().size();
+  if (operand.getOperandNumber() < first)
+    return std::nullopt;
+  return operand.getOperandNumber() - first;
+}
+
 bool LaunchOp::bufferizesToMemoryWrite(OpOperand &operand,
                                        const AnalysisState &) {
-  return isDpsInit(&operand);
+  return getInitNumber(*this, operand).has_value();
 }
 
 AliasingValueList LaunchOp::getAliasingValues(OpOperand &operand,
                                               const AnalysisState &) {
-  if (!isDpsInit(&operand))
+  auto number = getInitNumber(*this, operand);
+  if (!number)
     return {};
-  return {{getTiedOpResult(&operand), BufferRelation::Equivalent}};
+  return {{getOutputs()[*number], BufferRelation::Equivalent}};
 }
 
 /// The buffers of tensors, and other values as they are.
@@ -447,19 +458,20 @@ LogicalResult DispatchOp::verify() {
 bool DispatchOp::bufferizesToMemoryRead(OpOperand &operand,
                                         const AnalysisState &) {
   // Only the shape of the tokens matters.
-  return isDpsInit(&operand);
+  return getInitNumber(*this, operand).has_value();
 }
 
 bool DispatchOp::bufferizesToMemoryWrite(OpOperand &operand,
                                          const AnalysisState &) {
-  return isDpsInit(&operand);
+  return getInitNumber(*this, operand).has_value();
 }
 
 AliasingValueList DispatchOp::getAliasingValues(OpOperand &operand,
                                                 const AnalysisState &) {
-  if (!isDpsInit(&operand))
+  auto number = getInitNumber(*this, operand);
+  if (!number)
     return {};
-  return {{getTiedOpResult(&operand), BufferRelation::Equivalent}};
+  return {{getOutputs()[*number], BufferRelation::Equivalent}};
 }
 
 bool DispatchOp::isWritable(Value, const AnalysisState &) { return true; }

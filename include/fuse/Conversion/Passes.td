@@ -450,7 +450,8 @@ def ConvertTileToNVVMPass
     Every op that verifies is lowered. Rings, `tile.mma` and what goes with them
     need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0. Instructions of
     8-bit floats need sm_89, and `tile.mma_sync` of them PTX 8.4. With
-    `float8=false`, integer arithmetic converts these floats on older chips.
+    `float8=false`, integer arithmetic converts these floats on older chips. With
+    `float8-products=false`, which older chips need too, products are of f16.
 
     After this pass the module contains no tile op. The next passes are
     `convert-scf-to-cf` and `convert-to-llvm`.
@@ -464,7 +465,9 @@ def ConvertTileToNVVMPass
   ];
   let options = [
     Option<"float8", "float8", "bool", /*default=*/"true",
-           "Whether the chip has instructions of 8-bit floats">
+           "Whether the chip has conversions of 8-bit floats">,
+    Option<"float8Products", "float8-products", "bool", /*default=*/"true",
+           "Whether the chip multiplies 8-bit floats with mma.sync">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

@@ -22,6 +22,9 @@ struct Chip {
   unsigned ptxVersion;
   /// Whether the chip has instructions to convert 8-bit floats.
   bool hasFloat8;
+  /// Whether tensor cores multiply 8-bit floats with `mma.sync`. For some later
+  /// chips, ptxas makes 16-bit operands, which takes more registers.
+  bool multipliesFloat8;
   /// Shared memory that a block can have, in bytes (CUDA C++ programming guide,
   /// table of technical specifications).
   int64_t sharedBytes;

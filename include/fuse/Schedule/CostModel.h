@@ -23,6 +23,10 @@ constexpr int64_t kManyTokens = 96;
 /// H200.
 struct GpuModel {
   int64_t multiprocessors = 132;
+  /// Whether the GPU has the kernels of sm_90a. Others have mma kernels.
+  bool isHopper = true;
+  /// Shared memory that a block can have, in bytes.
+  int64_t sharedBytes = 227 << 10;
   /// HBM bandwidth of the GPU, in bytes per microsecond.
   double memoryRate = 4.3e6;
   /// Bandwidth of one multiprocessor, in bytes per microsecond.

@@ -71,6 +71,13 @@ struct MlpProblem {
   int64_t getReduction() const { return hasGemm1() ? hidden : width; }
   /// Bytes of all weights that a decode kernel reads.
   int64_t getWeightBytes() const;
+  /// Whether a linear of GEMM2 returns its sums in f32, as a part of a sum over
+  /// ranks.
+  bool isPartial(size_t output) const;
+  bool hasPartials() const {
+    return llvm::any_of(llvm::seq<size_t>(0, outputs.size()),
+                        [&](size_t output) { return isPartial(output); });
+  }
   /// Whether a value is rounded to bf16 at a rounding point.
   bool roundsAt(RoundingPoint point) const;
 };

@@ -50,15 +50,22 @@ struct MmaTiling {
 std::string getScheduleProblem(const MlpProblem &problem,
                                tile::MmaScheduleAttr schedule);
 
+/// Predicted time of the kernels of `schedule` in microseconds.
+double estimateMma(const MlpProblem &problem, tile::MmaScheduleAttr schedule,
+                   const GpuModel &gpu);
+
 /// The schedule for up to `tokens` tokens on a GPU with `sharedBytes` of shared
 /// memory for a block. Null if 32 bits do not count the elements.
 tile::MmaScheduleAttr selectMma(const MlpProblem &problem, int64_t tokens,
                                 const GpuModel &gpu, int64_t sharedBytes);
 
 /// Schedules for all numbers of tokens up to `tokens`. Null if there is no
-/// kernel for a single token.
-tile::DispatchAttr selectMmaRanges(const MlpProblem &problem, int64_t tokens,
-                                   const GpuModel &gpu, int64_t sharedBytes);
+/// kernel for a single token. `measured` returns a schedule for a bound, or
+/// null if none was measured.
+tile::DispatchAttr
+selectMmaRanges(const MlpProblem &problem, int64_t tokens, const GpuModel &gpu,
+                int64_t sharedBytes,
+                llvm::function_ref<mlir::Attribute(int64_t)> measured);
 
 } // namespace fuse
 

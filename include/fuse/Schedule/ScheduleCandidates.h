@@ -26,6 +26,10 @@ struct RankedSchedule {
 std::vector<RankedSchedule> rankSchedules(mlir::Operation *op, int64_t tokens,
                                           const GpuModel &gpu, size_t count);
 
+/// The same for mma kernels.
+std::vector<RankedSchedule> rankMma(const MlpProblem &problem, int64_t tokens,
+                                    const GpuModel &gpu, size_t count);
+
 } // namespace fuse
 
 #endif // FUSE_SCHEDULE_SCHEDULECANDIDATES_H

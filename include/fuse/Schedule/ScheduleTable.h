@@ -26,10 +26,16 @@ struct ScheduleKey {
   bool operator==(const ScheduleKey &other) const;
 };
 
+/// Describes `op` for the kernels of `gpu`. If they do not support it, sets
+/// `reason`.
+std::optional<MlpProblem>
+describeProducts(mlir::Operation *op, const GpuModel &gpu, std::string &reason);
+
 /// The key of an op that the scheduled path supports. `tokens` is used for ops
 /// with a dynamic number of tokens. On failure, sets `reason`.
 std::optional<ScheduleKey> getScheduleKey(mlir::Operation *op, int64_t tokens,
-                                          std::string &reason);
+                                          std::string &reason,
+                                          const GpuModel &gpu = GpuModel());
 
 /// The reason why `schedule` is invalid for `op` on `gpu`, or an empty string.
 std::string getScheduleProblem(mlir::Operation *op, mlir::Attribute schedule,

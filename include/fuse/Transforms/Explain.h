@@ -52,6 +52,19 @@ struct FunctionCost {
   PlanCost cost;
 };
 
+/// What one rank of tensor parallelism has of a kernel.
+struct RankShare {
+  std::string axis;
+  int64_t count = 0;
+  /// Bytes of the parameters on one rank and on all, a whole parameter once.
+  int64_t localBytes = 0, wholeBytes = 0;
+  /// Bytes of the partial results in f32 that a rank adds to those of others.
+  int64_t reducedBytes = 0;
+
+  RankShare &operator+=(const RankShare &other);
+  std::string toText() const;
+};
+
 /// One candidate site.
 struct SiteReport {
   std::string id;
@@ -70,6 +83,8 @@ struct SiteReport {
   std::optional<SiteChain> chain;
   /// What a call costs less than without this kernel. Unknown without a target.
   std::optional<PlanCost> saved;
+  /// Unknown without tensor parallelism.
+  std::optional<RankShare> share;
   /// Tied parameters of the members: `name = owner`.
   std::vector<std::string> tied;
   /// Recipes of the weights that the kernel stores in place of parameters.

@@ -26,7 +26,10 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
       results), `block`, and `args`. An argument is `"arg<i>"`, the address of a
       buffer argument of the function, or its value if it is a scalar;
       `"ws<i>"`, the address of a workspace buffer; a map, which is a 64-bit
-      integer; `"const<i>"`, the address of a constant; or a number. `shared` is
+      integer; `"const<i>"`, the address of a constant; a number; or a scalar
+      that follows from static scales, passed by value: `{of, value}`, the
+      product of the scales `of`, or `{over, value}`, the reciprocal of a scale.
+      The function has an argument with `fuse.scalar` for each. `shared` is
       the number of bytes of dynamic shared memory, if any. `when`, if there is
       one, is the condition of a launch in an `scf.if`: a list of clauses, each
       a list of comparisons of two sizes. The launch is made if all comparisons

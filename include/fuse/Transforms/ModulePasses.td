@@ -303,6 +303,111 @@ def PackWeightsPass : Pass<"fuse-pack-weights"> {
   ];
 }
 
+def LocalizeShardsPass
+    : Pass<"fuse-localize-shards", "::mlir::func::FuncOp"> {
+  let summary = "Give the tensors of a function the sizes of one rank";
+  let description = [{
+    Arguments with `fuse.shard` get the type of a rank's part, and the ops that
+    read them follow. All ranks have the same text. It computes what the
+    function computed before:
+
+    - a linear whose weight is cut in dimension 0 (colwise) has a result that is
+      cut in its features. Elementwise ops keep that;
+    - a linear whose weight is cut in dimension 1 (rowwise) reads such a result.
+      It becomes a linear with a partial result in f32, without a bias, and a
+      `fuse.all_reduce`, which adds the bias and rounds once;
+    - `fuse.gated_mlp` and `fuse.mlp` have both. What follows `down`, the
+      residual add, becomes an op of its own after the sum;
+    - a slice of a stored weight with several pieces is a slice of its part.
+
+    Errors are shards along different axes or with different counts, parts that
+    would cut blocks of scales, and an op for which there is no rule, such as a
+    norm of values that are cut. `size` is the number of ranks that the shards
+    must have.
+
+    Scales that are measured per token on a cut activation become those of its
+    part, as in frameworks that quantize the input of a rowwise linear on each
+    rank.
+
+    After this pass the function has the attribute `fuse.ranks`. A result that
+    is cut has the attribute `fuse.shard`. Functions without shards do not
+    change.
+
+    Example: for
+
+    ```mlir
+    func.func @site(%x: tensor<?x64xbf16>,
+        %wg: tensor<128x64xbf16>
+          {fuse.shard = #fuse.shard<dim = 0, axis = "tp", count = 4>}, ...
+      %y = fuse.gated_mlp %x gate(%wg) up(%wu) down(%wd) act(silu) then_add(%x)
+             rounding(exact) : (...) -> tensor<?x64xbf16>
+    ```
+
+    `%wg` becomes `tensor<32x64xbf16>`, and the op
+
+    ```mlir
+      %p = fuse.gated_mlp %x gate(%wg) up(%wu) down(%wd) act(silu)
+             rounding(exact) : (...) -> tensor<?x64xf32>
+      %s = fuse.all_reduce %p group("tp", 4) order(rank)
+        : (tensor<?x64xf32>) -> tensor<?x64xbf16>
+      %y = fuse.residual_add %x, %s
+        : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
+    ```
+  }];
+  let options = [
+    Option<"size", "size", "int64_t", /*default=*/"0",
+           "Number of ranks that the shards must have; any if 0">
+  ];
+  let statistics = [
+    Statistic<"numCut", "arguments-cut", "Arguments that became parts">,
+    Statistic<"numReductions", "reductions", "Sums over ranks inserted">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+def JoinRanksPass : Pass<"fuse-join-ranks", "::mlir::func::FuncOp"> {
+  let summary = "Compute all ranks of a function in one function";
+  let description = [{
+    The counterpart of `fuse-localize-shards`, for checks on one device. The
+    arguments of a function with `fuse.ranks` become whole tensors again. The
+    body is copied for each rank, on slices of the arguments. A
+    `fuse.all_reduce` becomes additions in f32 in the order of the ranks, once
+    for each rank.
+
+    Results are those of rank 0, and a result that is cut is the concatenation
+    of its parts. With `all`, the results of all ranks follow one another, and
+    none is concatenated.
+
+    After this pass the function has no `fuse.all_reduce`, `fuse.ranks` or
+    `fuse.shard`. Functions without `fuse.ranks` do not change.
+
+    Example:
+
+    ```mlir
+    %y = fuse.all_reduce %p group("tp", 2) order(rank)
+      : (tensor<?x64xf32>) -> tensor<?x64xbf16>
+    ```
+
+    becomes, for each of two ranks,
+
+    ```mlir
+    %y = fuse.residual_add %p0, %p1
+      : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xbf16>
+    ```
+  }];
+  let options = [
+    Option<"all", "all", "bool", /*default=*/"false",
+           "Return the results of all ranks">
+  ];
+  let statistics = [
+    Statistic<"numJoined", "functions-joined", "Functions with all ranks">
+  ];
+  let dependentDialects = [
+    "::fuse::FuseDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def StampVersionPass : Pass<"fuse-stamp-version", "::mlir::ModuleOp"> {
   let summary = "Add the version of the IR to a module";
   let description = [{

@@ -589,7 +589,8 @@ def CheckCallsPass : Pass<"fuse-check-calls", "::mlir::ModuleOp"> {
   let description = [{
     Compiled code has no bound on the depth of calls, so a recursion that does
     not end takes all memory. The pass fails on every call that is part of a
-    cycle of calls and names it. Nothing is changed.
+    cycle of calls and names it. It also fails on `fuse.all_reduce`: code of one
+    process has no sum over ranks. Nothing is changed.
 
     After this pass the depth of calls is bounded by the number of functions.
 

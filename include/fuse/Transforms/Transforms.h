@@ -14,6 +14,7 @@
 
 #include "fuse/Analysis/Refusal.h"
 #include "fuse/IR/FuseOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -67,6 +68,21 @@ formKernels(mlir::FunctionOpInterface function,
 /// Gives fused ops inside `root` new ids if an earlier one has the same. An op
 /// in the function that the id names keeps it. Returns the number of new ids.
 unsigned makeSitesUnique(mlir::Operation *root);
+
+/// What `localizeShards` changed.
+struct LocalizedCounts {
+  unsigned arguments = 0;
+  unsigned reductions = 0;
+};
+
+/// Gives the tensors of `function` the sizes of one rank, see
+/// `fuse-localize-shards`.
+llvm::FailureOr<LocalizedCounts> localizeShards(mlir::func::FuncOp function,
+                                                int64_t size = 0);
+
+/// Makes a function with the types of one rank compute all ranks, see
+/// `fuse-join-ranks`.
+llvm::LogicalResult joinRanks(mlir::func::FuncOp function, bool all = false);
 
 struct UnfuseCounts {
   unsigned unfused = 0;

@@ -27,7 +27,7 @@ static constexpr int64_t kCodes = 8;
 
 OperandRange fuse::getScaleOperands(Operation *op, unsigned weight) {
   return llvm::TypeSwitch<Operation *, OperandRange>(op)
-      .Case<GatedMLPOp, MLPOp, NormLinearOp>([&](auto fused) {
+      .Case<GatedMLPOp, MLPOp, NormLinearOp, FusedLinearOp>([&](auto fused) {
         unsigned number = fused.getQuantAttr().getNumScaleOperands();
         return fused.getChannelScales().slice(weight * number, number);
       });

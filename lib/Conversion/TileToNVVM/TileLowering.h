@@ -25,8 +25,9 @@ public:
 struct TileLoweringState {
   mlir::gpu::GPUModuleOp module;
   mlir::LLVM::GlobalOp dynamicShared;
-  /// Whether the chip has instructions of 8-bit floats.
-  bool hasFloat8 = true;
+  /// Whether the chip has conversions of 8-bit floats, and products of them
+  /// with mma.sync.
+  bool hasFloat8 = true, multipliesFloat8 = true;
   unsigned nextGlobal = 0;
 
   /// The array for all dynamic shared memory of a kernel.

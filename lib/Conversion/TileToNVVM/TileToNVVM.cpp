@@ -199,7 +199,7 @@ struct ConvertTileToNVVMPass
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     TileTypeConverter converter(context);
-    TileLoweringState state{getOperation(), nullptr, float8};
+    TileLoweringState state{getOperation(), nullptr, float8, float8Products};
     RewritePatternSet patterns(context);
     populateTileKernelPatterns(converter, state, patterns);
     populateTileMemoryPatterns(converter, state, patterns);

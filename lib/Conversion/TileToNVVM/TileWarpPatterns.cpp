@@ -165,10 +165,23 @@ static Value widenPair(Emitter &emit, Value word) {
   return arith::MulFOp::create(builder, loc, emit.bitcast(type, bits), scale);
 }
 
-/// The halves of a word of four 8-bit floats, those of odd bytes first. Both
-/// operands of a product have this order, so the sum has the same terms.
-static std::array<Value, 2> widen(Emitter &emit, Value word) {
-  return {widenPair(emit, word), widenPair(emit, emit.shl(word, 8))};
+/// The halves of a word of four 8-bit floats: neighbors with an instruction,
+/// and otherwise those of odd bytes first. Both operands of a product have the
+/// same order, so the sum has the same terms.
+static std::array<Value, 2> widen(Emitter &emit, Value word, bool hasFloat8) {
+  if (!hasFloat8)
+    return {widenPair(emit, word), widenPair(emit, emit.shl(word, 8))};
+  OpBuilder &builder = emit.builder;
+  auto convert = [&](Value bits) -> Value {
+    Value pair =
+        arith::TruncIOp::create(builder, emit.loc, builder.getI16Type(), bits);
+    return NVVM::ConvertF8x2ToF16x2Op::create(
+        builder, emit.loc, VectorType::get(2, builder.getF16Type()),
+        emit.bitcast(VectorType::get(2, builder.getI8Type()), pair),
+        /*relu=*/false, Float8E4M3FNType::get(builder.getContext()));
+  };
+  return {convert(word), convert(arith::ShRUIOp::create(builder, emit.loc, word,
+                                                        emit.i32(16)))};
 }
 
 struct MmaSyncLowering : OpConversionPattern<MmaSyncOp> {
@@ -187,7 +200,7 @@ struct MmaSyncLowering : OpConversionPattern<MmaSyncOp> {
     for (ValueRange fragments : adaptor.getRhs())
       llvm::append_range(rhs, getWords(emit, fragments.front()));
     SmallVector<Value> sums = llvm::to_vector(adaptor.getAcc());
-    if (!isF8 || state.hasFloat8) {
+    if (!isF8 || state.multipliesFloat8) {
       if (element.isF16())
         for (SmallVector<Value> *words : {&lhs, &rhs})
           for (Value &word : *words)
@@ -197,11 +210,11 @@ struct MmaSyncLowering : OpConversionPattern<MmaSyncOp> {
       // A word of four columns is the first and the second half of an operand.
       for (int64_t half : {0, 1}) {
         SmallVector<Value> wideLhs, wideRhs;
-        auto first = widen(emit, lhs[2 * half]),
-             second = widen(emit, lhs[2 * half + 1]);
+        auto first = widen(emit, lhs[2 * half], state.hasFloat8),
+             second = widen(emit, lhs[2 * half + 1], state.hasFloat8);
         wideLhs = {first[0], second[0], first[1], second[1]};
         for (size_t index = half; index < rhs.size(); index += 2)
-          llvm::append_range(wideRhs, widen(emit, rhs[index]));
+          llvm::append_range(wideRhs, widen(emit, rhs[index], state.hasFloat8));
         multiply(emit, rewriter.getF16Type(), wideLhs, wideRhs, sums);
       }
     }

@@ -6,8 +6,10 @@
 
 #include "fuse/Transforms/Explain.h"
 #include "../Modules/ModuleInliner.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -72,6 +74,66 @@ SiteChain &SiteChain::operator+=(const SiteChain &other) {
   if (other.flops)
     flops = flops.value_or(0) + *other.flops;
   return *this;
+}
+
+RankShare &RankShare::operator+=(const RankShare &other) {
+  axis = other.axis;
+  count = other.count;
+  localBytes += other.localBytes;
+  wholeBytes += other.wholeBytes;
+  reducedBytes += other.reducedBytes;
+  return *this;
+}
+
+std::string RankShare::toText() const {
+  std::string text = "each of " + std::to_string(count) + " ranks of '" + axis +
+                     "' has " + std::to_string(localBytes) + " of " +
+                     std::to_string(wholeBytes) + " parameter bytes";
+  if (reducedBytes)
+    text += " and adds " + std::to_string(reducedBytes) +
+            " bytes of partial results in f32";
+  return text;
+}
+
+/// What one rank has of a kernel whose parameters are cut, or nothing.
+static std::optional<RankShare> describeShare(FusedOpInterface kernel,
+                                              int64_t tokens) {
+  auto function = kernel->getParentOfType<FunctionOpInterface>();
+  if (!function)
+    return std::nullopt;
+  RankShare share;
+  bool isPartial = false;
+  for (Value operand : kernel->getOperands()) {
+    // A part of a stored weight that several parameters share.
+    Value source = operand;
+    while (auto slice = source.getDefiningOp<tensor::ExtractSliceOp>())
+      source = slice.getSource();
+    auto argument = dyn_cast<BlockArgument>(source);
+    if (!argument || argument.getOwner() != &function.getFunctionBody().front())
+      continue;
+    auto shard = function.getArgAttrOfType<ShardAttr>(argument.getArgNumber(),
+                                                      kShardAttrName);
+    int64_t bytes = countBytes(operand, tokens);
+    if (!shard) {
+      if (function.getArgAttr(argument.getArgNumber(), kParameterAttrName)) {
+        share.localBytes += bytes;
+        share.wholeBytes += bytes;
+      }
+      continue;
+    }
+    isPartial |= shard.getDim() == 1;
+    share.axis = shard.getAxis().getValue();
+    share.count = shard.getCount();
+    share.localBytes += bytes / shard.getCount();
+    share.wholeBytes += bytes;
+  }
+  if (!share.count)
+    return std::nullopt;
+  if (isPartial) {
+    auto type = cast<RankedTensorType>(kernel->getResult(0).getType());
+    share.reducedBytes = countElements(type.getShape(), tokens) * sizeof(float);
+  }
+  return share;
 }
 
 static SmallVector<FusedOpInterface> findKernels(Operation *root) {
@@ -201,6 +263,7 @@ static SiteReport reportKernel(FusedOpInterface kernel, int64_t tokens) {
       report.members.push_back(path.str());
   report.location = toText(kernel->getLoc());
   report.chain = describeChain(kernel, tokens);
+  report.share = describeShare(kernel, tokens);
   return report;
 }
 
@@ -269,6 +332,13 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
   if (!report.refusal)
     report.location = toText(call.getLoc());
   report.chain = chain;
+  for (FusedOpInterface kernel :
+       body ? findKernels(body) : SmallVector<FusedOpInterface>())
+    if (std::optional<RankShare> share = describeShare(kernel, tokens)) {
+      if (!report.share)
+        report.share.emplace();
+      *report.share += *share;
+    }
   return report;
 }
 

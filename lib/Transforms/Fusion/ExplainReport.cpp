@@ -124,6 +124,8 @@ void fuse::printText(const Explanation &explanation, raw_ostream &os) {
       os << "  stores " << recipe << "\n";
     for (const std::string &tie : site.tied)
       os << "  tied: " << tie << "\n";
+    if (site.share)
+      os << "  " << site.share->toText() << "\n";
     if (!site.refusal)
       continue;
     os << "  at " << site.at << ", " << site.location << "\n  " << site.detail
@@ -170,6 +172,13 @@ llvm::json::Value fuse::toJSON(const Explanation &explanation) {
     }
     if (site.saved)
       row["saved"] = describe(*site.saved);
+    if (site.share)
+      row["share"] =
+          llvm::json::Object{{"axis", site.share->axis},
+                             {"ranks", site.share->count},
+                             {"local_bytes", site.share->localBytes},
+                             {"whole_bytes", site.share->wholeBytes},
+                             {"reduced_bytes", site.share->reducedBytes}};
     sites.push_back(std::move(row));
   }
   llvm::json::Object report{{"summary", summarize(explanation)},
@@ -216,6 +225,8 @@ void fuse::printHTML(const Explanation &explanation, raw_ostream &os) {
       details += "; stores " + recipe;
     for (const std::string &tie : site.tied)
       details += "; tied: " + tie;
+    if (site.share)
+      details += "; " + site.share->toText();
     if (site.refusal)
       details = site.detail + " (at " + site.at + ", " + site.location + "); " +
                 getText(*site.refusal).suggestion.str();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/Passes.h"
 
 #include "mlir/Analysis/CallGraph.h"
@@ -29,6 +30,14 @@ public:
 
   void runOnOperation() override {
     markAllAnalysesPreserved();
+    WalkResult reduces = getOperation().walk([&](AllReduceOp op) {
+      op.emitOpError() << "sums over " << op.getSize()
+                       << " ranks, which has no code; expected one rank, or "
+                          "fuse-join-ranks before";
+      return WalkResult::interrupt();
+    });
+    if (reduces.wasInterrupted())
+      return signalPassFailure();
     getOperation().walk([&](func::CallOp) { ++numChecked; });
     const CallGraph &graph = getAnalysis<CallGraph>();
     for (auto it = llvm::scc_begin(&graph); !it.isAtEnd(); ++it)

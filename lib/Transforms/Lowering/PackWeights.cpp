@@ -127,6 +127,7 @@ static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
                                    ArrayRef<ParameterOp> owners) {
   SmallVector<unsigned> positions;
   SmallVector<RankedTensorType> types;
+  SmallVector<ShardAttr> shards;
   for (ParameterOp owner : owners) {
     std::string name = getParameterName(owner);
     std::optional<unsigned> position;
@@ -140,15 +141,20 @@ static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
     positions.push_back(*position);
     types.push_back(
         cast<RankedTensorType>(function.getArgument(*position).getType()));
+    shards.push_back(
+        function.getArgAttrOfType<ShardAttr>(*position, kShardAttrName));
   }
-  FailureOr<RankedTensorType> type =
-      recipe.inferType(types, [&] { return function.emitError(); });
-  if (failed(type))
+  auto fail = [&] { return function.emitError(); };
+  FailureOr<RankedTensorType> type = recipe.inferType(types, fail);
+  FailureOr<ShardAttr> shard = recipe.inferShard(types, shards, fail);
+  if (failed(type) || failed(shard))
     return failure();
   Builder attrs(function.getContext());
   unsigned place = *llvm::min_element(positions);
-  NamedAttribute named =
-      attrs.getNamedAttr(kParameterAttrName, recipe.getName());
+  SmallVector<NamedAttribute> named = {
+      attrs.getNamedAttr(kParameterAttrName, recipe.getName())};
+  if (*shard)
+    named.push_back(attrs.getNamedAttr(kShardAttrName, *shard));
   if (failed(function.insertArgument(place, *type,
                                      attrs.getDictionaryAttr(named),
                                      function.getArgument(place).getLoc())))

@@ -140,6 +140,8 @@ struct SelectSchedulesPass
     std::string reason;
     GpuModel gpu;
     gpu.multiprocessors = multiprocessors;
+    gpu.isHopper = isHopper();
+    gpu.sharedBytes = target->sharedBytes;
     dropForeignSchedule(op);
     bool isChosen = op->hasAttr(tile::kScheduleAttrName);
     std::optional<MlpProblem> problem;
@@ -184,9 +186,18 @@ struct SelectSchedulesPass
   /// Selects a schedule of mma kernels, or one for each of several ranges.
   void selectMmaSchedule(const MlpProblem &problem, const GpuModel &gpu) {
     Attribute schedule;
+    auto find = [&](int64_t count) {
+      std::string reason;
+      return findMeasured(problem.op,
+                          *getScheduleKey(problem.op, count, reason, gpu),
+                          count, gpu);
+    };
     if (dispatch && !problem.tokens)
-      schedule = selectMmaRanges(problem, tokens, gpu, target->sharedBytes);
+      schedule =
+          selectMmaRanges(problem, tokens, gpu, target->sharedBytes, find);
     else
+      schedule = find(tokens);
+    if (!schedule)
       schedule = selectMma(problem, problem.tokens.value_or(tokens), gpu,
                            target->sharedBytes);
     if (!schedule)

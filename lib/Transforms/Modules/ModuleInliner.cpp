@@ -141,7 +141,10 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
       if (names == ParameterNames::Checkpoint)
         name = builder.getStringAttr(getParameterName(parameter));
     }
-    mapping.map(arg, getParameter(name, arg.getType(), arg.getLoc()));
+    mapping.map(
+        arg, getParameter(name, arg.getType(),
+                          body.getArgAttrOfType<ShardAttr>(i, kShardAttrName),
+                          arg.getLoc()));
   }
   Block &block = body.getBody().front();
   for (Operation &op : block.without_terminator())
@@ -180,7 +183,8 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
                              tables, module, get.getParameterAttr())));
     Attribute name = nameParameter(owner, module, path);
     mapping.map(get.getValue(),
-                getParameter(name, get.getType(), owner.getLoc()));
+                getParameter(name, get.getType(), owner.getShardAttr(),
+                             owner.getLoc()));
     return success();
   }
   if (auto identity = dyn_cast<IdentityCallOp>(op)) {
@@ -264,13 +268,16 @@ Attribute ModuleInliner::nameParameter(ParameterOp owner, Operation *module,
   return builder.getStringAttr(getParameterName(owner));
 }
 
-Value ModuleInliner::getParameter(Attribute name, Type type, Location loc) {
+Value ModuleInliner::getParameter(Attribute name, Type type, ShardAttr shard,
+                                  Location loc) {
   Value &value = parameters[name];
   // A stored weight and a parameter never have the same name.
   if (value && value.getType() == type)
     return value;
-  parameterAttrs.push_back(
-      builder.getDictionaryAttr(NamedAttribute(parameterAttrName, name)));
+  SmallVector<NamedAttribute> attrs = {NamedAttribute(parameterAttrName, name)};
+  if (shard)
+    attrs.push_back(builder.getNamedAttr(kShardAttrName, shard));
+  parameterAttrs.push_back(builder.getDictionaryAttr(attrs));
   return value = function.getBody().front().addArgument(type, loc);
 }
 

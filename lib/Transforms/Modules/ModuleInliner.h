@@ -56,7 +56,7 @@ private:
                                   mlir::IRMapping &mapping);
   /// The argument for the parameter `name`; adds it if it does not exist.
   mlir::Value getParameter(mlir::Attribute name, mlir::Type type,
-                           mlir::Location loc);
+                           ShardAttr shard, mlir::Location loc);
   /// The name of a parameter that is read in the module at `path`.
   mlir::Attribute nameParameter(ParameterOp owner, mlir::Operation *module,
                                 mlir::StringAttr path);

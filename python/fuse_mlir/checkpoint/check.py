@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from fuse_mlir.checkpoint.loader import Checkpoint
+from fuse_mlir.quantized.packed_linear import PackedLinear
 from fuse_mlir.support.progress import paced
 from fuse_mlir.support.types import Progress
 
@@ -78,6 +79,13 @@ def compare_with_files(
         for name, buffer in model.named_buffers()
         if "scale" in name.rpartition(".")[2]
     }
+    for path, module in model.named_modules():
+        if isinstance(module, PackedLinear):
+            # Kernels read another order of codes than the file has.
+            for name in module.packed_parts():
+                named.pop(f"{path}.{name}", None)
+            entries: dict[str, torch.Tensor] = module.state_dict()
+            named |= {f"{path}.{name}": t for name, t in entries.items()}
     report = paced(progress)
     for done, (name, tensor) in enumerate(named.items(), 1):
         if report is not None:

@@ -248,7 +248,7 @@ def load_chain(
                 (module.out_features, module.in_features),
                 dtype,
                 policy.bias_place,
-            ).parts()
+            ).packed_parts()
         elif not is_stored(entries):
             continue
         reference = None

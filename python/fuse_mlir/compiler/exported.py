@@ -19,6 +19,7 @@ from torch import nn
 from fuse_mlir.compiler.chains import CACHE_SIZE
 from fuse_mlir.compiler.description import parse
 from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.support.ops import define
 
 # Kernels by description, device and weights; the entries keep weights alive.
 _KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
@@ -41,15 +42,13 @@ def _kernel(
     return _KERNELS[key]
 
 
-@torch.library.custom_op("fuse_mlir::exported", mutates_args=())
-def exported(
+def _run(
     inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: str
 ) -> torch.Tensor:
     """Runs a kernel that an exported program describes."""
     return _kernel(inputs, weights, kernel).run(inputs, weights)
 
 
-@exported.register_fake
 def _shape(inputs, weights, kernel):
     _, compiled = parse(kernel)
     return inputs[0].new_empty(
@@ -57,18 +56,28 @@ def _shape(inputs, weights, kernel):
     )
 
 
-@torch.library.custom_op("fuse_mlir::exported_all", mutates_args=())
-def exported_all(
+def _run_all(
     inputs: list[torch.Tensor], weights: list[torch.Tensor], kernel: str
 ) -> list[torch.Tensor]:
     """Runs a kernel with several results that a program describes."""
     return _kernel(inputs, weights, kernel).run_all(inputs, weights)
 
 
-@exported_all.register_fake
 def _shapes(inputs, weights, kernel):
     _, compiled = parse(kernel)
     return [
         inputs[0].new_empty(result.shape(inputs), dtype=result.dtype)
         for result in compiled.results
     ]
+
+
+exported = define(
+    "exported(Tensor[] inputs, Tensor[] weights, str kernel) -> Tensor",
+    _run,
+    _shape,
+)
+exported_all = define(
+    "exported_all(Tensor[] inputs, Tensor[] weights, str kernel) -> Tensor[]",
+    _run_all,
+    _shapes,
+)

@@ -11,13 +11,15 @@ result first, so that a model may read it whenever it wants.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch.utils._pytree import tree_map
 
 from fuse_mlir.errors import FuseError
 from fuse_mlir.support.metadata_ops import METADATA
+
+ValueT = TypeVar("ValueT")
 
 
 class Host(Protocol):
@@ -61,7 +63,7 @@ class Deferred(torch.Tensor):
         return func(*args, **kwargs)
 
 
-def computed(value: Any) -> Any:
+def computed(value: ValueT) -> ValueT:
     """The result that a stand-in stands for; other values as they are.
 
     Raises:
@@ -71,7 +73,7 @@ def computed(value: Any) -> Any:
         return value
     if value._fuse_value is None:
         value._fuse_value = value._fuse_host.compute(inputs_of(value))
-    return value._fuse_value
+    return cast(ValueT, value._fuse_value)
 
 
 def inputs_of(value: Deferred) -> tuple[torch.Tensor, ...]:

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch.compiler import is_dynamo_compiling
+from torch.utils.hooks import RemovableHandle
 
 from fuse_mlir.compiler.fast_calls import Arguments, Site
 from fuse_mlir.fusion.deferred import computed
 from fuse_mlir.fusion.fused_module import FusedModule
 from fuse_mlir.fusion.member_checks import is_transformed
+from fuse_mlir.matching.proxy import Proxy
 from fuse_mlir.support.module_snapshot import is_tracing
 
 
@@ -25,13 +29,21 @@ class DeferringModule(FusedModule):
 
     #: Number of tensors that the kernel reads.
     _num_inputs: int
+    #: Told of the inputs of each call, by the numbers of their handles.
+    _callbacks: Mapping[int, Callable[[list[torch.Tensor]], None]] = (
+        MappingProxyType({})
+    )
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
         if is_dynamo_compiling() or is_tracing():
             return self._member.forward(*args, **kwargs)
         # Classes of places copy this code, so that it has no `super`.
         inputs = self._read(args, kwargs)
-        if len(inputs) != 1 or is_transformed(inputs):
+        if (
+            len(inputs) != 1
+            or type(inputs[0]) is not torch.Tensor
+            or is_transformed(inputs)
+        ):
             return self._member.forward(*args, **kwargs)
         return self._stand_in(inputs[0])
 
@@ -56,6 +68,8 @@ class DeferringModule(FusedModule):
         Args:
             inputs: of the kernel, [..., features] each.
         """
+        for tell in self._callbacks.values():
+            tell(list(inputs))
         fast = self._fast
         if fast is not None:
             result = fast(inputs, {})
@@ -71,10 +85,14 @@ class DeferringModule(FusedModule):
         """The inputs of the first member."""
         return list(map(computed, super().inputs(args, kwargs)))
 
-    def kernel_inputs(
-        self, args: tuple, kwargs: dict[str, Any]
-    ) -> list[torch.Tensor]:
-        return self._read(args, kwargs)
+    def on_inputs(
+        self, tell: Callable[[list[torch.Tensor]], None]
+    ) -> RemovableHandle:
+        callbacks: dict[int, Any] = OrderedDict()
+        handle = RemovableHandle(callbacks)
+        callbacks[handle.id] = tell
+        self.__dict__["_callbacks"] = callbacks
+        return handle
 
     def _member_alone(
         self, args: tuple, kwargs: dict[str, Any]
@@ -94,3 +112,6 @@ class DeferringModule(FusedModule):
 
     def _fast_arguments(self) -> Arguments:
         return Arguments(self._num_inputs, 0, range(self._num_inputs))
+
+
+Proxy.reserved |= {"_callbacks", "_num_inputs", "run_kernel", "take", "compute"}

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from fuse_mlir import native
 from fuse_mlir.compiler import chains, kernels
@@ -761,7 +762,7 @@ class FusedModule(FusedPlace):
         self, args: tuple, kwargs: dict[str, Any]
     ) -> torch.Tensor:
         """The result of the first member; the identities run the others."""
-        result = self._member.forward(*args, **kwargs)
+        result = self._call_member(args, kwargs)
         if len(self.names) > 1:
             mark_unfused(result, self.site)
         return result
@@ -798,11 +799,15 @@ class FusedModule(FusedPlace):
             ]
         return self._bind(args, kwargs)
 
-    def kernel_inputs(
-        self, args: tuple, kwargs: dict[str, Any]
-    ) -> list[torch.Tensor]:
-        """Tensors like those that the kernel reads in a call of the place."""
-        return self.inputs(args, kwargs)
+    def on_inputs(
+        self, tell: Callable[[list[torch.Tensor]], None]
+    ) -> RemovableHandle:
+        """Calls `tell` with the inputs of the kernel in each call, until the
+        handle is removed."""
+        return self.register_forward_pre_hook(
+            lambda _, args, kwargs: tell(self.inputs(args, kwargs)),
+            with_kwargs=True,
+        )
 
     def _is_usual(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         first = self.plan.steps[0]
@@ -916,6 +921,7 @@ Proxy.reserved = frozenset(
         "members",
         "plan",
         "_member",
+        "_calls_hooks",
         "_kernel",
         "_file",
         "_watch",

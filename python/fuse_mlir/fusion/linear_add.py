@@ -32,6 +32,11 @@ class ResidualAdd(nn.Module):
 ADD = "fuse_residual_add"
 
 
+def _is_identity(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether a dropout with these arguments returns its input."""
+    return not kwargs.get("training", args[2] if len(args) > 2 else True)
+
+
 class FusedLinearAdd(DeferringModule):
     """Stands for a linear, and computes it with the sum that reads it."""
 
@@ -51,16 +56,13 @@ class FusedLinearAdd(DeferringModule):
             ),
         )
 
-    def kernel_inputs(
-        self, args: tuple, kwargs: dict[str, Any]
-    ) -> list[torch.Tensor]:
-        (x,) = self._read(args, kwargs)
-        # What the model adds is known later; it has this shape and type.
-        return [x, self._member.forward(x)]
-
     def _stand_in(self, x: torch.Tensor) -> torch.Tensor:
         kernel, member = self._kernel, self._member
-        if kernel is not None and self._prefers_members(x, kernel):
+        if (
+            kernel is not None
+            and not self._callbacks
+            and self._prefers_members(x, kernel)
+        ):
             return member.forward(x)
         features = kernel and kernel.compiled.result.dims[-1]
         if not isinstance(features, int):
@@ -75,7 +77,10 @@ class FusedLinearAdd(DeferringModule):
     def take(
         self, func: Callable, args: tuple, kwargs: dict[str, Any]
     ) -> object:
-        """The sum of the linear and another tensor."""
+        """The sum of the linear and another tensor. A dropout that does nothing
+        may come first."""
+        if func is nn.functional.dropout:
+            return args[0] if _is_identity(args, kwargs) else NotImplemented
         if getattr(func, "__name__", "") not in ADDS or kwargs:
             return NotImplemented
         value, other = args

@@ -71,7 +71,7 @@ from fuse_mlir.matching.patterns import (
 )
 from fuse_mlir.matching.plans import Plan
 from fuse_mlir.matching.projections import projection_sites
-from fuse_mlir.matching.sites import Site, find_sites, join
+from fuse_mlir.matching.sites import Places, Site, find_sites, join
 from fuse_mlir.matching.static_mlp import StaticMlp
 from fuse_mlir.matching.tensor_parallel import (
     keeps_shapes,
@@ -588,11 +588,12 @@ def select(
         flow = _observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
+        places = Places(model)
         sites = [
             found
             for pattern in resolved
-            for site in find_sites(model, [pattern], flow)
-            for found in (site, *shorter_sites(model, site, flow))
+            for site in find_sites(model, [pattern], flow, places)
+            for found in (site, *shorter_sites(model, site, flow, places))
         ]
         if linears != "none":
             sites += [

@@ -144,7 +144,7 @@ class FusedPart(FusedPlace):
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """A call that asks everything in Python."""
         if not is_tracing() and is_unfused(self.site, args, kwargs):
-            return self._member.forward(*args, **kwargs)
+            return self._call_member(args, kwargs)
         given: Any = None
         for name, source, value in arguments_of(
             self._member, self.step, args, kwargs

@@ -11,6 +11,7 @@ import inspect
 import operator
 import sys
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType
 from typing import Any, NoReturn, cast
@@ -25,6 +26,7 @@ from fuse_mlir import native
 from fuse_mlir.errors import FuseError
 from fuse_mlir.matching.plans import Source, Step
 from fuse_mlir.matching.proxy import Proxy
+from fuse_mlir.matching.tensor_parallel import has_hooks_of_host
 from fuse_mlir.support.dynamic_class import state_of
 from fuse_mlir.support.metadata_ops import METADATA
 from fuse_mlir.support.module_snapshot import STANDARD, is_tracing
@@ -78,6 +80,8 @@ class FusedPlace(Proxy):
     _fast: native.FastCall | None
     #: The member that this module replaces.
     _member: nn.Module
+    #: Whether the hooks of the member are not shared.
+    _calls_hooks: bool
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -89,7 +93,12 @@ class FusedPlace(Proxy):
         for name in _SHARED:
             if name in member.__dict__:
                 self.__dict__[name] = member.__dict__[name]
-        self.__dict__["_member"] = member
+        # Such hooks belong to the forward of the member alone.
+        own = has_hooks_of_host(member)
+        if own:
+            for name in ("_forward_pre_hooks", "_forward_hooks"):
+                self.__dict__[name] = OrderedDict()
+        self.__dict__.update(_member=member, _calls_hooks=own)
         self.site = site
         self.training = member.training
         object.__setattr__(self, "__class__", _kind_for(type(self), member))
@@ -115,6 +124,11 @@ class FusedPlace(Proxy):
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """A call that asks everything in Python."""
         raise NotImplementedError
+
+    def _call_member(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        """The result of the member; shared hooks run around this call."""
+        call = self._member if self._calls_hooks else self._member.forward
+        return call(*args, **kwargs)
 
     # Generated subclasses have no name that pickle could find.
     def __reduce_ex__(self, _protocol: object) -> tuple:
@@ -510,7 +524,7 @@ class FusedIdentity(FusedPlace):
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         """A call that asks everything in Python."""
         if not is_tracing() and is_unfused(self.site, args, kwargs):
-            result = self._member.forward(*args, **kwargs)
+            result = self._call_member(args, kwargs)
             if not self.last:
                 mark_unfused(result, self.site)
             return result

@@ -22,7 +22,12 @@ from fuse_mlir.quantized.fp8_reference import (
     is_fp8_linear,
     policy_for,
 )
-from fuse_mlir.quantized.stored import STORAGE, check_input_scales, read_linear
+from fuse_mlir.quantized.stored import (
+    INPUT_SCALES,
+    STORAGE,
+    check_input_scales,
+    read_linear,
+)
 from fuse_mlir.quantized.value_range import Range
 from fuse_mlir.support.types import Inputs
 
@@ -47,6 +52,14 @@ def check_scales(
         inputs: as for `fuse_modules`. None and tensors on the meta device
             have no data.
     """
+    for site in sites:
+        if site.parts and any(
+            is_fp8_linear(module)
+            and not entries_of(module).keys().isdisjoint(INPUT_SCALES)
+            for member in site.members
+            for module in member.modules()
+        ):
+            site.risk = UNCOMPARED
     scaled = {
         join(site.parent, site.id): found
         for site in sites
@@ -74,7 +87,8 @@ def _scaled(site: Site) -> dict[str, tuple[nn.Linear, float]]:
     found = {}
     for path, member in zip(site.paths, site.members):
         for below, module in member.named_modules():
-            if not is_fp8_linear(module) or module.weight.is_meta:
+            # A run on data would make the ranks communicate.
+            if site.parts or not is_fp8_linear(module) or module.weight.is_meta:
                 continue
             full = f"{path}.{below}" if below else path
             try:

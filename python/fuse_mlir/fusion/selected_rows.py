@@ -53,8 +53,8 @@ class SelectedLinear(FusedPlace):
 
     _fast = None
 
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        value = args[0] if len(args) == 1 and not kwargs else None
+    def forward(self, *args: object, **kwargs: object) -> torch.Tensor:
+        value: Any = args[0] if len(args) == 1 and not kwargs else None
         if (
             type(value) is Deferred
             and value._fuse_value is None

@@ -12,7 +12,7 @@ from fuse_mlir.matching.dataflow import Flow
 from fuse_mlir.matching.moe import looks_like_experts
 from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
-from fuse_mlir.matching.sites import Site, find_sites, join
+from fuse_mlir.matching.sites import Places, Site, find_sites, join
 
 
 def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
@@ -47,7 +47,9 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
     return patterns
 
 
-def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
+def shorter_sites(
+    model: nn.Module, site: Site, flow: Flow, places: Places
+) -> list[Site]:
     """The rest of a refused chain without its first member, if it is a site.
 
     An example is an MLP whose norm is also read by attention. Chains with a
@@ -56,7 +58,7 @@ def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
     if site.refusal is None:
         return []
     if site.refusal.name == "reduction-not-last":
-        return _until_sum(model, site, flow)
+        return _until_sum(model, site, flow, places)
     for start in range(1, len(site.members)):
         rest = site.members[start:]
         if sum(map(_matrices, rest)) < 2:
@@ -65,19 +67,23 @@ def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
             model,
             [Pattern(site.pattern.members[start:], site.pattern.kernel)],
             flow,
+            places,
         )[0]
         if found.refusal is None:
             return [found]
     return []
 
 
-def _until_sum(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
+def _until_sum(
+    model: nn.Module, site: Site, flow: Flow, places: Places
+) -> list[Site]:
     """The chain up to its sum over ranks, if it is a site."""
     for end in range(len(site.members) - 1, 0, -1):
         found = find_sites(
             model,
             [Pattern(site.pattern.members[:end], site.pattern.kernel)],
             flow,
+            places,
         )[0]
         if found.refusal is None:
             return [found]

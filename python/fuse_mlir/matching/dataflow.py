@@ -171,15 +171,24 @@ class _Recorder(TorchFunctionMode):
             use.selected = result
         if name == "add" and not kwargs and len(args) == 2:
             use.added = tuple(t for t in args if isinstance(t, torch.Tensor))
-        for leaf in tree_leaves((args, kwargs)):
-            if isinstance(leaf, torch.Tensor):
-                self.flow.uses.setdefault(id(leaf), []).append(use)
-                self.flow.kept.append(leaf)
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor):
-                self.flow.made.setdefault(id(leaf), use)
-                self.flow.kept.append(leaf)
+        for leaf in _tensors((*args, *(kwargs or {}).values())):
+            self.flow.uses.setdefault(id(leaf), []).append(use)
+            self.flow.kept.append(leaf)
+        for leaf in _tensors((result,)):
+            self.flow.made.setdefault(id(leaf), use)
+            self.flow.kept.append(leaf)
         return result
+
+
+def _tensors(values: tuple) -> Iterator[torch.Tensor]:
+    """Tensors among values and in containers of them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif value is not None and not isinstance(value, SCALARS):
+            for leaf in tree_leaves(value):
+                if isinstance(leaf, torch.Tensor):
+                    yield leaf
 
 
 def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -16,7 +16,8 @@ from fuse_mlir.matching.candidates import has_one_matrix
 from fuse_mlir.matching.dataflow import Call, Flow
 from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
-from fuse_mlir.matching.sites import Site, check_site, owner_of
+from fuse_mlir.matching.sites import Places, Site, check_site, owner_of
+from fuse_mlir.matching.tensor_parallel import is_distributed
 from fuse_mlir.quantized.fp8_reference import is_fp8_linear
 
 #: Names of the ops that add two tensors.
@@ -45,10 +46,12 @@ def linear_sites(
         if site.refusal is None
         for path in site.paths
     }
-    sites = []
+    sites, places = [], Places(model)
     for path, module in model.named_modules():
         if (
             not has_one_matrix(module)
+            # The ranks add up its results before anything else is added.
+            or is_distributed(module)
             or not flow.calls.get(path)
             or not in_layer(model, path)
             or not _in_attention(model, path)
@@ -66,7 +69,7 @@ def linear_sites(
         )
         base = name if alone else f"{name}+add"
         site = Site(f"{base}#0", parent, (name,), pattern, [module])
-        check_site(model, site, flow, taken)
+        check_site(places, site, flow, taken)
         if site.plan is not None and added is not None:
             site.plan.adds = True
             site.plan.examples.append(added)

@@ -22,6 +22,7 @@ from fuse_mlir.errors import UnknownExperts
 from fuse_mlir.support.dynamic_class import Derived, Kind
 from fuse_mlir.support.messages import first_line
 from fuse_mlir.support.module_snapshot import is_exporting
+from fuse_mlir.support.ops import define
 
 #: Names of activations in fuse.
 ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -38,8 +39,7 @@ _SCALES = (0.2, 3.0)
 _TOLERANCE = 2e-5
 
 
-@torch.library.custom_op("fuse_mlir::moe_experts", mutates_args=())
-def moe_experts(
+def _run(
     x: torch.Tensor,
     index: torch.Tensor,
     weights: torch.Tensor,
@@ -73,9 +73,16 @@ def moe_experts(
     return total.to(x.dtype)
 
 
-@moe_experts.register_fake
 def _shape(x, index, weights, gate_up, down, act):
     return x.new_empty(x.shape)
+
+
+moe_experts = define(
+    "moe_experts(Tensor x, Tensor index, Tensor weights, Tensor gate_up, "
+    "Tensor down, str act) -> Tensor",
+    _run,
+    _shape,
+)
 
 
 def looks_like_experts(module: nn.Module) -> bool:

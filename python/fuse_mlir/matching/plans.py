@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from fuse_mlir.matching.tensor_parallel import has_hooks_of_host
+
 # The position or keyword of an argument.
 Slot = int | str
 
@@ -170,7 +172,11 @@ def run_steps(
         return source.value
 
     for member, step in zip(members, steps):
-        skips = skip_pre_hooks and member._forward_pre_hooks
+        skips = (
+            skip_pre_hooks
+            and member._forward_pre_hooks
+            and not has_hooks_of_host(member)
+        )
         call = member.forward if skips else member
         results.append(
             call(

@@ -18,6 +18,7 @@ from fuse_mlir.matching.dataflow import Flow
 from fuse_mlir.matching.path_glob import PathGlob, escape
 from fuse_mlir.matching.patterns import ANY_FAMILY, Member, Pattern, class_name
 from fuse_mlir.matching.sites import (
+    Places,
     Site,
     check_site,
     common_parent,
@@ -43,6 +44,7 @@ def projection_sites(
         for path in site.paths
     }
     sites: list[Site] = []
+    places = Places(model)
     for path, module in model.named_modules():
         if not _is_norm(module) or owner_of(path, taken) is not None:
             continue
@@ -53,7 +55,7 @@ def projection_sites(
             and not crosses_layers(model, [path, reader])
         ]
         if readers:
-            sites.append(_site(model, path, readers, flow, taken))
+            sites.append(_site(model, places, path, readers, flow, taken))
     return sites
 
 
@@ -110,6 +112,7 @@ def _reads(flow: Flow, path: str, tensor: torch.Tensor) -> bool:
 
 def _site(
     model: nn.Module,
+    places: Places,
     norm: str,
     readers: Sequence[str],
     flow: Flow,
@@ -128,5 +131,5 @@ def _site(
     )
     base = "+".join(name.rpartition(".")[2] for name in names)
     site = Site(f"{base}#0", parent, names, pattern, members, fans_out=True)
-    check_site(model, site, flow, taken)
+    check_site(places, site, flow, taken)
     return site

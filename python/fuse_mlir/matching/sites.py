@@ -62,21 +62,54 @@ def join(parent: str, name: str) -> str:
     return f"{parent}.{name}" if parent else name
 
 
+class Places:
+    """The paths of all modules of a model, for the search of many patterns.
+
+    Args:
+        model: whose modules do not change during the search.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        #: Paths of modules below the model, the first of each.
+        self.paths: list[str] = []
+        self._all: dict[int, list[str]] = {}
+        for path, module in model.named_modules(remove_duplicate=False):
+            known = self._all.setdefault(id(module), [])
+            if path and not known:
+                self.paths.append(path)
+            known.append(path)
+
+    def of(self, module: nn.Module) -> list[str]:
+        """All paths of a module."""
+        return self._all.get(id(module), [])
+
+
 def find_sites(
-    model: nn.Module, patterns: Sequence[Pattern], flow: Flow
+    model: nn.Module,
+    patterns: Sequence[Pattern],
+    flow: Flow,
+    places: Places | None = None,
 ) -> list[Site]:
     """All sites that the paths of `patterns` select, in order.
+
+    Args:
+        model: to search.
+        patterns: of members.
+        flow: the calls of one run.
+        places: of the model, if the caller has them.
 
     Raises:
         PatternError: a path selects nothing, or no parent has all members.
     """
+    places = places or Places(model)
     sites: list[Site] = []
     taken: dict[str, str] = {}
     for pattern in patterns:
-        for number, (parent, children) in enumerate(_parents(model, pattern)):
+        parents = _parents(model, pattern, places)
+        for number, (parent, children) in enumerate(parents):
             site = _select(model, pattern, parent, children, number)
             if site.refusal is None:
-                check_site(model, site, flow, taken)
+                check_site(places, site, flow, taken)
             if site.refusal is None:
                 taken.update((path, site.id) for path in site.paths)
             sites.append(site)
@@ -84,14 +117,13 @@ def find_sites(
 
 
 def _parents(
-    model: nn.Module, pattern: Pattern
+    model: nn.Module, pattern: Pattern, places: Places
 ) -> list[tuple[str, list[list[str]]]]:
     """Parents of selected modules, with the members that each path selects."""
-    paths = [path for path, _ in model.named_modules() if path]
     found: dict[str, list[list[str]]] = {}
     everything: list[list[str]] = []
     for i, member in enumerate(pattern.members):
-        selected = [path for path in paths if member.path.match(path)]
+        selected = [path for path in places.paths if member.path.match(path)]
         if not selected:
             raise PatternError(
                 f"FUSE-N201 no-module-matches: no module matches path "
@@ -239,19 +271,19 @@ def _select(
 
 
 def check_site(
-    model: nn.Module, site: Site, flow: Flow, taken: Mapping[str, str]
+    places: Places, site: Site, flow: Flow, taken: Mapping[str, str]
 ) -> None:
     """Gives a site its plan, or the first reason to refuse it.
 
     Args:
-        model: that has the members.
+        places: of the model that has the members.
         site: with members.
         flow: the calls of one run.
         taken: paths of members of other sites, and the ids of these sites.
     """
     _check_scripts(site)
     if site.refusal is None:
-        _check_taken(model, site, taken)
+        _check_taken(places, site, taken)
     if site.refusal is None:
         _find_plan(site, flow)
     for index, (module, path) in enumerate(zip(site.members, site.paths)):
@@ -284,9 +316,7 @@ def _check_scripts(site: Site) -> None:
                 return
 
 
-def _check_taken(
-    model: nn.Module, site: Site, taken: Mapping[str, str]
-) -> None:
+def _check_taken(places: Places, site: Site, taken: Mapping[str, str]) -> None:
     for module, path in zip(site.members, site.paths):
         if isinstance(module, Proxy):
             taken = {**taken, path: module.site}
@@ -298,11 +328,7 @@ def _check_taken(
                 "that site first, or leave one of the patterns out",
             )
             return
-        others = [
-            p
-            for p, m in model.named_modules(remove_duplicate=False)
-            if m is module and p != path
-        ]
+        others = [p for p in places.of(module) if p != path]
         if others:
             site.refuse(
                 "FUSE-N213",

@@ -539,6 +539,14 @@ def _without_style(module: nn.Module) -> Part | Refusal | None:
     return Part("replicated", "torch", next(iter(found.values())).device_mesh)
 
 
+def has_hooks_of_host(module: nn.Module) -> bool:
+    """Whether a module communicates in its hooks, which its forward needs."""
+    return bool(
+        getattr(module, "_hf_tp_plan", None)
+        or getattr(module, "_distribute_module_applied", False)
+    ) and isinstance(part_of(module), Part)
+
+
 # Modules as one rank sees them.
 
 

@@ -192,6 +192,17 @@ def with_bias(
     return total.to(dtype)
 
 
+def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
+    """The scale that `fuse.dynamic_quantize` measures, ready to broadcast."""
+    magnitude = x.float().abs()
+    amax = (
+        magnitude.amax(dim=-1, keepdim=True)
+        if scope == "per_token"
+        else magnitude.amax()
+    )
+    return (amax / largest_value(storage)).clamp(min=2.0**-64)
+
+
 def _number(value: float) -> str:
     """A number as MLIR reads it, with a point."""
     text = repr(float(value))

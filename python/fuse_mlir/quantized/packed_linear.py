@@ -68,7 +68,7 @@ class PackedLinear(nn.Linear):
         for name, tensor in parts.items():
             self.register_buffer(name, tensor)
         # The data shows whether scales are factors.
-        read = read_linear(path, self.parts(), self.policy)
+        read = read_linear(path, self.packed_parts(), self.policy)
         assert read.quant is not None
         self._quant = read.quant.text()
 
@@ -81,20 +81,19 @@ class PackedLinear(nn.Linear):
             scheme=self.fuse_scheme,
         )
 
-    def parts(self) -> dict[str, torch.Tensor]:
+    def packed_parts(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers in the order of kernels."""
         found = dict(self.named_parameters(recurse=False))
         return found | dict(self.named_buffers(recurse=False))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        tensor_scale = self._buffers.get(TENSOR_SCALE)
         return packed_linear(
             x,
             self.weight,
             self.bias,
             self.get_buffer(SCALE),
             self._buffers.get(ZERO_POINT),
-            None if tensor_scale is None else tensor_scale.reshape(1),
+            self._buffers.get(TENSOR_SCALE),
             self.fuse_bias_place,
             self._quant,
         )
@@ -118,7 +117,7 @@ class PackedLinear(nn.Linear):
     ) -> None:
         assert self.fuse_scheme.packed is not None
         entries = write_packed(
-            self.fuse_scheme.packed, self.parts(), self._scale_dtype
+            self.fuse_scheme.packed, self.packed_parts(), self._scale_dtype
         )
         for name, tensor in entries.items():
             destination[prefix + name] = (

@@ -10,24 +10,31 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from fuse_mlir.support.ops import define
+
 
 def dtype_of_terms(dtype: torch.dtype) -> torch.dtype:
     """The type of a term of a sum that is rounded to `dtype`."""
     return torch.float32 if dtype.itemsize < 4 else dtype
 
 
-@torch.library.custom_op("fuse_mlir::partial_linear", mutates_args=())
-def partial_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def _run_partial_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """`x @ weight.T` in at least f32, [..., features]."""
     dtype = dtype_of_terms(x.dtype)
     return nn.functional.linear(x.to(dtype), weight.to(dtype))
 
 
-@partial_linear.register_fake
 def _partial_linear_shape(x, weight):
     return x.new_empty(
         (*x.shape[:-1], weight.shape[0]), dtype=dtype_of_terms(x.dtype)
     )
+
+
+partial_linear = define(
+    "partial_linear(Tensor x, Tensor weight) -> Tensor",
+    _run_partial_linear,
+    _partial_linear_shape,
+)
 
 
 class PartialLinear(nn.Module):

@@ -24,6 +24,7 @@ from fuse_mlir.errors import BlockError, Refused
 from fuse_mlir.quantized.contract import (
     Quant,
     Scheme,
+    dynamic_scale,
     parse_quant,
     with_bias,
 )
@@ -46,6 +47,7 @@ from fuse_mlir.quantized.value_range import (
     largest_value,
     quantize,
 )
+from fuse_mlir.support.ops import define
 
 #: Storage types by the dtype of a weight.
 STORAGE = {
@@ -671,8 +673,7 @@ def dequantized_weight(
 # The module.
 
 
-@torch.library.custom_op("fuse_mlir::stored_linear", mutates_args=())
-def stored_linear(
+def _run_stored_linear(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
@@ -720,7 +721,6 @@ def stored_linear(
     return with_bias(total, bias, bias_place, dtype)
 
 
-@stored_linear.register_fake
 def _stored_linear_shape(
     x,
     weight,
@@ -740,15 +740,14 @@ def _stored_linear_shape(
     )
 
 
-def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
-    """The scale that `fuse.dynamic_quantize` measures, ready to broadcast."""
-    magnitude = x.float().abs()
-    amax = (
-        magnitude.amax(dim=-1, keepdim=True)
-        if scope == "per_token"
-        else magnitude.amax()
-    )
-    return (amax / largest_value(storage)).clamp(min=2.0**-64)
+stored_linear = define(
+    "stored_linear(Tensor x, Tensor weight, Tensor? bias, "
+    "Tensor? channel_scale, float? input_scale, float? weight_scale, "
+    'str activations, str order, str bias_place, str quant="", '
+    "bool partial=False) -> Tensor",
+    _run_stored_linear,
+    _stored_linear_shape,
+)
 
 
 class Shown(torch.Tensor):

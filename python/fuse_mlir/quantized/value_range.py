@@ -177,6 +177,9 @@ class Range:
         flat = values.detach().to(torch.float32).abs().flatten()
         if flat.numel() == 0:
             return
+        if flat.numel() <= self.sample_size - self.sample.size:
+            # All values are kept, so wait for the GPU once.
+            flat = flat.cpu()
         largest = float(flat.max())
         if not math.isfinite(largest):
             bad = int((~flat.isfinite()).sum())
@@ -213,7 +216,8 @@ class Range:
             return
         free = self.sample_size - self.sample.size
         head, rest = flat[:free], flat[free:]
-        self.sample = np.concatenate([self.sample, head.cpu().numpy()])
+        if free > 0:
+            self.sample = np.concatenate([self.sample, head.cpu().numpy()])
         # Few values of a large batch are kept, so random numbers are drawn
         # only for these.
         count, start = rest.numel(), self.count + free

@@ -381,10 +381,7 @@ def verify(
     result = Verification()
     with torch.no_grad():
         handles = [
-            module.register_forward_pre_hook(
-                _remember(seen, join(parent, module.site), module),
-                with_kwargs=True,
-            )
+            module.on_inputs(_remember(seen, join(parent, module.site)))
             for parent, module in fused_sites(model)
         ]
         handles += [
@@ -462,12 +459,12 @@ def _check_ranks(model: nn.Module, passed: bool) -> list[Check]:
 
 
 def _remember(
-    seen: dict[str, list[torch.Tensor]], name: str, module: FusedModule
-) -> Callable[..., None]:
-    def hook(_module, args, kwargs):
-        seen[name] = module.kernel_inputs(args, kwargs)
+    seen: dict[str, list[torch.Tensor]], name: str
+) -> Callable[[list[torch.Tensor]], None]:
+    def tell(inputs: list[torch.Tensor]) -> None:
+        seen[name] = inputs
 
-    return hook
+    return tell
 
 
 def _remember_call(

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import fuse_mlir
+from fuse_mlir.checkpoint.check import compare_with_files
 from fuse_mlir.checkpoint.loader import load_chain, policy_of
 from fuse_mlir.errors import FuseMlirError
 from fuse_mlir.fusion.modules import fused_sites
@@ -258,13 +259,12 @@ class LoadedTest(Directories):
                 )
                 before = model(ids).logits
                 sites = fuse_mlir.fuse_modules(model, only_faster=False)
+                # The MLP and the projections; the head has no codes.
                 self.assertEqual(
-                    [s.families for s in sites],
-                    [("gated_mlp",), ("norm_linear",)],
+                    sum(clause in text for text in formed(model)),
+                    2,
                     str(sites),
                 )
-                for text in formed(model):
-                    self.assertIn(clause, text)
                 # PyTorch sums in f64, so that some results may round to the
                 # neighbor.
                 self.assertLess(
@@ -319,6 +319,17 @@ class LoadedTest(Directories):
                     else "before_rounding"
                 },
             )
+
+    def test_comparison_with_the_file(self) -> None:
+        for name in FORMATS:
+            path = self.write(*make(name))
+            model = fuse_mlir.load_model(path)
+            found = compare_with_files(model, path)
+            self.assertTrue(found, f"{name}: {found}")
+            self.assertEqual(found.unknown, [], name)
+            with torch.no_grad():
+                model.get_submodule(DOWN).weight[0, 0] += 1
+            self.assertFalse(compare_with_files(model, path), name)
 
     def test_state_dict_is_that_of_the_file(self) -> None:
         model = fuse_mlir.load_model(self.write(*make("GPTQ")))

@@ -36,8 +36,9 @@ class Commands(unittest.TestCase):
             "+mlp#1  gated_mlp\n",
             out,
         )
-        self.assertIn("+q_proj+k_proj+v_proj#1  norm_linear\n4 could", out)
-        self.assertIn("[4/4] model.layers.1", error)
+        self.assertIn("+q_proj+k_proj+v_proj#1  norm_linear\n", out)
+        self.assertIn("o_proj+add#1  fused_linear\n7 could", out)
+        self.assertIn("[7/7] model.layers.1", error)
 
     def test_advice_names_options(self):
         sizes = {
@@ -114,14 +115,22 @@ class Commands(unittest.TestCase):
                 "fuse", "llama", *SETTINGS, "-o", directory
             )
             self.assertEqual(status, 0, error)
-            self.assertIn("kernel-0.fuse: kernel of 2 sites", out)
+            weights = (
+                "lm_head.weight",
+                "self_attn.q_proj.weight",
+                "mlp.down_proj.weight",
+                "o_proj.weight",
+            )
             self.assertEqual(
                 sorted(p.name for p in Path(directory).iterdir()),
-                ["kernel-0.fuse", "kernel-1.fuse", "sites.json"],
+                [f"kernel-{i}.fuse" for i in range(len(weights))]
+                + ["sites.json"],
             )
-            for number, weight in enumerate(
-                ("self_attn.q_proj.weight", "mlp.down_proj.weight")
-            ):
+            for number, weight in enumerate(weights):
+                count = 2 if number else 1
+                self.assertIn(
+                    f"kernel-{number}.fuse: kernel of {count} sites", out
+                )
                 kernel = fuse_mlir.load(
                     Path(directory) / f"kernel-{number}.fuse"
                 )
@@ -158,9 +167,9 @@ class Commands(unittest.TestCase):
             )
             status, out, error = run("verify", config)
         self.assertEqual(status, 0, error)
-        self.assertIn("7 of 7 checks passed", out)
+        self.assertIn("13 of 13 checks passed", out)
         self.assertIn(
-            "[2/2] model.layers.0.post_attention_layernorm+mlp#0: verified",
+            "[3/4] model.layers.0.post_attention_layernorm+mlp#0: verified",
             error,
         )
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +20,8 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import native
 from fuse_mlir.errors import FuseMlirError
-from tests.models import LLAMA, Block, transformer
+from tests.models import LLAMA, Block, Norm, fp8_transformer, transformer
+from tests.support import ROOT
 
 HEADS = {**LLAMA, "num_attention_heads": 4, "num_key_value_heads": 4}
 IDS = torch.arange(1, 13).view(2, 6)
@@ -119,7 +123,8 @@ def whole_life(rank: int, kind: str, dtype: str, settings: dict) -> dict:
     dist.all_gather_object(gathered, fused)
     return {
         "sites": [
-            (r.id, r.status, r.families, r.note, r.reason) for r in result
+            (r.id, r.status, r.families, r.note, r.reason)
+            for r in without_head(result)
         ],
         "equal on ranks": all(torch.equal(g, fused) for g in gathered),
         "repeats": torch.equal(fused, again),
@@ -133,6 +138,24 @@ def whole_life(rank: int, kind: str, dtype: str, settings: dict) -> dict:
         "files": files == files_fused == saved(model, rank),
         "checks": [(c.rung, c.passed, c.detail) for c in checks.checks],
     }
+
+
+def page(rank: int) -> list[str]:
+    """Runs the Python of the page on tensor parallelism."""
+    text = (ROOT / "docs/how-to/tensor-parallelism.md").read_text()
+    found = re.findall(
+        r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
+    )
+    names = {
+        "model": distribute(build("qwen3")),
+        "ids": IDS,
+        "torch": torch,
+        "fuse_mlir": fuse_mlir,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in found:
+            exec(block, names)
+    return [site.status for site in without_head(names["sites"])]
 
 
 def compiled(rank: int) -> list[bool]:
@@ -164,6 +187,39 @@ def block(bias: bool = False) -> Block:
     return model
 
 
+class Attention(nn.Module):
+    """Reads its input by two linears, whose results have other readers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q = nn.Linear(16, 32)
+        self.k = nn.Linear(16, 32)
+        self.o = nn.Linear(32, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.o(self.q(x) * self.k(x).sigmoid())
+
+
+class Layer(Block):
+    """x + attention(norm(x)), and a block."""
+
+    def __init__(self) -> None:
+        super().__init__(16, 32)
+        self.attention = Attention()
+        self.before = Norm(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x + self.attention(self.before(x)))
+
+
+def layer() -> Layer:
+    """Equal weights on all ranks, and a bias in each rowwise linear."""
+    torch.manual_seed(0)
+    model = Layer().eval()
+    model.mlp.down.bias = nn.Parameter(torch.randn(16))
+    return model
+
+
 def mesh() -> Any:
     return torch.distributed.device_mesh.init_device_mesh(
         "cpu", (dist.get_world_size(),)
@@ -178,21 +234,24 @@ def parallelize(model: Block) -> None:
         parallelize_module,
     )
 
-    parallelize_module(
-        model,
-        mesh(),
-        {
-            "mlp.gate": ColwiseParallel(),
-            "mlp.up": ColwiseParallel(),
-            "mlp.down": RowwiseParallel(),
-        },
-    )
+    plan: dict[str, Any] = {
+        "mlp.gate": ColwiseParallel(),
+        "mlp.up": ColwiseParallel(),
+        "mlp.down": RowwiseParallel(),
+    }
+    if isinstance(model, Layer):
+        plan |= {
+            "attention.q": ColwiseParallel(),
+            "attention.k": ColwiseParallel(),
+            "attention.o": RowwiseParallel(),
+        }
+    parallelize_module(model, mesh(), plan)
 
 
 def parallelized(rank: int) -> dict:
     """`parallelize_module` of PyTorch, with a bias of the rowwise linear."""
     x = torch.randn(5, 16, generator=torch.Generator().manual_seed(1))
-    model = block(bias=True)
+    model = layer()
     with torch.no_grad():
         expected = model(x)
     parallelize(model)
@@ -201,13 +260,15 @@ def parallelized(rank: int) -> dict:
     with torch.no_grad():
         close = torch.allclose(model(x), expected, atol=1e-5)
         checks = fuse_mlir.verify(model, x)
+    # With gradients, the members run with their hooks.
+    members = torch.allclose(model(x), expected, atol=1e-5)
     fuse_mlir.unfuse_modules(model)
     with torch.no_grad():
         unfused = torch.allclose(model(x), expected, atol=1e-5)
     return {
         "status": [r.status for r in result],
         "note": result[0].note,
-        "close": close and unfused,
+        "close": close and unfused and members,
         "restored": state(model) == before,
         "checks": [str(c) for c in checks.checks if not c.passed],
     }
@@ -215,13 +276,13 @@ def parallelized(rank: int) -> dict:
 
 def old_hooks(rank: int) -> dict:
     """The hooks of transformers 5.0 to 5.15, before and after a first call."""
-    from tests.distributed.old_transformers import distribute_block
+    from tests.distributed.old_transformers import distribute_layer
 
     x = torch.randn(5, 16, generator=torch.Generator().manual_seed(1))
-    model = block(bias=True)
+    model = layer()
     with torch.no_grad():
         expected = model(x)
-        distribute_block(model, mesh())
+        distribute_layer(model, mesh())
         result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         first = model(x)
         fuse_mlir.unfuse_modules(model)
@@ -290,6 +351,51 @@ def static_fp8(rank: int, differ: bool) -> dict:
     }
 
 
+def fp8_linears(rank: int) -> dict:
+    """A model with FP8Linears, which run fused alone on a CPU."""
+    model = fp8_transformer(
+        "qwen3",
+        **{**HEADS, "num_hidden_layers": 2, "tie_word_embeddings": False},
+    )
+    layer = model.model.layers[0]
+    x = torch.randn(5, 32, generator=torch.Generator().manual_seed(1))
+    x = x.to(torch.bfloat16)
+    with torch.no_grad():
+        fuse_mlir.fuse_modules(model, only_faster=False)
+        one_device = layer.mlp(layer.post_attention_layernorm(x)).float()
+        fuse_mlir.unfuse_modules(model)
+        distribute(
+            model,
+            {
+                f"model.layers.*.mlp.{name}.{scale}": "replicate"
+                for name in ("gate_proj", "up_proj", "down_proj")
+                for scale in ("weight_scale_inv", "activation_scale")
+            },
+        )
+        result = fuse_mlir.fuse_modules(model, only_faster=False, strict=False)
+        fused = layer.mlp(layer.post_attention_layernorm(x)).float()
+        finite = bool(logits(model).isfinite().all())
+    weight = layer.mlp.up_proj.weight
+    return {
+        "finite": finite,
+        "sites": [
+            (r.id, r.status, r.families, r.reason) for r in without_head(result)
+        ],
+        "note": result[0].note,
+        "distance": float((fused - one_device).norm() / one_device.norm()),
+        "placed": f"{weight.placements} {weight.dtype}",
+    }
+
+
+def without_head(sites: Any) -> list[Any]:
+    """Sites but for the head, whose results transformers gathers."""
+    return [
+        site
+        for site in sites
+        if not site.reason.startswith("FUSE-N195 gathered-output: 'lm_head'")
+    ]
+
+
 def failure(function: Callable[[], object]) -> str:
     """The text of the error that a function raises."""
     try:
@@ -325,7 +431,9 @@ def one_rank_differs(rank: int, how: str) -> dict:
             lambda: found.append(fuse_mlir.fuse_modules(model, **options))
         )
     fused = [r.parent for r in found[0].fused] if found else []
-    reasons = [r.reason for r in found[0].refused] if found else []
+    reasons = (
+        [r.reason for r in without_head(found[0].refused)] if found else []
+    )
     if how == "hook":
         # The others still run fused, on both ranks.
         logits(model)
@@ -383,11 +491,12 @@ def changed_weights(rank: int) -> list[bool]:
 
 def dies(rank: int) -> str:
     """Rank 1 ends before the ranks agree."""
-    model = distribute(build("llama"))
+    model, x = block(), torch.randn(4, 16)
+    parallelize(model)
     if rank == 1:
         os._exit(1)
     try:
-        fuse_mlir.fuse_modules(model, only_faster=False)
+        fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
     except Exception as error:
         return type(error).__name__
     return ""
@@ -395,13 +504,62 @@ def dies(rank: int) -> str:
 
 def dies_in_a_call(rank: int) -> str:
     """Rank 1 ends between two calls of the fused model."""
-    model = distribute(build("llama"))
-    fuse_mlir.fuse_modules(model, only_faster=False)
-    logits(model)
+    model, x = block(), torch.randn(4, 16)
+    parallelize(model)
+    fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
+    with torch.no_grad():
+        model(x)
     if rank == 1:
         os._exit(1)
     try:
-        logits(model)
+        with torch.no_grad():
+            model(x)
     except Exception as error:
         return type(error).__name__
     return ""
+
+
+def fp8_blocks(rank: int) -> dict:
+    """FP8Linears with a scale per block, distributed by transformers."""
+    from transformers.distributed.tensor_parallel import (
+        apply_tensor_parallelism,
+    )
+    from transformers.integrations.finegrained_fp8 import FP8Linear
+
+    torch.manual_seed(0)
+    size, hidden, side = 128, 256, 128
+    model = Block(size, hidden).eval()
+    for name in ("gate", "up", "down"):
+        linear = getattr(model.mlp, name)
+        rows, columns = linear.weight.shape
+        made = FP8Linear(columns, rows, (side, side))
+        blocks = torch.randn(rows // side, side, columns // side, side)
+        scale = blocks.abs().amax(dim=(1, 3)) / 448
+        codes = (blocks / scale[:, None, :, None]).reshape(rows, columns)
+        made.weight = nn.Parameter(
+            codes.to(torch.float8_e4m3fn), requires_grad=False
+        )
+        made.weight_scale_inv = nn.Parameter(scale * 0.1, requires_grad=False)
+        setattr(model.mlp, name, made)
+    model.norm.to(torch.bfloat16)
+    x = torch.randn(5, size).to(torch.bfloat16)
+    dist.broadcast(x, 0)
+    pattern = {(("Norm", "norm"), ("MLP", "mlp")): "fuse"}
+    plan = {"mlp.gate": "colwise", "mlp.up": "colwise", "mlp.down": "rowwise"}
+    names = {
+        f"{path}.{name}": style
+        for path, style in plan.items()
+        for name in ("weight", "weight_scale_inv")
+    }
+    with torch.no_grad():
+        fuse_mlir.fuse_modules(model, pattern, inputs=x)
+        one_device = model(x).float()
+        fuse_mlir.unfuse_modules(model)
+        apply_tensor_parallelism(model, mesh(), {**names, **plan})
+        result = fuse_mlir.fuse_modules(model, pattern, inputs=x)
+        fused = model(x).float()
+    return {
+        "families": result[0].families,
+        "note": result[0].note,
+        "distance": float((fused - one_device).norm() / one_device.norm()),
+    }

@@ -10,7 +10,6 @@ from __future__ import annotations
 import types
 from typing import Any
 
-import torch
 import torch.distributed as dist
 from torch import nn
 
@@ -74,18 +73,21 @@ def distribute(
     return linear
 
 
-def distribute_block(model: nn.Module, mesh: object) -> None:
-    """Distributes the MLP of a block of `tests.models`."""
+def distribute_layer(model: nn.Module, mesh: object) -> None:
+    """Distributes the linears of a layer of `cases`."""
     rank, world = dist.get_rank(), dist.get_world_size()
-
-    def shard(linear: nn.Linear, dim: int) -> None:
-        part = linear.weight.detach().chunk(world, dim)[rank].contiguous()
-        linear.weight = nn.Parameter(part, requires_grad=False)
-        linear.out_features, linear.in_features = part.shape
-
-    for linear in (model.mlp.gate, model.mlp.up):
-        shard(linear, 0)
-        distribute(linear, host.ColwiseParallel(), "colwise", mesh)
-    shard(model.mlp.down, 1)
-    distribute(model.mlp.down, host.RowwiseParallel(), "rowwise", mesh)
-    assert torch.is_tensor(model.mlp.down.weight)
+    for path, module in model.named_modules():
+        if not isinstance(module, nn.Linear):
+            continue
+        rowwise = path.endswith((".down", ".o"))
+        for name, dim in (("weight", int(rowwise)), ("bias", 0)):
+            whole = getattr(module, name)
+            if whole is None or rowwise and name == "bias":
+                continue
+            part = whole.detach().chunk(world, dim)[rank].contiguous()
+            setattr(module, name, nn.Parameter(part, requires_grad=False))
+        module.out_features, module.in_features = module.weight.shape
+        if rowwise:
+            distribute(module, host.RowwiseParallel(), "rowwise", mesh)
+        else:
+            distribute(module, host.ColwiseParallel(), "colwise", mesh)

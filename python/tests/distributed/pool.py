@@ -14,9 +14,9 @@ import traceback
 from typing import Any
 
 #: Seconds that a collective waits for other ranks.
-PATIENCE = 15
-#: Seconds that a process may take to import PyTorch and transformers.
-START = 120
+PATIENCE = 60
+#: Seconds that a process may take to import PyTorch.
+START = 180
 
 
 def _work(rank: int, world: int, store: str, pipe: Any) -> None:
@@ -73,7 +73,7 @@ class Pool:
             self._processes.append(process)
         self._receive(START)
 
-    def run(self, case: Any, *args: object, limit: float = 60) -> list[Any]:
+    def run(self, case: Any, *args: object, limit: float = 120) -> list[Any]:
         """The results of a function on all ranks.
 
         Args:

@@ -172,7 +172,7 @@ class Types(unittest.TestCase):
         for name in SEARCHED:
             with self.subTest(name):
                 model = self.distributed(kinds[name])
-                sites, _ = modules.select(model, None, None, projections=True)
+                sites, _ = modules.select(model, None, None, linears="floating")
                 sums = [
                     site
                     for site in sites

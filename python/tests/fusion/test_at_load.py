@@ -164,7 +164,7 @@ class KernelConfigs(Loading):
         self.assertIn("forward", vars(model.model.layers[0].mlp.act_fn))
         # With the projections of attention.
         self.assertEqual(
-            len(fuse_mlir.fuse_modules(model, only_faster=False).fused), 8
+            len(fuse_mlir.fuse_modules(model, only_faster=False).fused), 13
         )
 
     @with_kernels

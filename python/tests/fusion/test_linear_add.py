@@ -134,6 +134,13 @@ class Sites(unittest.TestCase):
                     torch.testing.assert_close(
                         model(IDS).logits, expected, atol=1e-5, rtol=1e-4
                     )
+                if extension():
+                    counts = [
+                        place._fast.count
+                        for _, place in fused_sites(model)
+                        if place.plan.adds
+                    ]
+                    self.assertEqual(counts, [1, 1])
                 checks = fuse_mlir.verify(model)
                 self.assertTrue(checks, str(checks))
                 fuse_mlir.unfuse_modules(model)

@@ -888,7 +888,7 @@ class Candidates(unittest.TestCase):
         found = fuse_mlir.fuse_modules(model, only_faster=False)
         self.assertEqual(
             [s.id for s in found.fused],
-            ["feed_forward#0", "layer_norm+projection#0"],
+            ["feed_forward#0", "layer_norm+projection#0", "out_proj+add#0"],
         )
         self.assertTrue(fuse_mlir.verify(model))
 

@@ -59,6 +59,8 @@ ATTENTION = {
     "siglip_vision_model": "layer_norm1+q_proj+k_proj+v_proj",
     "cohere": "input_layernorm+q_proj+k_proj+v_proj",
 }
+#: Last norms and heads, with a selection of rows in between.
+HEADS = ["norm+lm_head#0", "final_layer_norm+lm_head#0"]
 # The pooling head also has an MLP.
 MORE = {"siglip_vision_model": ["head.layernorm+mlp#0"]}
 
@@ -97,13 +99,21 @@ class Architectures(unittest.TestCase):
             [
                 f"{s.parent}.{s.id}"
                 for s in result.fused
-                if s.families == ("norm_linear",)
+                if s.families == ("norm_linear",) and "head" not in s.id
             ],
             [
                 f"{parent.format(i)}.{ATTENTION[kind]}#{i}"
                 for i in range(4)
                 if kind in ATTENTION
             ],
+        )
+        self.assertEqual(
+            [s.id for s in result.fused if s.id in HEADS],
+            HEADS[-1:]
+            if kind == "gpt_neox"
+            else HEADS[:1]
+            if kind not in ("bert", "siglip_vision_model")
+            else [],
         )
         self.assertEqual(len(result.refused), 4 if kind == "cohere" else 0)
         self.assertEqual(list(model.state_dict()), keys)
@@ -234,7 +244,7 @@ class Explanations(unittest.TestCase):
             [s.id for s in found[:2]], ["input_layernorm+mlp#0", "mlp#0"]
         )
         # Attention's own sites follow.
-        self.assertEqual(len(found), 12)
+        self.assertEqual(len(found), 17)
         self.assertIn(
             "FUSE-N002 intermediate-has-other-users: the result of "
             "'model.layers.0.input_layernorm' is also read by "
@@ -255,8 +265,13 @@ class Explanations(unittest.TestCase):
             [(s.status, s.families) for s in found],
             [
                 ("could fuse", (family,))
-                for family in ("gated_mlp", "norm_linear")
-                for _ in range(4)
+                for family, count in (
+                    ("gated_mlp", 4),
+                    # One more is the head.
+                    ("norm_linear", 5),
+                    ("fused_linear", 4),
+                )
+                for _ in range(count)
             ],
         )
 
@@ -276,13 +291,13 @@ class Explanations(unittest.TestCase):
         )
         found = fuse_mlir.explain(model, only_faster=False)
         self.assertEqual(
-            sorted(s.status for s in found), ["could fuse"] * 7 + ["fused"]
+            sorted(s.status for s in found), ["could fuse"] * 12 + ["fused"]
         )
-        self.assertTrue(str(found).endswith("1 fused, 7 could fuse\n"))
-        self.assertEqual(len(json.loads(report.sites_json(found))), 8)
+        self.assertTrue(str(found).endswith("1 fused, 12 could fuse\n"))
+        self.assertEqual(len(json.loads(report.sites_json(found))), 13)
         page = report.sites_html(found, "<Llama>")
         self.assertIn("<h1>&lt;Llama&gt;</h1>", page)
-        self.assertEqual(page.count("<tr class="), 8)
+        self.assertEqual(page.count("<tr class="), 13)
 
 
 @needs_library

@@ -185,13 +185,21 @@ class Fused(unittest.TestCase):
                     "could fuse",
                     ("norm_linear",),
                 ),
+                ("norm+lm_head#0", "could fuse", ("norm_linear",)),
+                ("o_proj+add#0", "could fuse", ("fused_linear",)),
             ],
         )
 
     def test_only_when_asked_for(self):
         found = fuse_mlir.fuse_modules(mixtral(), only_faster=False)
-        self.assertEqual(len(found.fused), 2)
-        self.assertTrue(all("q_proj" in s.id for s in found.fused))
+        self.assertEqual(
+            {s.id.partition("#")[0] for s in found.fused},
+            {
+                "input_layernorm+q_proj+k_proj+v_proj",
+                "norm+lm_head",
+                "o_proj+add",
+            },
+        )
         self.assertIn(
             "FUSE-N014 family-not-requested: the "
             "kernel for experts 'model.layers.0.mlp.experts' is slower "

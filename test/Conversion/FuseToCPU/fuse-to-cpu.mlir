@@ -163,3 +163,22 @@ func.func @projections(%x: tensor<?x8xf32>, %w: tensor<8xf32>,
   return %r#0, %r#1, %r#2
     : tensor<?x16xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// -----
+
+// A linear without a norm reads the input where it is, and adds in its only
+// phase.
+
+// CHECK-LABEL: func @output_projection
+// CHECK-SAME: packed = [{bytes = 512 : i64, columns = 8 : i64, operands = [1], recipe = "panels"
+// CHECK-SAME: phases = [{arguments = [{operand = 0 : i64}, {packed = 0 : i64}, {operand = 2 : i64}, {operand = 3 : i64}, {result = 0 : i64}
+// CHECK-SAME: function = "output_projection_output0"
+// CHECK-SAME: }], workspace = []
+func.func @output_projection(%x: tensor<?x16xf32>, %w: tensor<8x16xf32>,
+                             %b: tensor<8xf32>, %r: tensor<?x8xf32>)
+    -> tensor<?x8xf32> {
+  %y = fuse.fused_linear %x linear(%w bias %b) then_add(%r) rounding(exact)
+    : (tensor<?x16xf32>, tensor<8x16xf32>, tensor<8xf32>, tensor<?x8xf32>)
+      -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}

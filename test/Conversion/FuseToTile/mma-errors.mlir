@@ -27,9 +27,9 @@ func.func @units(%x: tensor<?x128xbf16>, %q: tensor<256x128xbf16>)
 
 func.func @stored(%x: tensor<?x64xbf16>, %q: tensor<32x64xf8E4M3FN>)
     -> tensor<?x32xbf16> {
-  // expected-error@+1 {{has a schedule, but a product of stored values has no mma kernel}}
+  // expected-error@+1 {{has a schedule, but activations are quantized to f8E5M2, not f8E4M3FN}}
   %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q)
-         scales(f8E4M3FN, input = 0.5, weight0 = 0.5) rounding(exact)
+         scales(f8E5M2, input = 0.5, weight0 = 0.5) rounding(exact)
          {tile.schedule = #tile.mma_schedule<tokens = 8, token_tile = 8,
           blocks = 4, split_k = 1, stages = 2, launches = 1>}
        : (tensor<?x64xbf16>, tensor<32x64xf8E4M3FN>) -> tensor<?x32xbf16>

@@ -1,14 +1,13 @@
 // RUN: fuse-opt %s --convert-fuse-to-tile | FileCheck %s
 
-// A mapping written by hand: two launches of a graph that is not in the form of
-// fuse-map-stages, with the tokens as the last operand and K-slices of 128.
+// A mapping written by hand: two launches, and K-slices of 128 elements.
 
 // CHECK-LABEL: func.func @by_hand
-// CHECK:       tensor.dim %arg1
+// CHECK:       tensor.dim %arg0
 // CHECK:       %[[N:.*]] = tile.launch @fuse_kernels::@graph_mma_0 ins(%arg0, %arg1 : {{.*}} plan <blocks = 16, threads = 256, max_tokens = 24,
 // CHECK:       tile.launch @fuse_kernels::@graph_mma_1 ins(%arg0, %arg1 : {{.*}} outs(%[[N]] : {{.*}} plan <blocks = 4, threads = 256, shared_bytes = 40960, cooperative = true, max_tokens = 24,
 // CHECK-SAME:    shares_workspace = true
-// CHECK-SAME:    #tile.packed<"rows_256" of [0], tiles = 1, steps = 4, bytes = 131072>
+// CHECK-SAME:    #tile.packed<"rows_256" of [1], tiles = 1, steps = 4, bytes = 131072>
 // CHECK-NOT:   stage.
 
 // The order of the sums is that of the slices, which two blocks have.
@@ -17,11 +16,11 @@
 // CHECK-LABEL: tile.kernel @graph_mma_1
 // CHECK:       tile.mma_sync
 // CHECK:       tile.semaphore.meet
-func.func @by_hand(%w: tensor<64x256xbf16>, %x: tensor<?x256xbf16>)
+func.func @by_hand(%x: tensor<?x256xbf16>, %w: tensor<64x256xbf16>)
     -> tensor<?x64xbf16> {
-  %y = stage.graph(%w, %x) map <mma, tokens = 24, blocks = 4>
-     : (tensor<64x256xbf16>, tensor<?x256xbf16>) -> tensor<?x64xbf16> {
-  ^bb0(%0: tensor<64x256xbf16>, %1: tensor<?x256xbf16>):
+  %y = stage.graph(%x, %w) map <mma, tokens = 24, blocks = 4>
+     : (tensor<?x256xbf16>, tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  ^bb0(%1: tensor<?x256xbf16>, %0: tensor<64x256xbf16>):
     %2 = stage.rows(%1) map <launch = 0, results = [launch]>
        : (tensor<?x256xbf16>) -> tensor<?x256xbf16> {
     ^bb0(%3: tensor<?x256xbf16>):

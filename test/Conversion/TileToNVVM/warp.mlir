@@ -29,6 +29,27 @@ gpu.module @m {
 
 // -----
 
+// A condition is a predicate.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @condition
+  // CHECK-SAME:    (%{{.*}}: !llvm.ptr<1>, %[[I:.*]]: i32, %[[N:.*]]: i32)
+  // CHECK:         %[[P:.*]] = arith.cmpi ult, %[[I]], %[[N]]
+  // CHECK:         %[[TO:.*]] = llvm.ptrtoint %{{.*}} : !llvm.ptr<3> to i32
+  // CHECK:         llvm.inline_asm has_side_effects asm_dialect = att "@$0 cp.async.cg.shared.global [$1], [$2], 16;", "b,r,l" %[[P]], %[[TO]], %{{.*}} : (i1, i32, !llvm.ptr<1>) -> ()
+  tile.kernel @condition(%w: !tile.buffer<bf16>, %i: i32, %n: i32)
+      blocks(1) threads(32) shared_bytes(2048) {
+    %p = arith.cmpi ult, %i, %n : i32
+    %o = arith.extui %i : i32 to i64
+    %b = tile.shared_buffer at(0) : !tile.buffer<bf16, shared>
+    tile.async_copy %w[%o] to %b[%i] if %p
+      : !tile.buffer<bf16>, !tile.buffer<bf16, shared>
+    tile.return
+  }
+}
+
+// -----
+
 // Eight rows of a right operand are one instruction.
 
 gpu.module @m {

@@ -13,7 +13,7 @@ func.func private @empty(f32 {fuse.parameter = ""})
 
 // -----
 
-// expected-error @below {{argument 1 has no attribute 'fuse.bogus'; an argument has fuse.parameter, fuse.name, fuse.default, fuse.result}}
+// expected-error @below {{argument 1 has no attribute 'fuse.bogus'; an argument has fuse.parameter, fuse.shard, fuse.name, fuse.default, fuse.result}}
 func.func private @argument(f32 {fuse.name = "x"}, f32 {fuse.bogus})
 
 // -----
@@ -28,7 +28,7 @@ func.func private @written(memref<f32> {fuse.result = true})
 
 // -----
 
-// expected-error @below {{result 1 has no attribute 'fuse.parameter'; a result has fuse.name, fuse.observed}}
+// expected-error @below {{result 1 has no attribute 'fuse.parameter'; a result has fuse.name, fuse.shard, fuse.observed}}
 func.func private @result() -> (f32, f32 {fuse.parameter = "w"})
 
 // -----
@@ -43,7 +43,7 @@ func.func private @observed() -> (f32 {fuse.observed = ["up", 1]})
 
 // -----
 
-// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.constant_scales, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks, fuse.equal_sizes}}
+// expected-error @below {{'func.func' op has no attribute 'fuse.bogus'; a function has fuse.must_fuse, fuse.expect_sites, fuse.group, fuse.constant_scales, fuse.ranks, fuse.library, fuse.launch_plan, fuse.cpu_plan, fuse.checks, fuse.equal_sizes}}
 func.func private @function() attributes {fuse.bogus}
 
 // -----

@@ -179,6 +179,13 @@ nn.model @m class "M" {
 
 // -----
 
+nn.model @m class "M" {
+  // expected-error @below {{a tied parameter is a symbol, write tied_to(@embed::@"0"::@p) in place of tied_to("embed.0.p")}}
+  nn.parameter @q tied_to("embed.0.p") : tensor<4xf32>
+}
+
+// -----
+
 // A tie refers to the owner directly, not to another tied parameter.
 
 nn.model @m class "M" {

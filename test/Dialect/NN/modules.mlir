@@ -13,7 +13,9 @@
 // CHECK-NEXT:  nn.parameter @weight : tensor<8xbf16>
 // CHECK:       nn.get_parameter @weight : tensor<8xbf16>
 // CHECK:       nn.module @mlp class "MLP" hooks(["accelerate"])
-// CHECK-SAME:    tensor_parallel("colwise")
+// CHECK-SAME:    tensor_parallel(<kind = colwise, axis = "tp", size = 2>)
+// CHECK-NEXT:  nn.parameter @weight shard(<dim = 0, axis = "tp", count = 2>)
+// CHECK-SAME:    : tensor<8x8xbf16>
 // CHECK:       func.func private @forward
 // CHECK:       %[[N:.*]] = nn.call_module @norm(%arg0)
 // CHECK:       nn.call_module @mlp(%[[N]])
@@ -36,7 +38,9 @@ nn.model @tiny class "TinyForCausalLM"
         }
       }
       nn.module @mlp class "MLP" hooks(["accelerate"])
-          tensor_parallel("colwise") {
+          tensor_parallel(<kind = colwise, axis = "tp", size = 2>) {
+        nn.parameter @weight shard(<dim = 0, axis = "tp", count = 2>)
+          : tensor<8x8xbf16>
         func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
       }
       func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {

@@ -540,6 +540,13 @@ func.func private @f() attributes {tile.schedule =
 
 // -----
 
+// expected-error@+2 {{group = 0 is not from 1 to 16384}}
+func.func private @f() attributes {tile.schedule =
+  #tile.mma_schedule<tokens = 512, token_tile = 128, blocks = 128, split_k = 1,
+    stages = 4, group = 0, launches = 3>}
+
+// -----
+
 // expected-error@+2 {{launches = 2 is not 1 or 3}}
 func.func private @f() attributes {tile.schedule =
   #tile.mma_schedule<tokens = 16, token_tile = 16, blocks = 128, split_k = 16,
@@ -561,5 +568,5 @@ func.func private @f() attributes {tile.schedule =
 
 // -----
 
-// expected-error@+1 {{#tile.mma_schedule has no field 'tile'; expected one of tokens, token_tile, blocks, split_k, gemm1_tile_m, gemm2_tile_m, stages, launches}}
+// expected-error@+1 {{#tile.mma_schedule has no field 'tile'; expected one of tokens, token_tile, blocks, split_k, gemm1_tile_m, gemm2_tile_m, stages, group, launches}}
 func.func private @f() attributes {tile.schedule = #tile.mma_schedule<tile = 1>}

@@ -716,7 +716,7 @@ func.func @f(%g: !tile.buffer<bf16>, %i: i32) {
 // -----
 
 func.func @f(%s: !tile.buffer<bf16, shared>, %i: i32) {
-  // expected-error@+1 {{loads a 'vector<6xbf16>' from a '!tile.buffer<bf16, shared>': expected 2, 4 or 8 of its elements, of type bf16 or f16}}
+  // expected-error@+1 {{loads a 'vector<6xbf16>' from a '!tile.buffer<bf16, shared>': expected 4, 8 or 16 bytes of its elements, of type bf16, f16 or f8E4M3FN}}
   %0 = tile.load_matrix %s[%i] : !tile.buffer<bf16, shared> -> vector<6xbf16>
   return
 }
@@ -724,7 +724,7 @@ func.func @f(%s: !tile.buffer<bf16, shared>, %i: i32) {
 // -----
 
 func.func @f(%u: vector<4xbf16>, %v: vector<8xbf16>, %a: !tile.acc<64x16xf32>) {
-  // expected-error@+1 {{has a left operand 'vector<4xbf16>': expected 8 elements of bf16 or f16}}
+  // expected-error@+1 {{has a left operand 'vector<4xbf16>': expected 16 bytes of bf16, f16 or f8E4M3FN}}
   %0 = tile.mma_sync %u, (%v) into %a : vector<4xbf16>, (vector<8xbf16>), !tile.acc<64x16xf32>
   return
 }
@@ -732,7 +732,7 @@ func.func @f(%u: vector<4xbf16>, %v: vector<8xbf16>, %a: !tile.acc<64x16xf32>) {
 // -----
 
 func.func @f(%n: vector<4xf16>, %v: vector<8xbf16>, %a: !tile.acc<64x16xf32>) {
-  // expected-error@+1 {{has a right operand 'vector<4xf16>': expected 4 or 8 elements of the type of the left one}}
+  // expected-error@+1 {{has a right operand 'vector<4xf16>': expected 8 or 16 bytes of the type of the left one}}
   %0 = tile.mma_sync %v, (%n) into %a : vector<8xbf16>, (vector<4xf16>), !tile.acc<64x16xf32>
   return
 }

@@ -75,6 +75,9 @@ tile.kernel @warps(%w: !tile.buffer<f16>, %i: i32)
   %b = tile.shared_buffer at(1024) : !tile.buffer<f16, shared>
   // CHECK: tile.async_copy %{{.*}}[%{{.*}}] to %[[B]][%{{.*}}] : !tile.buffer<f16>, !tile.buffer<f16, shared>
   tile.async_copy %w[%o] to %b[%i] : !tile.buffer<f16>, !tile.buffer<f16, shared>
+  %p = arith.constant true
+  // CHECK: tile.async_copy %{{.*}}[%{{.*}}] to %[[B]][%{{.*}}] if %{{.*}} : !tile.buffer<f16>, !tile.buffer<f16, shared>
+  tile.async_copy %w[%o] to %b[%i] if %p : !tile.buffer<f16>, !tile.buffer<f16, shared>
   // CHECK: tile.async_copy.commit
   tile.async_copy.commit
   // CHECK: tile.async_copy.wait 1

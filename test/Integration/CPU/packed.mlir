@@ -8,11 +8,11 @@
 // gives what the contract allows.
 
 // CHECK-NOT: FAILED
-// CHECK-COUNT-5: bit-equal
+// CHECK-COUNT-6: bit-equal
 // CHECK-NOT: FAILED
 
 // GPU-NOT: FAILED
-// GPU-COUNT-5: V2 portable on fuse emulator ok {{.*}} values checked by contract, the same bits 2 times
+// GPU-COUNT-6: V2 portable on fuse emulator ok {{.*}} values checked by contract, the same bits 2 times
 // GPU-NOT: FAILED
 
 func.func @awq(%x: tensor<?x16xf16>, %n: tensor<16xf16>, %g: tensor<24x8xi8>,
@@ -100,4 +100,18 @@ func.func @signed(%x: tensor<?x16xbf16>, %u: tensor<24x8xi8>,
   %y = fuse.linear %a, %wd
     : (tensor<?x24xbf16>, tensor<16x24xbf16>) -> tensor<?x16xbf16>
   return %y : tensor<?x16xbf16>
+}
+
+// An output projection and its residual add.
+
+func.func @projection(%x: tensor<?x32xbf16>, %q: tensor<20x16xi8>,
+                      %s: tensor<20x2xf8E4M3FN>, %t: tensor<1xf32>,
+                      %r: tensor<?x20xbf16>) -> tensor<?x20xbf16> {
+  %y = fuse.fused_linear %x linear(%q) then_add(%r) channel_scales(%s, %t)
+         quant(f4E2M1FN, weights = group<16, f8E4M3FN>, tensor_scale = divide,
+               activations = none)
+         rounding(exact)
+    : (tensor<?x32xbf16>, tensor<20x16xi8>, tensor<?x20xbf16>,
+       tensor<20x2xf8E4M3FN>, tensor<1xf32>) -> tensor<?x20xbf16>
+  return %y : tensor<?x20xbf16>
 }

@@ -69,7 +69,8 @@ nn.model @m class "M" {
         return %y : tensor<?x8xf32>
       }
     }
-    nn.module @mlp class "MLP" tensor_parallel("colwise") {
+    nn.module @mlp class "MLP" 
+        tensor_parallel(<kind = unknown, axis = "colwise", size = 1>) {
       nn.parameter @up : tensor<16x8xf32>
       nn.parameter @down : tensor<8x16xf32>
       func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {

@@ -62,3 +62,21 @@ func.func @shared(%x: tensor<?x8xbf16>, %n: tensor<8xbf16>,
     : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
   return %y, %w : tensor<?x16xbf16>, tensor<16x8xbf16>
 }
+
+// CHECK-LABEL: @projection
+// CHECK-NEXT: fuse.fused_linear %arg0 linear(%arg1) then_add(%arg4) channel_scales(%arg2, %arg3) quant(f4E2M1FN, weights = group<4, f8E4M3FN>, tensor_scale = multiply, activations = none) rounding(exact)
+// CHECK-NEXT: return
+func.func @projection(%x: tensor<?x8xbf16>, %q: tensor<16x4xi8>,
+                      %s: tensor<16x2xf8E4M3FN>, %t: tensor<1xf32>,
+                      %r: tensor<?x16xbf16>) -> tensor<?x16xbf16> {
+  %w = fuse.dequantize_weight %q scales(%s, %t)
+         quant(f4E2M1FN, weights = group<4, f8E4M3FN>, tensor_scale = multiply,
+               activations = none)
+    : (tensor<16x4xi8>, tensor<16x2xf8E4M3FN>, tensor<1xf32>)
+      -> tensor<16x8xbf16>
+  %y = fuse.linear %x, %w
+    : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
+  %z = fuse.residual_add %y, %r
+    : (tensor<?x16xbf16>, tensor<?x16xbf16>) -> tensor<?x16xbf16>
+  return %z : tensor<?x16xbf16>
+}

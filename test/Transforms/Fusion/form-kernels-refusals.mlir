@@ -183,3 +183,22 @@ func.func @both(%x: tensor<?x8xbf16>, %w: tensor<8x8xbf16>,
     : (tensor<?x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
   return %d : tensor<?x8xbf16>
 }
+
+// -----
+
+// Each rank would add the bias of the down projection.
+
+func.func @bias_before_sum(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>,
+                           %w2: tensor<8x16xbf16>, %b: tensor<8xbf16>)
+    -> tensor<?x8xbf16> {
+  %u = fuse.linear %x, %w1
+    : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
+  // expected-remark-re @below {{[Missed] bias_before_sum#0{{.*}}At=fuse.all_reduce{{.*}}FUSE-N193 bias-before-reduction{{.*}}Suggestion="move the bias to 'bias' of fuse.all_reduce"}}
+  %a = fuse.activation silu %u : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  %d = fuse.linear %a, %w2 bias(%b)
+    : (tensor<?x16xbf16>, tensor<8x16xbf16>, tensor<8xbf16>)
+      -> tensor<?x8xf32>
+  %y = fuse.all_reduce %d group("tp", 2) order(rank)
+    : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+  return %y : tensor<?x8xbf16>
+}

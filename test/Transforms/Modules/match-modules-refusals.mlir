@@ -223,7 +223,8 @@ nn.model @m class "M" {
     }
   }
   // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}At=nn.module{{.*}}FUSE-N209 tensor-parallel:{{.*}}'mlp' is distributed as 'colwise'}}
-  nn.module @mlp class "MLP" tensor_parallel("colwise") {
+  nn.module @mlp class "MLP"
+      tensor_parallel(<kind = unknown, axis = "colwise", size = 1>) {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       return %x : tensor<8xf32>
     }
@@ -378,6 +379,100 @@ nn.model @m class "M" {
     } else {
       scf.yield %x : tensor<8xf32>
     }
+    return %m : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A generated kernel has the sum over ranks at its end.
+
+// expected-warning @below {{fuses nothing}}
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  nn.module @mlp class "MLP" {
+    nn.module @up class "Linear"
+        tensor_parallel(<kind = colwise, axis = "tp", size = 2>) {
+      nn.parameter @weight shard(<dim = 0, axis = "tp", count = 2>)
+        : tensor<8x8xf32>
+    }
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}FUSE-N191 reduction-inside:{{.*}}the members have 2 colwise and 0 rowwise modules, kernel 'mlp' needs 1 and 1}}
+    nn.module @down class "Linear"
+        tensor_parallel(<kind = colwise, axis = "tp", size = 2>) {
+      nn.parameter @weight shard(<dim = 0, axis = "tp", count = 2>)
+        : tensor<8x8xf32>
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    return %m : tensor<8xf32>
+  }
+}
+
+// -----
+
+// The members of a kernel are distributed along one axis.
+
+// expected-warning @below {{fuses nothing}}
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  nn.module @mlp class "MLP" {
+    // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}FUSE-N190 different-axes:{{.*}}'mlp.up' is distributed along axis 'tp', 'mlp.down' along 'ep'}}
+    nn.module @up class "Linear"
+        tensor_parallel(<kind = colwise, axis = "tp", size = 2>) {
+      nn.parameter @weight shard(<dim = 0, axis = "tp", count = 2>)
+        : tensor<8x8xf32>
+    }
+    nn.module @down class "Linear"
+        tensor_parallel(<kind = rowwise, axis = "ep", size = 2>) {
+      nn.parameter @weight shard(<dim = 1, axis = "ep", count = 2>)
+        : tensor<8x8xf32>
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    return %m : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A shard without a plan has a reduction that the model does not state.
+
+// expected-warning @below {{fuses nothing}}
+nn.model @m class "M" {
+  nn.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  // expected-remark-re @below {{[Missed] norm+mlp#0{{.*}}FUSE-N192 shard-without-plan:{{.*}}'mlp.weight' is cut along axis 'tp', 'mlp' has no plan}}
+  nn.module @mlp class "MLP" {
+    nn.parameter @weight shard(<dim = 1, axis = "tp", count = 2>)
+      : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %n = nn.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     return %m : tensor<8xf32>
   }
 }

@@ -230,7 +230,15 @@ void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
   Values values = finish(sums, alphas[index], bias);
   if (!other.empty())
     values = addEach(other, round(RoundingPoint::Down, values));
-  store(pack(narrowType, values), outputs[index], at);
+  bool isPartial = problem.isPartial(index);
+  // A thread stores at most 16 bytes at a time.
+  size_t most = isPartial ? 4 : values.size();
+  for (size_t first = 0; first < values.size(); first += most) {
+    ValueRange some =
+        ValueRange(values).slice(first, std::min(most, values.size() - first));
+    store(pack(isPartial ? f32 : narrowType, some), outputs[index],
+          add(at, first));
+  }
 }
 
 //===----------------------------------------------------------------------===//

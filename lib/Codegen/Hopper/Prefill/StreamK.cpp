@@ -260,12 +260,13 @@ void PrefillKernelBuilder::finishFragment(Value index, ArrayRef<Value> sums) {
 /// Whether the outputs of a whole tile wait until the next fragment has
 /// started. They need half of the registers of the sums. Bounds checks and
 /// addends of the outputs would need more registers. Kernels without clusters
-/// would spill, because they serve a range of token counts.
+/// would spill, because they serve a range of token counts. Partial results in
+/// f32 are as many registers as the sums.
 bool PrefillKernelBuilder::storesLater() const {
   return product().isStreamK && schedule.getCluster() > 1 && places &&
          problem.outputs.size() == 1 &&
          problem.outputs[0].rows % product().rows == 0 && !problem.addStream &&
-         !outputResidual;
+         !outputResidual && !problem.isPartial(0);
 }
 
 /// Keeps the position of a fragment's outputs if it is a whole tile.
