@@ -65,6 +65,7 @@ if(NOT FUSE_STATIC_LLVM)
     FuseToTile
     FuseTransforms
     NNDialect
+    StageDialect
     TileDialect
     TileToNVVM
     EXPORT FuseMLIRTargets
@@ -72,7 +73,8 @@ if(NOT FUSE_STATIC_LLVM)
     INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(FILES include/fuse-c/Dialects.h
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/fuse-c" COMPONENT MLIR)
-  foreach(folder dialects/fuse dialects/nn dialects/tile include/fuse)
+  foreach(folder dialects/fuse dialects/nn dialects/stage dialects/tile
+      include/fuse)
     install(DIRECTORY "${folder}" "${CMAKE_BINARY_DIR}/${folder}"
       DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT MLIR
       FILES_MATCHING

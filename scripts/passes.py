@@ -123,7 +123,7 @@ def exchange_number(text: str, draw: random.Random) -> str:
     ours = [
         i
         for i, line in enumerate(lines)
-        if re.search(r"\b(?:fuse|tile)\.", line)
+        if re.search(r"\b(?:fuse|stage|tile)\.", line)
     ]
     found = sorted({n for i in ours for n in re.findall(pattern, lines[i])})
     if not found:

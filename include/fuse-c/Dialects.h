@@ -20,9 +20,10 @@ extern "C" {
 #endif
 
 /* mlirGetDialectHandle__fuse__, mlirGetDialectHandle__nn__,
- * mlirGetDialectHandle__tile__ */
+ * mlirGetDialectHandle__stage__, mlirGetDialectHandle__tile__ */
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Fuse, fuse);
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(NN, nn);
+MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Stage, stage);
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(Tile, tile);
 
 /* Adds these dialects, the kernels that slots can be bound to, and the

@@ -11,6 +11,7 @@
 #include "fuse/Slots/KernelRegistry.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "nn/IR/NNDialect.h"
+#include "stage/IR/StageDialect.h"
 #include "tile/IR/TileDialect.h"
 
 namespace fuse {
@@ -19,7 +20,8 @@ namespace fuse {
 /// slots. Upstream dialects and extensions
 /// are the caller's choice; passes name those that they create.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<FuseDialect, NNDialect, tile::TileDialect>();
+  registry
+      .insert<FuseDialect, NNDialect, stage::StageDialect, tile::TileDialect>();
   registerKernels(registry);
 }
 

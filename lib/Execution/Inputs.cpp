@@ -12,6 +12,7 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nn/IR/NNModules.h"
+#include "stage/IR/StageOps.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -254,6 +255,7 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
   OwningOpRef<ModuleOp> copy = isolate(function);
   if (failed(unfuse(*copy, {})))
     return roles;
+  stage::lowerGraphs(*copy);
   func::FuncOp unfused;
   for (auto candidate : copy->getOps<func::FuncOp>())
     if (candidate.getSymName() == function.getSymName())
@@ -289,6 +291,9 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
       assign(linear.getWeight(), {Role::Weight, features});
       assign(linear.getBias(), {Role::Bias, 1});
       assign(linear.getChannelScale(), {Role::Scale, features});
+    } else if (auto finish = dyn_cast<stage::FinishOp>(op)) {
+      assign(finish.getBias(), {Role::Bias, 1});
+      assign(finish.getChannelScale(), {Role::Scale, 64});
     } else if (auto quantize = dyn_cast<QuantizeOp>(op)) {
       assign(quantize.getChannelScale(), {Role::Scale, 64});
     } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {

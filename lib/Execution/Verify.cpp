@@ -9,6 +9,7 @@
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Interpreter/Interpreter.h"
 #include "fuse/Transforms/Transforms.h"
+#include "stage/IR/StageOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -74,7 +75,10 @@ double fuse::getEnergyBound(ArrayRef<HostTensor> inputs,
 }
 
 static bool hasFusedOps(Operation *root) {
-  return root->walk([](FusedOpInterface) { return WalkResult::interrupt(); })
+  return root
+      ->walk([](Operation *op) {
+        return WalkResult(failure(isa<FusedOpInterface, stage::GraphOp>(op)));
+      })
       .wasInterrupted();
 }
 
@@ -343,6 +347,7 @@ Expected<bool> fuse::verify(func::FuncOp function,
   bool given = hasFusedOps(*base);
   if (given && failed(unfuse(*base, {})))
     return createStringError("@" + name + " cannot be unfused");
+  stage::lowerGraphs(*base);
   if (!given) {
     auto raised = raise(*base);
     if (!raised)

@@ -40,6 +40,7 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo mlirGetPassPluginInfo() {
 
 MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Fuse, fuse, fuse::FuseDialect)
 MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(NN, nn, fuse::NNDialect)
+MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Stage, stage, stage::StageDialect)
 MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Tile, tile, tile::TileDialect)
 
 void fuseRegisterAllDialects(MlirDialectRegistry registry) {

@@ -7,6 +7,7 @@
 #include "fuse/Schedule/MlpProblem.h"
 #include "fuse/Analysis/Refusal.h"
 #include "fuse/Schedule/MmaSchedule.h"
+#include "fuse/Schedule/StageGraph.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -275,6 +276,11 @@ std::optional<MlpProblem> fuse::describeFamily(Operation *op,
     describeNormLinear(linear, problem);
   } else if (auto linear = dyn_cast<FusedLinearOp>(op)) {
     describeLinear(linear, problem);
+  } else if (auto graph = dyn_cast<stage::GraphOp>(op)) {
+    std::optional<MlpProblem> described = describeGraph(graph, reason);
+    if (!described)
+      return std::nullopt;
+    problem = std::move(*described);
   } else {
     reason =
         ("there is no scheduled kernel for " + op->getName().getStringRef())

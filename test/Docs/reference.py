@@ -25,7 +25,7 @@ import subprocess
 import sys
 
 PASSES = ("Transforms", "Conversion", "Slots", "Target")
-DIALECTS = {"fuse": "Fuse", "nn": "NN", "tile": "Tile"}
+DIALECTS = {"fuse": "Fuse", "nn": "NN", "stage": "Stage", "tile": "Tile"}
 
 
 def records(file, *include):

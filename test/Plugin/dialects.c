@@ -32,10 +32,12 @@ int main(void) {
   MlirDialectHandle tile = mlirGetDialectHandle__tile__();
   printName(fuse);
   printName(mlirGetDialectHandle__nn__());
+  printName(mlirGetDialectHandle__stage__());
   printName(tile);
   printf("version %u\n", fuseGetIRVersion());
   // CHECK: dialect fuse
   // CHECK: dialect nn
+  // CHECK: dialect stage
   // CHECK: dialect tile
   // CHECK: version [[VERSION:[1-9]]]
 

@@ -70,7 +70,7 @@ def layer_of_file(name):
 
 def layer_of_include(name):
     parts = name.split("/")
-    if parts[0] in ("fuse", "nn", "tile") and parts[1] == "IR":
+    if parts[0] in ("fuse", "nn", "stage", "tile") and parts[1] == "IR":
         return "dialects"
     return parts[1] if parts[0] == "fuse" else parts[0]
 

@@ -406,6 +406,10 @@ def ConvertFuseToTilePass
     An op without a schedule does not change; the portable path lowers it. An op
     that its schedule does not fit is an error.
 
+    Kernels of a `#tile.mma_schedule` come from the stages of the op, which the
+    pass forms and maps as the schedule states. A `stage.graph` with a mapping
+    in the text becomes launches in the same way.
+
     Launches are destination-style ops on tensors. `fuse-gpu-pipeline`
     bufferizes them with the other ops of their function.
 
@@ -429,7 +433,8 @@ def ConvertFuseToTilePass
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect", "::tile::TileDialect"
+    "::mlir::tensor::TensorDialect", "::stage::StageDialect",
+    "::tile::TileDialect"
   ];
 }
 

@@ -9,6 +9,7 @@
 
 include "fuse/Transforms/GPUPasses.td"
 include "fuse/Transforms/ModulePasses.td"
+include "fuse/Transforms/StagePasses.td"
 include "mlir/Pass/PassBase.td"
 
 def CheckUnfusePass : Pass<"fuse-check-unfuse"> {

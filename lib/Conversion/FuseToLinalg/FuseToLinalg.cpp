@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "stage/IR/StageOps.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_CONVERTFUSETOLINALGPASS
@@ -66,6 +67,18 @@ struct ScaleNumber {
   }
 };
 
+/// The number of a linear, or of the end of one.
+template <typename OpTy>
+static std::optional<ScaleNumber> getProductNumber(OpTy op) {
+  ScaleNumber number;
+  for (FloatAttr scale : {op.getInputScaleAttr(), op.getWeightScaleAttr()})
+    if (scale)
+      number.scales.push_back(scale);
+  if (number.scales.empty())
+    return std::nullopt;
+  return number;
+}
+
 /// The number that the code of an op reads, if it has static scales. Fused ops
 /// have been decomposed.
 static std::optional<ScaleNumber> getScaleNumber(Operation *op) {
@@ -76,13 +89,9 @@ static std::optional<ScaleNumber> getScaleNumber(Operation *op) {
     if (FloatAttr scale = dequantize.getScaleAttr())
       return ScaleNumber{{scale}};
   } else if (auto linear = dyn_cast<LinearOp>(op)) {
-    ScaleNumber number;
-    for (FloatAttr scale :
-         {linear.getInputScaleAttr(), linear.getWeightScaleAttr()})
-      if (scale)
-        number.scales.push_back(scale);
-    if (!number.scales.empty())
-      return number;
+    return getProductNumber(linear);
+  } else if (auto finish = dyn_cast<stage::FinishOp>(op)) {
+    return getProductNumber(finish);
   }
   return std::nullopt;
 }
@@ -347,6 +356,51 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
   }
 };
 
+/// Scales a sum, adds the bias of a linear or of a finish, and rounds. Sums of
+/// blocks have been scaled.
+template <typename OpTy>
+Value finishSum(LayerBuilder &b, OpTy op, Value y, bool hasBlocks,
+                const DenseMap<Operation *, Value> *arguments) {
+  Type element = op.getY().getType().getElementType();
+  QuantAttr quant = op.getQuantAttr();
+  SmallVector<LayerInput> inputs = {{y}};
+  unsigned dynamicAt = 0, channelAt = 0, biasAt = 0;
+  auto addInput = [&](Value value, Access access, unsigned &at) {
+    at = inputs.size();
+    inputs.push_back({value, access});
+  };
+  if (Value scale = op.getDynamicScale(); scale && !hasBlocks)
+    addInput(b.flattenPerToken(scale), getScaleAccess(scale), dynamicAt);
+  if (Value scale = op.getChannelScale(); scale && !hasBlocks)
+    addInput(scale,
+             quant && quant.getWeights() == ScaleGranularity::Tensor
+                 ? Access::Single
+                 : Access::PerColumn,
+             channelAt);
+  if (Value bias = op.getBias())
+    addInput(bias, Access::PerColumn, biasAt);
+  return b.elementwise(
+      element, inputs, [&](ImplicitLocOpBuilder &b, ValueRange args) {
+        Value value = widen(b, args[0]);
+        if (dynamicAt) {
+          Value weightScale =
+              channelAt ? args[channelAt] : getNumber(b, op, arguments);
+          value = mul(b, value, mul(b, args[dynamicAt], weightScale));
+        } else if (channelAt) {
+          value = mul(b, value,
+                      mul(b, args[channelAt], getNumber(b, op, arguments)));
+        } else if (op.getInputScaleAttr()) {
+          value = mul(b, value, getNumber(b, op, arguments));
+        }
+        if (biasAt) {
+          if (op.getBiasPlace() == BiasPlace::AfterRounding)
+            value = widen(b, roundTo(b, value, element));
+          value = add(b, value, widen(b, args[biasAt]));
+        }
+        return roundTo(b, value, element);
+      });
+}
+
 struct LowerLinear : LowerScaled<LinearOp> {
   using LowerScaled::LowerScaled;
 
@@ -366,47 +420,37 @@ struct LowerLinear : LowerScaled<LinearOp> {
                                       op.getChannelScale(), quant)
                   : b.product(x, op.getWeight());
 
-    Type element = type.getElementType();
     if (isQuantized(xType.getElementType()) || op.getBias() ||
-        !element.isF32()) {
-      SmallVector<LayerInput> inputs = {{y}};
-      unsigned dynamicAt = 0, channelAt = 0, biasAt = 0;
-      auto addInput = [&](Value value, Access access, unsigned &at) {
-        at = inputs.size();
-        inputs.push_back({value, access});
-      };
-      if (Value scale = op.getDynamicScale(); scale && !hasBlocks)
-        addInput(b.flattenPerToken(scale), getScaleAccess(scale), dynamicAt);
-      if (Value scale = op.getChannelScale(); scale && !hasBlocks)
-        addInput(scale,
-                 quant && quant.getWeights() == ScaleGranularity::Tensor
-                     ? Access::Single
-                     : Access::PerColumn,
-                 channelAt);
-      if (Value bias = op.getBias())
-        addInput(bias, Access::PerColumn, biasAt);
-      y = b.elementwise(
-          element, inputs, [&](ImplicitLocOpBuilder &b, ValueRange args) {
-            Value value = widen(b, args[0]);
-            if (dynamicAt) {
-              Value weightScale =
-                  channelAt ? args[channelAt] : getNumber(b, op, arguments);
-              value = mul(b, value, mul(b, args[dynamicAt], weightScale));
-            } else if (channelAt) {
-              value = mul(b, value,
-                          mul(b, args[channelAt], getNumber(b, op, arguments)));
-            } else if (op.getInputScaleAttr()) {
-              value = mul(b, value, getNumber(b, op, arguments));
-            }
-            if (biasAt) {
-              if (op.getBiasPlace() == BiasPlace::AfterRounding)
-                value = widen(b, roundTo(b, value, element));
-              value = add(b, value, widen(b, args[biasAt]));
-            }
-            return roundTo(b, value, element);
-          });
-    }
+        !type.getElementType().isF32())
+      y = finishSum(b, op, y, hasBlocks, arguments);
     rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+};
+
+/// Lowers the end of a linear, whose sum is the total of K-slices.
+struct LowerFinish : LowerScaled<stage::FinishOp> {
+  using LowerScaled::LowerScaled;
+
+  LogicalResult matchAndRewrite(stage::FinishOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getY().getType();
+    LayerBuilder b = getRowBuilder(
+        rewriter, op, type, cast<RankedTensorType>(op.getSum().getType()));
+    Value y = finishSum(b, op, b.flatten(op.getSum()), /*hasBlocks=*/false,
+                        arguments);
+    rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+};
+
+/// Replaces a graph of stages by its layer ops.
+struct LowerGraph : OpRewritePattern<stage::GraphOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stage::GraphOp op,
+                                PatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, lowerGraph(op, rewriter, stage::Slices::Keep));
     return success();
   }
 };
@@ -592,8 +636,9 @@ struct ConvertFuseToLinalgPass
     populateLayerToLinalgPatterns(layers, &arguments);
     populateFunctionToLinalgPatterns(layers);
     FrozenRewritePatternSet frozen(std::move(fused));
-    auto isFused = [&](FusedOpInterface op) {
-      return WalkResult(failure(op != getOperation()));
+    auto isFused = [&](Operation *op) {
+      return WalkResult(failure(op != getOperation() &&
+                                isa<FusedOpInterface, stage::GraphOp>(op)));
     };
     // A group may contain fused ops.
     ReplacementCounter decomposed(numDecomposed);
@@ -614,7 +659,7 @@ struct ConvertFuseToLinalgPass
 } // namespace
 
 void fuse::populateFusedOpDecompositionPatterns(RewritePatternSet &patterns) {
-  patterns.add<DecomposeFusedOp>(patterns.getContext());
+  patterns.add<DecomposeFusedOp, LowerGraph>(patterns.getContext());
 }
 
 void fuse::populateLayerToLinalgPatterns(
@@ -624,6 +669,6 @@ void fuse::populateLayerToLinalgPatterns(
                LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDequantizeWeight,
                LowerDynamicQuantize, LowerLayerNorm, LowerRMSNorm>(
       patterns.getContext());
-  patterns.add<LowerDequantize, LowerLinear, LowerQuantize>(
+  patterns.add<LowerDequantize, LowerFinish, LowerLinear, LowerQuantize>(
       patterns.getContext(), arguments);
 }

@@ -16,12 +16,14 @@
 #include "fuse/Codegen/Hopper/PrefillKernel.h"
 #include "fuse/Codegen/Hopper/RowKernel.h"
 #include "fuse/Codegen/Mma/MmaKernel.h"
+#include "fuse/Schedule/StageGraph.h"
 #include "fuse/Schedule/WeightViews.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ScopeExit.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_CONVERTFUSETOTILEPASS
@@ -175,7 +177,8 @@ struct ConvertFuseToTilePass
     products.clear();
     SmallVector<Operation *> scheduled;
     getOperation().walk([&](Operation *op) {
-      if (op->hasAttr(kScheduleAttrName))
+      auto graph = dyn_cast<stage::GraphOp>(op);
+      if (op->hasAttr(kScheduleAttrName) || (graph && graph.getMapping()))
         scheduled.push_back(op);
     });
     for (Operation *op : scheduled)
@@ -184,8 +187,11 @@ struct ConvertFuseToTilePass
   }
 
   LogicalResult convert(Operation *op) {
-    FailureOr<Operation *> launches =
-        isRowOp(op) ? convertRows(op) : convertProducts(op);
+    FailureOr<Operation *> launches = failure();
+    if (auto graph = dyn_cast<stage::GraphOp>(op))
+      launches = convertGraph(graph);
+    else
+      launches = isRowOp(op) ? convertRows(op) : convertProducts(op);
     if (failed(launches))
       return failure();
     op->replaceAllUsesWith(*launches);
@@ -194,10 +200,9 @@ struct ConvertFuseToTilePass
     return success();
   }
 
-  /// Destinations for the results of an op, with a row for each of its tokens.
-  SmallVector<Value> makeInits(Operation *op, OpBuilder &builder) {
+  /// Destinations for the results of an op, with a row for each row of `rows`.
+  SmallVector<Value> makeInits(Operation *op, Value rows, OpBuilder &builder) {
     SmallVector<Value> inits;
-    Value rows = op->getOperand(0);
     for (Type result : op->getResultTypes()) {
       auto type = cast<RankedTensorType>(result);
       SmallVector<OpFoldResult> sizes;
@@ -257,17 +262,18 @@ struct ConvertFuseToTilePass
       auto kernels = getProducts(*problem, attr);
       if (failed(kernels))
         return failure();
-      return buildLaunches(op, inputs, *kernels, makeInits(op, builder),
-                           builder)
+      return buildLaunches(op, inputs, *kernels,
+                           makeInits(op, problem->x, builder), builder)
           .getOperation();
     }
     if (problem->tokens)
       return op->emitOpError()
              << "has " << *problem->tokens
              << " tokens, and schedules for ranges of their number";
-    auto dispatch = DispatchOp::create(
-        builder, op->getLoc(), op->getResultTypes(), problem->x,
-        makeInits(op, builder), ranges.getBounds(), ranges.getBounds().size());
+    auto dispatch =
+        DispatchOp::create(builder, op->getLoc(), op->getResultTypes(),
+                           problem->x, makeInits(op, problem->x, builder),
+                           ranges.getBounds(), ranges.getBounds().size());
     for (auto [schedule, region] :
          llvm::zip_equal(ranges.getSchedules(), dispatch.getRanges())) {
       auto kernels = getProducts(*problem, schedule);
@@ -337,11 +343,53 @@ struct ConvertFuseToTilePass
       return SmallVector<PlannedKernel>{buildDecodeKernel(
           problem, decode, getModule(), getKernelName(op, "decode"))};
     if (mma)
-      return buildMmaKernels(problem, mma, getModule(),
-                             [&] { return getKernelName(op, "mma"); });
+      return buildStages(cast<FusedOpInterface>(op), mma);
     return buildPrefillKernels(problem, cast<PrefillScheduleAttr>(schedule),
                                getModule(),
                                [&] { return getKernelName(op, "prefill"); });
+  }
+
+  /// Builds the mma kernels of a fused op from its stages.
+  FailureOr<SmallVector<PlannedKernel>> buildStages(FusedOpInterface op,
+                                                    MmaScheduleAttr schedule) {
+    OpBuilder builder(op);
+    std::optional<Refusal> refusal;
+    stage::GraphOp graph = formGraph(op, builder, refusal);
+    if (!graph)
+      return op->emitOpError()
+             << "has no stages: " << getText(refusal->kind).reason;
+    llvm::scope_exit erase([&] { graph->erase(); });
+    std::string reason;
+    std::optional<MlpProblem> problem = describeMma(graph, reason);
+    if (!problem)
+      return op->emitOpError() << "has a schedule, but " << reason;
+    mapGraph(graph, *problem, schedule);
+    return buildGraph(graph, *problem, op);
+  }
+
+  /// Builds the kernels that the mapping of a graph states. Their names are
+  /// those of `op`.
+  FailureOr<SmallVector<PlannedKernel>>
+  buildGraph(stage::GraphOp graph, const MlpProblem &problem, Operation *op) {
+    FailureOr<MmaScheduleAttr> schedule = getMappedSchedule(graph, problem);
+    if (failed(schedule))
+      return failure();
+    return buildMmaKernels(problem, *schedule, getModule(),
+                           [&] { return getKernelName(op, "mma"); });
+  }
+
+  FailureOr<Operation *> convertGraph(stage::GraphOp graph) {
+    std::string reason;
+    std::optional<MlpProblem> problem = describeMma(graph, reason);
+    if (!problem)
+      return graph.emitOpError() << "has a mapping, but " << reason;
+    auto kernels = buildGraph(graph, *problem, graph);
+    if (failed(kernels))
+      return failure();
+    OpBuilder builder(graph);
+    return buildLaunches(graph, LaunchInputs(*problem), *kernels,
+                         makeInits(graph, problem->x, builder), builder)
+        .getOperation();
   }
 
   FailureOr<Operation *> convertRows(Operation *op) {
@@ -358,8 +406,8 @@ struct ConvertFuseToTilePass
     PlannedKernel kernel = buildRowKernel(*problem, schedule, getModule(),
                                           getKernelName(op, "rows"));
     kernel.kernel = share(kernel.kernel);
-    return buildLaunches(op, LaunchInputs(op), kernel, makeInits(op, builder),
-                         builder)
+    return buildLaunches(op, LaunchInputs(op), kernel,
+                         makeInits(op, op->getOperand(0), builder), builder)
         .getOperation();
   }
 

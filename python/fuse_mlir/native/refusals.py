@@ -170,7 +170,7 @@ COMPILER: Mapping[str, _Words] = {
     "FUSE-N019": _Words(
         "input-scales-differ",
         "gate and up quantize their input with different scales",
-        "calibrate one with fuse_mlir.calibrate, or give both the larger "
+        "calibrate with fuse_mlir.calibrate, or give both the larger "
         "'input_scale' in the 'scales' of a fusion_config",
     ),
     "FUSE-N020": _Words(
