@@ -54,7 +54,7 @@
 // error: no site 'norm#1' to disable; expected one of norm#0
 
 // $ patterns=@just_norm->fast_norm
-// error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group; declared are FastNorm
+// error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group, fused_linear; declared are FastNorm
 
 // $ patterns=@just_norm->group target=sm_1
 // error: unknown target 'sm_1'; expected one of cpu, sm_80, {{.*}}sm_121a
