@@ -319,7 +319,9 @@ def other_chip(raw: Data) -> Data:
         raw | {"rows": [row for row in raw["rows"] if row["system"] != "read"]}
     )
     rows = [
-        row | {"read_us": read[row["K"], row["H"], row["dtype"]]}
+        row
+        | {"us": rounded(row["us"]), "products_us": rounded(row["products_us"])}
+        | {"read_us": rounded(read[row["K"], row["H"], row["dtype"]])}
         for row in records(found)
     ]
     return (

@@ -298,7 +298,8 @@ def _other_chip(found: Sections) -> list[str]:
             "Kernels for other GPUs",
             section,
             f"Kernels for {section['chip']}, which have no instruction of a Hopper "
-            f"GPU, on this one. {section['passed']} of {section['checks']} checks "
+            "GPU, on this one. It has no product of 8-bit floats in `mma.sync`, so "
+            f"the driver computes those in f16. {section['passed']} of {section['checks']} checks "
             "pass. Products of the library are the two matrix products alone.",
             gpu_tables.other_chip(section),
         )
