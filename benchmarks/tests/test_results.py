@@ -575,6 +575,35 @@ class Sweep(unittest.TestCase):
             gpu_tables.other_chip(section),
         )
 
+    def test_systems_of_ranks_are_columns(self):
+        def row(part, **values):
+            return {"part": part, "us": 10.04, **values}
+
+        section = condense.ranks(
+            {
+                "ranks": 2,
+                "rows": [
+                    {"part": "checks", "passed": True},
+                    {"part": "checks", "seconds": 1.0},
+                    row("block", M=1, system="members"),
+                    row("block", M=1, system="fused", us=5.0),
+                    row(
+                        "collectives", bytes=8, system="nccl", dtype="bfloat16"
+                    ),
+                    row("collectives", bytes=16, system="nccl"),
+                    row("symmetric", bytes=8, system="one_shot"),
+                    row("symmetric", bytes=16, system="two_shot"),
+                ],
+            }
+        )
+        self.assertEqual((section["passed"], section["checks"]), (1, 1))
+        self.assertIn(
+            "| 1 | 10.0 | 5.0 |", gpu_tables.by_system(section["block"])
+        )
+        self.assertIn(
+            "| 16 | 10.0 | - | 10.0 |", gpu_tables.by_system(section["sums"])
+        )
+
     def test_weights_are_parameters_with_fixed_scales(self):
         problem = next(p for p, _ in sweep.problems() if p.fp8)
         text = sweep._text(problem)

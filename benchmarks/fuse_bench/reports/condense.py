@@ -27,7 +27,7 @@ _PACKAGES = (
 )
 
 
-def columnar(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Data:
+def columnar(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> Data:
     """Rows as lists in the order of `columns`.
 
     >>> columnar(["M", "us"], [{"M": 1, "us": 2.0}, {"M": 8}])
@@ -331,6 +331,43 @@ def other_chip(raw: Data) -> Data:
             ("K", "H", "dtype", "M", "us", "products_us", "read_us"), rows
         )
     )
+
+
+def ranks(raw: Data) -> Data:
+    """Tensor parallelism: blocks, models and sums by system."""
+    rows = [row for row in raw["rows"] if "us" in row]
+    checks = [row for row in raw["rows"] if "passed" in row]
+
+    def part(name: str, size: str) -> Data:
+        found: dict[int, dict[str, float]] = {}
+        for row in rows:
+            if row["part"] == name and row.get("dtype") != "float32":
+                times = found.setdefault(row[size], {})
+                times[row["system"]] = rounded(row["us"])
+        systems = list(
+            dict.fromkeys(s for each in found.values() for s in each)
+        )
+        return columnar(
+            (size, *systems),
+            ({size: key, **times} for key, times in found.items()),
+        )
+
+    sums = part("collectives", "bytes"), part("symmetric", "bytes")
+    return {
+        "ranks": raw["ranks"],
+        "checks": len(checks),
+        "passed": sum(row["passed"] for row in checks),
+        "block": part("block", "M"),
+        "model": part("model", "B"),
+        "sums": columnar(
+            dict.fromkeys((*sums[0]["columns"], *sums[1]["columns"])),
+            (
+                own | other
+                for own, other in zip(records(sums[0]), records(sums[1]))
+                if own["bytes"] == other["bytes"]
+            ),
+        ),
+    }
 
 
 def moe(raw: Data) -> Data:
@@ -887,6 +924,7 @@ CONDENSE: dict[str, Callable[[Data], Data]] = {
         row_kernels,
         sweep,
         other_chip,
+        ranks,
         moe,
         e2e,
         architectures,

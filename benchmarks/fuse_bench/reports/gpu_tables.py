@@ -87,6 +87,24 @@ def other_chip(section: Section) -> str:
     )
 
 
+def by_system(section: Section, digits: int = 1) -> str:
+    """Microseconds, with a column for each system."""
+    size, *systems = section["columns"]
+    return table(
+        [size, *systems],
+        (
+            [
+                f"{row[size]:,}",
+                *(
+                    "-" if row[system] is None else number(row[system], digits)
+                    for system in systems
+                ),
+            ]
+            for row in records(section)
+        ),
+    )
+
+
 def row_kernels(section: Section) -> str:
     """norm_quantize and act_quantize, compared with a copy of as many bytes."""
     return table(

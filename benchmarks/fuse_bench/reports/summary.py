@@ -69,6 +69,7 @@ SECTIONS = (
         "other-chip-h200",
         f"{_SUITE}sweep --chip=sm_89",
     ),
+    _section("h200", "ranks", "ranks-h200", f"{_SUITE}ranks"),
     _section("h200", "moe", "moe-h200", f"{_SUITE}moe"),
     _section("h200", "e2e", "e2e-h200", f"{_SUITE}e2e"),
     _section(

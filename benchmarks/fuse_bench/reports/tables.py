@@ -197,6 +197,7 @@ def h200(found: Sections) -> str:
                     gpu_tables.sweep(sweep),
                 ),
                 *_other_chip(found),
+                *_ranks(found),
                 _part(
                     "Norms, activations and quantization alone",
                     rows,
@@ -302,6 +303,31 @@ def _other_chip(found: Sections) -> list[str]:
             f"the driver computes those in f16. {section['passed']} of {section['checks']} checks "
             "pass. Products of the library are the two matrix products alone.",
             gpu_tables.other_chip(section),
+        )
+    ]
+
+
+def _ranks(found: Sections) -> list[str]:
+    """The part about tensor parallelism, if it was measured."""
+    if "ranks" not in found:
+        return []
+    section = found["ranks"]
+    return [
+        _part(
+            "Tensor parallelism",
+            section,
+            f"{section['ranks']} GPUs of one host, NCCL without multicast, in "
+            f"CUDA graphs. {section['passed']} of {section['checks']} checks pass: "
+            "equal bits on all ranks, in graph replays with inputs changed in "
+            "place and with late ranks.",
+            "A norm and a gated MLP of 4096/12288 in bf16, microseconds. Partial "
+            "results are added up in f32 or in the type of the model.",
+            gpu_tables.by_system(section["block"]),
+            "One token for each of B sequences through a model as wide as Qwen3-8B "
+            "with 8 layers and a static cache.",
+            gpu_tables.by_system(section["model"], 0),
+            "Sums of bf16 by bytes: NCCL, and the symmetric memory of PyTorch.",
+            gpu_tables.by_system(section["sums"]),
         )
     ]
 
