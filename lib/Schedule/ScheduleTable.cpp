@@ -48,9 +48,9 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
   std::optional<MlpProblem> problem = describeDecode(op, reason);
   if (!problem)
     return std::nullopt;
-  key.element = problem->quant    ? "f8E4M3FN block"
-                : problem->isF8() ? "f8E4M3FN"
-                                  : "bf16";
+  key.element = problem->isF8() ? "f8E4M3FN" : "bf16";
+  if (problem->quant)
+    key.element += problem->hasBlockScales() ? " block" : " token";
   key.widths.push_back(problem->width);
   if (problem->hasGemm1())
     key.widths.push_back(problem->hidden);
