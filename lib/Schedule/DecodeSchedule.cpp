@@ -459,7 +459,7 @@ void DecodeSelector::consider(Form form, int64_t splitK) {
   DecodeTiling tiling(problem, draft.get());
   int64_t hiddenStages = tiling.getHiddenStages();
   draft.smemEpilogue =
-      hiddenStages > 0 && !form.swapAB &&
+      hiddenStages > 0 && !form.swapAB && !problem.hasTokenScales() &&
       hiddenStages <= std::min(draft.tokenStages, tiling.steps1);
   if (!isPossible(draft, tiling))
     return;

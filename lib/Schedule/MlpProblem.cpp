@@ -148,27 +148,25 @@ std::string fuse::getTokensProblem(const MlpProblem &problem, int64_t tokens) {
 /// string.
 static std::string getQuantProblem(const MlpProblem &problem) {
   QuantAttr quant = problem.quant;
+  bool isBlock = quant.getWeights() == ScaleGranularity::Block &&
+                 quant.getBlockRows() == kScaleBlock &&
+                 quant.getBlockColumns() == kScaleBlock &&
+                 quant.getActivations() == ScaleScope::PerGroup &&
+                 quant.getGroupSize() == kScaleBlock &&
+                 quant.getSumLength() == kScaleBlock;
+  bool isToken = quant.getWeights() == ScaleGranularity::Channel &&
+                 quant.getActivations() == ScaleScope::PerToken &&
+                 !quant.hasBlockSums();
   if (!isa<Float8E4M3FNType>(quant.getStorageType()) ||
-      quant.getWeights() != ScaleGranularity::Block ||
-      quant.getBlockRows() != kScaleBlock ||
-      quant.getBlockColumns() != kScaleBlock ||
-      quant.getActivations() != ScaleScope::PerGroup ||
-      quant.getGroupSize() != kScaleBlock ||
-      quant.getSumLength() != kScaleBlock) {
+      (!isBlock && !isToken)) {
     std::string text;
     llvm::raw_string_ostream(text) << Attribute(quant);
     return print(RefusalKind::ScaleShapes,
                  "the op has " + text +
                      ", expected f8E4M3FN, weights = block<128x128>, "
-                     "activations = per_group<128>, sums = block<128>");
+                     "activations = per_group<128>, sums = block<128>, or "
+                     "f8E4M3FN, weights = channel, activations = per_token");
   }
-  SmallVector<std::pair<StringRef, int64_t>> widths = {
-      {"input", problem.width}, {"hidden", problem.hidden}};
-  for (auto [name, width] : widths)
-    if (width % kScaleBlock != 0)
-      return print(RefusalKind::PartialScaleBlock,
-                   "the " + name + " width " + Twine(width) +
-                       " is not a multiple of " + Twine(kScaleBlock));
   return problem.tokens ? getTokensProblem(problem, *problem.tokens) : "";
 }
 
@@ -444,12 +442,15 @@ int64_t fuse::getTokenStageBytes(const MlpProblem &problem, int64_t tokens) {
 int64_t fuse::getScaleScratchBytes(const MlpProblem &problem,
                                    const DecodeTiling &tiling,
                                    tile::ScheduleAttr schedule) {
-  if (!problem.hasBlockScales())
+  if (!problem.quant)
     return 0;
-  int64_t scales = tiling.stepsPerSlice * tiling.rows / kScaleBlock;
+  int64_t largest =
+      problem.hasGemm1() ? kConsumerWarps * schedule.getTokens() : 0;
+  if (problem.hasTokenScales())
+    return 4 * (largest + schedule.getTokens());
+  int64_t scales = largest + tiling.stepsPerSlice * tiling.rows / kScaleBlock;
   if (problem.hasGemm1())
-    scales += 2 * tiling.countRounds(schedule.getBlocks()) * tiling.steps1 +
-              kConsumerWarps * schedule.getTokens();
+    scales += 2 * tiling.countRounds(schedule.getBlocks()) * tiling.steps1;
   return 4 * scales;
 }
 
@@ -467,6 +468,8 @@ static std::string getQuantProblem(const MlpProblem &problem,
             Twine(kMaxWholeTokens) +
             " tokens, and neither swap_ab nor deferred_epilogue")
         .str();
+  if (problem.hasTokenScales() && schedule.getSmemEpilogue())
+    return "measured scales of tokens require smem_epilogue = false";
   int64_t bytes = schedule.getWeightStages() * schedule.getWeightBytes() +
                   schedule.getTokenStages() *
                       getTokenStageBytes(problem, schedule.getTokens()) +

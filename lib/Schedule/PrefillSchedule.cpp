@@ -98,6 +98,8 @@ int64_t PrefillTiling::countOverlapSteps(bool ofGemm2, int64_t blocks,
 std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::PrefillScheduleAttr schedule) {
   int64_t tokens = schedule.getTokens(), blocks = schedule.getBlocks();
+  if (problem.quant)
+    return "prefill kernels have no measured scales";
   if (problem.tokens && *problem.tokens > tokens)
     return ("the schedule is for " + Twine(tokens) + " tokens, the op has " +
             Twine(*problem.tokens))

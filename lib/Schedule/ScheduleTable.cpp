@@ -61,7 +61,7 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
                  problem->outputs.front().weight.getType())
                  .getElementType();
   if (problem->quant)
-    element << " block";
+    element << (problem->hasBlockScales() ? " block" : " token");
   key.widths.push_back(problem->width);
   if (problem->hasGemm1())
     key.widths.push_back(problem->hidden);

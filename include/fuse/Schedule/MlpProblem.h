@@ -66,6 +66,8 @@ struct MlpProblem {
   }
   /// Whether sums of 128 products have scales of their own.
   bool hasBlockScales() const { return quant && quant.hasBlockSums(); }
+  /// Whether activations have a measured scale for each token.
+  bool hasTokenScales() const { return quant && !quant.hasBlockSums(); }
   int64_t getElementBytes() const { return isF8() ? 1 : 2; }
   /// The size of the dimension over which GEMM2 reduces.
   int64_t getReduction() const { return hasGemm1() ? hidden : width; }

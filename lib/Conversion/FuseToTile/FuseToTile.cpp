@@ -84,10 +84,11 @@ LaunchInputs::LaunchInputs(const MlpProblem &problem)
     : LaunchInputs(problem.op) {
   SmallVector<Value> weights = {problem.gate, problem.up};
   SmallVector<Value> vectors = {problem.normWeight, problem.normBias,
-                                problem.gateBias, problem.upBias};
+                                problem.gateBias,   problem.upBias,
+                                problem.gateScales, problem.upScales};
   for (const DecodeOutput &output : problem.outputs) {
     weights.push_back(output.weight);
-    vectors.push_back(output.bias);
+    vectors.append({output.bias, output.weightScales});
   }
   auto addAll = [&](ArrayRef<Value> operands) {
     for (Value operand : operands)

@@ -140,6 +140,33 @@ gpu.module @m {
 
 // -----
 
+// Three bits of a lane's number: eight lanes share the largest value.
+
+gpu.module @m {
+  // CHECK-LABEL:   llvm.func @largest
+  // CHECK:         %[[A:.*]] = nvvm.shfl.sync bfly %{{[^,]*}}, %[[V:[^,]*]], %
+  // CHECK:         %[[B:.*]] = arith.maximumf %[[V]], %[[A]]
+  // CHECK-COUNT-2: nvvm.shfl.sync bfly
+  // CHECK-NOT:     nvvm.shfl.sync
+  // CHECK:         llvm.store
+  // CHECK-COUNT-5: nvvm.shfl.sync bfly
+  // CHECK:         arith.maximumf
+  // CHECK-NOT:     arith.addf
+  // CHECK:         llvm.return
+  tile.kernel @largest(%y: !tile.buffer<f32>, %v: f32, %i: i32)
+      blocks(1) threads(128) shared_bytes(0) {
+    %m = tile.lane_max %v lanes(28)
+    tile.store %m, %y[%i] : f32, !tile.buffer<f32>
+    %b = tile.scratch 2 : !tile.buffer<f32, shared>
+    %s = tile.reduce max %v scratch(%b) warps(2 to 4) barrier(1)
+      : f32, !tile.buffer<f32, shared>
+    tile.store %s, %y[%i] : f32, !tile.buffer<f32>
+    tile.return
+  }
+}
+
+// -----
+
 // erf becomes arithmetic.
 
 gpu.module @m {

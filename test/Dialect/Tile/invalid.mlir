@@ -445,6 +445,14 @@ func.func @f(%v: f32) {
 
 // -----
 
+func.func @f(%v: f32) {
+  // expected-error@+1 {{has lanes 32: expected 1 to 31}}
+  %m = tile.lane_max %v lanes(32)
+  return
+}
+
+// -----
+
 func.func @f(%v: f32, %s: !tile.buffer<f32, shared>) {
   // expected-error@+1 {{has barrier 17: expected 0 to 15}}
   %r = tile.reduce %v scratch(%s) warps(0 to 4) barrier(17)

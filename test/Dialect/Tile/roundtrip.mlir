@@ -217,6 +217,11 @@ tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
   // CHECK: tile.reduce %[[U]]#0 scratch(%[[B]]) warps(4 to 12) barrier(1) : f32, !tile.buffer<f32, shared>
   %s = tile.reduce %u#0 scratch(%b) warps(4 to 12) barrier(1)
     : f32, !tile.buffer<f32, shared>
+  // CHECK: tile.reduce max %[[U]]#0 scratch(%[[B]]) warps(4 to 12) barrier(1)
+  %t = tile.reduce max %u#0 scratch(%b) warps(4 to 12) barrier(1)
+    : f32, !tile.buffer<f32, shared>
+  // CHECK: tile.lane_max %{{.*}} lanes(28)
+  %l = tile.lane_max %t lanes(28)
   // CHECK: %[[P:.*]] = tile.pack %[[U]]#0, %[[U]]#1 : vector<2xf8E4M3FN>
   %p = tile.pack %u#0, %u#1 : vector<2xf8E4M3FN>
   // CHECK: tile.store %[[P]], %{{.*}}[%{{.*}}] : vector<2xf8E4M3FN>, !tile.buffer<f8E4M3FN>

@@ -22,20 +22,24 @@ using namespace fuse;
 using namespace tile;
 
 /// Tokens up to which all accumulators of a thread have a second register for
-/// the products of a k-step. Above it, they share these registers.
-static constexpr int64_t kFreshTokens = 64;
+/// the products of a k-step. Above it, parts of `kPartTokens` tokens share
+/// registers: with more tokens in a part, threads would spill.
+static constexpr int64_t kFreshTokens = 64, kPartTokens = 32;
 
 //===----------------------------------------------------------------------===//
 // Scales of weights
 //===----------------------------------------------------------------------===//
 
 void DecodeKernelBuilder::makeScaleScratch() {
+  if (problem.quant && problem.hasGemm1())
+    largestScratch = makeScratch(f32, kMathWarps * tokens);
+  if (problem.hasTokenScales())
+    tokenScales = makeScratch(f32, tokens);
   if (!problem.hasBlockScales())
     return;
   if (problem.hasGemm1()) {
     int64_t rounds = tiling.countRounds(schedule.getBlocks());
     scratch1 = makeScratch(f32, 2 * rounds * tiling.steps1);
-    largestScratch = makeScratch(f32, kMathWarps * tokens);
   }
   scratch2 = makeScratch(f32, tiling.stepsPerSlice * tiling.rows / kScaleBlock);
 }
@@ -154,13 +158,14 @@ DecodeKernelBuilder::sumBlocks(Uses &uses, Value stages, int64_t stepsPerStage,
   Value leader = equal(rem(thread, 128), 0);
   Value end = add(uses.token, mul(stages, stepsPerStage));
   // Accumulators that get products at a time, and their tokens.
-  int64_t together = tokens <= kFreshTokens ? accs : 1;
+  bool isWhole = tokens <= kFreshTokens;
+  int64_t together = isWhole ? accs : 1;
+  int64_t most = isWhole ? tokens : kPartTokens;
   auto multiply = [&](MutableArrayRef<Values> sums, Value weightStage,
                       int64_t step, Value tokenStage, RowScales scales) {
     Value offset = mul(group, accs * 64 * 128);
-    for (int64_t firstToken = 0; firstToken < tokens;
-         firstToken += kFreshTokens) {
-      int64_t width = std::min(tokens - firstToken, kFreshTokens);
+    for (int64_t firstToken = 0; firstToken < tokens; firstToken += most) {
+      int64_t width = std::min(tokens - firstToken, most);
       Type rhs = SharedType::get(context, width, 128, element, 128);
       Type acc = AccType::get(context, 64, width, f32);
       Value right = ViewOp::create(builder, loc, rhs, tokenStage,
@@ -234,7 +239,7 @@ DecodeKernelBuilder::sumBlocks(Uses &uses, Value stages, int64_t stepsPerStage,
 void DecodeKernelBuilder::storeHiddenGroups(Value tileIndex,
                                             ArrayRef<Values> sums, Uses uses) {
   bool gated = problem.isGated();
-  int64_t units = gated ? 2 : 4, columns = tokens / 4;
+  int64_t units = unitsOfThread(), columns = tokens / 4;
   Value local = localUnit(/*half=*/false);
   Value unit = add(firstUnit(tileIndex), local);
   Value inside, safe = unit;
@@ -244,11 +249,9 @@ void DecodeKernelBuilder::storeHiddenGroups(Value tileIndex,
   }
   Values biasGate = loadBias(gateBias, safe, units),
          biasUp = loadBias(upBias, safe, units);
-  auto getToken = [&](int64_t column) {
-    return add(mul(rem(lane, 4), 2), column / 2 * 8 + column % 2);
-  };
-  SmallVector<Values> hiddenUnits;
-  Values largest;
+  // Units are kept in the type that they were rounded to: threads would spill.
+  Values hiddenUnits;
+  Value leadsTokens = less(lane, constant(4));
   for (int64_t column = 0; column < columns; ++column) {
     int64_t group = column / 2, parity = column % 2;
     Values low, high, all;
@@ -257,17 +260,15 @@ void DecodeKernelBuilder::storeHiddenGroups(Value tileIndex,
       high.push_back(own[4 * group + 2 + parity]);
       all.append({low.back(), high.back()});
     }
-    hiddenUnits.push_back(
-        activateAll(gated ? roundHidden(low, high, biasGate, biasUp)
-                          : roundHidden({}, all, {}, biasUp)));
-    largest.push_back(
-        findLargestOfLanes(findLargest(hiddenUnits.back()), 4 + 8 + 16));
-  }
-  when(less(lane, constant(4)), [&] {
-    for (int64_t column = 0; column < columns; ++column)
-      store(largest[column], largestScratch,
+    Values values = activateAll(gated ? roundHidden(low, high, biasGate, biasUp)
+                                      : roundHidden({}, all, {}, biasUp));
+    hiddenUnits.push_back(pack(roundsHidden() ? narrowType : f32, values));
+    Value largest = findLargestOfLanes(findLargest(values), 4 + 8 + 16);
+    when(leadsTokens, [&] {
+      store(largest, largestScratch,
             add(mul(getToken(column), kMathWarps), warpIndex));
-  });
+    });
+  }
   // Both warpgroups have also read the last tokens, whose place a tile takes
   // that leaves through shared memory.
   barrier();
@@ -278,7 +279,9 @@ void DecodeKernelBuilder::storeHiddenGroups(Value tileIndex,
                                                             : div(byte, 128));
     byte = rem(byte, 128);
   }
-  Values scales;
+  Value step = div(unit, kScaleBlock);
+  Value storesScale =
+      both(both(equal(gated ? warpIndex : warp, 0), leadsTokens), inside);
   for (int64_t column = 0; column < columns; ++column) {
     Value token = getToken(column);
     // A dense tile has a group for each warpgroup.
@@ -289,20 +292,16 @@ void DecodeKernelBuilder::storeHiddenGroups(Value tileIndex,
     for (int64_t warp = 0; warp < (gated ? kMathWarps : 4); warp += 4)
       ofWarps.append(unpack(
           load(VectorType::get(4, f32), largestScratch, add(first, warp))));
-    scales.push_back(measureScale(findLargest(ofWarps)));
+    Value scale = measureScale(findLargest(ofWarps));
+    when(storesScale,
+         [&] { store(scale, hiddenScales, scaleIndex(token, step)); });
     Value packed =
-        pack(element, divideByScale(hiddenUnits[column], scales.back()));
+        pack(element, divideByScale(unpack(hiddenUnits[column]), scale));
     if (smemTile)
       store(packed, smemTile, placeOf(byte, token, tiling.getHiddenBytes()));
     else
       when(inside, [&] { store(packed, hidden, packedIndex(token, unit)); });
   }
-  Value stores = both(equal(gated ? warpIndex : warp, 0), equal(row8, 0));
-  when(both(stores, inside), [&] {
-    Value step = div(unit, kScaleBlock);
-    for (int64_t column = 0; column < columns; ++column)
-      store(scales[column], hiddenScales, scaleIndex(getToken(column), step));
-  });
   if (smemTile)
     return finishHidden(tileIndex, uses);
   FenceAsyncOp::create(builder, loc, /*shared=*/false);

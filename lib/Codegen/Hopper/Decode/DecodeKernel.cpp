@@ -43,7 +43,10 @@ namespace {
 
 /// Offsets in bytes.
 struct Workspace {
-  int64_t semaphores, zeroed, input, hidden, partials, end;
+  int64_t semaphores, zeroed, input, hidden, partials;
+  /// Of measured scales of tokens.
+  int64_t inputScales, hiddenScales, activated, largest;
+  int64_t end;
 };
 
 } // namespace
@@ -60,7 +63,8 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
   int64_t lines = 2 + tiling.parts * tiling.slices +
                   tiling.tiles2 * kMathWarps +
                   tiling.delaysGemm2Only(schedule) +
-                  (schedule.getStragglerInFlight() ? 2 : 0);
+                  (schedule.getStragglerInFlight() ? 2 : 0) +
+                  (problem.hasTokenScales() ? 1 : 0);
   w.semaphores = layout.reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.slices * tiling.rows *
                  schedule.getTokens() *
@@ -74,6 +78,13 @@ static Workspace getWorkspace(const MlpProblem &problem, ScheduleAttr schedule,
   w.hidden = layout.reserve(problem.hasGemm1() ? stepBytes * tiling.steps2 : 0);
   if (!schedule.getTaggedPartials())
     w.partials = layout.reserve(sums);
+  if (problem.hasTokenScales()) {
+    int64_t tileBytes = schedule.getTokens() * tiling.tiles1 * 4;
+    w.inputScales = layout.reserve(schedule.getTokens() * 4);
+    w.hiddenScales = layout.reserve(tileBytes);
+    w.largest = layout.reserve(tileBytes);
+    w.activated = layout.reserve(tileBytes * tiling.hiddenPerTile);
+  }
   w.end = layout.getEnd();
   return w;
 }
@@ -94,6 +105,13 @@ void DecodeKernelBuilder::addWorkspaces() {
     addWorkspace(inputScales, f32, w.input);
   if (problem.hasBlockScales() && problem.hasGemm1())
     addWorkspace(hiddenScales, f32, w.hidden);
+  if (problem.hasTokenScales())
+    addWorkspace(inputScales, f32, w.inputScales);
+  if (problem.hasTokenScales() && problem.hasGemm1()) {
+    addWorkspace(hiddenScales, f32, w.hiddenScales);
+    addWorkspace(largestUnits, f32, w.largest);
+    addWorkspace(activated, roundsHidden() ? narrowType : f32, w.activated);
+  }
   addWorkspace(partials, schedule.getPartials(), w.partials);
 }
 
@@ -192,6 +210,11 @@ void DecodeKernelBuilder::multiply() {
     int64_t steps = tiling.getStepsPerStage(), accs = tiling.rows / 128;
     Value stages = div(getSliceSteps(), steps);
     SmallVector<Values> sums;
+    if (problem.hasTokenScales() && problem.hasGemm1())
+      loadTokenScales(hiddenScales, mul(slice, tiling.tilesPerSlice * tokens),
+                      uses.token);
+    else if (problem.hasTokenScales())
+      loadTokenScales(inputScales, constant(0), uses.token);
     if (problem.hasBlockScales())
       sums = sumBlocks(uses, stages, steps, accs, /*kept=*/0,
                        [&](Value step) { return getGemm2Scales(step); });

@@ -160,7 +160,38 @@ private:
     return add(add(mul(step, bytes / 4), tokens * 32), token);
   }
   void storeInputScale(Value scale, Value row, Value group) override {
-    store(scale, inputScales, scaleIndex(row, group));
+    store(scale, inputScales, group ? scaleIndex(row, group) : row);
+  }
+
+  // Scales of tokens and output channels: TokenScales.cpp.
+  void loadTokenScales(Value buffer, Value first, Value use);
+  Values loadChannelScales(Value buffer, Value row, int64_t count);
+  struct ChannelScales {
+    Values gate, up;
+  };
+  ChannelScales loadHiddenChannelScales(Value tileIndex);
+  void storeActivated(Value tileIndex, llvm::ArrayRef<Values> sums,
+                      const ChannelScales &scales);
+  void quantizeActivated();
+  Value activatedIndex(Value tileIndex, int64_t column) {
+    Value place = add(mul(tileIndex, tokens / 4), column);
+    return mul(add(mul(place, kMathThreads), thread), unitsOfThread());
+  }
+  /// Hidden units of a thread in a tile of 256 rows, and their first token in a
+  /// column.
+  int64_t unitsOfThread() const { return problem.isGated() ? 2 : 4; }
+  Value getToken(int64_t column) {
+    return add(mul(rem(lane, 4), 2), column / 2 * 8 + column % 2);
+  }
+  /// Whether hidden units are rounded to bf16.
+  bool roundsHidden() const {
+    return problem.roundsAt(problem.isGated() ? RoundingPoint::Product
+                                              : RoundingPoint::Act);
+  }
+  /// The semaphore at which tiles arrive when their largest hidden units are
+  /// stored.
+  int64_t largestSemaphore() const {
+    return stageSemaphore() + (schedule.getStragglerInFlight() ? 2 : 0);
   }
 
   void storePartials(llvm::ArrayRef<Values> sums);
@@ -269,8 +300,11 @@ private:
   Value weights1, weights2, hidden, partials, semaphores, count;
   /// The scales of the input and of the hidden units.
   Value inputScales, hiddenScales;
+  /// Activated hidden units before their quantization, and the largest of each
+  /// tile and token.
+  Value activated, largestUnits;
   /// In shared memory: scales of the weights, and the largest magnitudes.
-  Value scratch1, scratch2, largestScratch;
+  Value scratch1, scratch2, largestScratch, tokenScales;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, slice;
   Value reduces, reducer;

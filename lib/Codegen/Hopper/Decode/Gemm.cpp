@@ -446,6 +446,12 @@ DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
 }
 
 void DecodeKernelBuilder::multiplyGemm1(Uses &uses) {
+  Value hasTile;
+  if (problem.hasTokenScales()) {
+    hasTile = less(block, constant(tiling.tiles1));
+    when(hasTile,
+         [&] { loadTokenScales(inputScales, constant(0), uses.token); });
+  }
   int64_t kept = schedule.getSmemEpilogue() ? tiling.getHiddenStages() : 0;
   Values next = loop(
       block, constant(tiling.tiles1), schedule.getBlocks(),
@@ -465,14 +471,24 @@ void DecodeKernelBuilder::multiplyGemm1(Uses &uses) {
           storeHiddenGroups(tile, sums, uses);
           return {uses.weight, uses.token};
         }
+        ChannelScales scales;
+        if (problem.hasTokenScales())
+          scales = loadHiddenChannelScales(tile);
         Values accs =
             mainLoop(uses, constant(tiling.steps1), /*stepsPerStage=*/1, count,
                      kept, nullptr, tiling.swapAB);
-        if (tiling.swapAB)
+        if (problem.hasTokenScales()) {
+          SmallVector<Values> sums;
+          for (Value acc : accs)
+            sums.push_back(valuesOf(acc));
+          storeActivated(tile, sums, scales);
+        } else if (tiling.swapAB)
           storeGroups(tile, accs[0]);
         else
           storeHidden(tile, accs, uses);
         return {uses.weight, uses.token};
       });
   uses = {next[0], next[1]};
+  if (problem.hasTokenScales())
+    when(hasTile, [&] { quantizeActivated(); });
 }

@@ -148,7 +148,19 @@ void DecodeKernelBuilder::finishColumn(Value token, Value condition,
         inside = both(inside, less(tile2, constant(to)));
       if (width != (to - from) * tiling.rows)
         inside = both(inside, less(row, constant(width)));
-      when(inside, [&] { storeOutputs(index, token, row, sums); });
+      when(inside, [&] {
+        Values scaled = sums;
+        if (problem.hasTokenScales()) {
+          Value ofToken = load(f32, tokenScales, token);
+          scaled = zip(sums,
+                       loadChannelScales(outputScales[index], row,
+                                         static_cast<int64_t>(sums.size())),
+                       [&](Value sum, Value scale) {
+                         return fmul(sum, fmul(ofToken, scale));
+                       });
+        }
+        storeOutputs(index, token, row, scaled);
+      });
     }
   });
 }

@@ -32,6 +32,8 @@ void NormBuilder::addNormResults() {
 }
 
 void NormBuilder::makeNormScratch() {
+  if (problem.hasTokenScales())
+    largestBuffer = makeScratch(f32, ctaGroup.last - ctaGroup.first);
   if (!problem.norm)
     return;
   // The sums of a layer norm's mean are read while those of its variance are
@@ -161,8 +163,9 @@ NormBuilder::Values NormBuilder::divideByScale(ArrayRef<Value> values,
   return each(values, [&](Value v) { return fmul(v, factor); });
 }
 
-/// Scales, weighs, quantizes and stores the columns of a chunk.
-void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
+/// Scales and weighs the columns of a chunk.
+NormBuilder::Values NormBuilder::weighChunk(Value row, const Chunk &chunk,
+                                            Value scale) {
   SmallVector<Value> values = chunk.x;
   if (problem.norm) {
     values = each(values, [&](Value v) { return fmul(v, scale); });
@@ -189,6 +192,11 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
       store(pack(narrowType, values), normed,
             add(mul(row, problem.width), chunk.column));
     });
+  return values;
+}
+
+/// Quantizes and stores the columns of a chunk.
+void NormBuilder::storeChunk(Value row, const Chunk &chunk, Values values) {
   Value stored = chunk.inside;
   if (stored && inputColumns() != problem.width) {
     values = each(values, [&](Value v) {
@@ -206,6 +214,8 @@ Value NormBuilder::quantizeChunk(Value row, const Chunk &chunk,
                                  ArrayRef<Value> values, Value stored) {
   if (!problem.quant)
     return quantize(values, inputScale);
+  if (problem.hasTokenScales())
+    return pack(element, divideByScale(values, tokenScale));
   constexpr int64_t lanes = kScaleBlock / 8;
   Value largest = findLargestOfLanes(findLargest(values), lanes - 1);
   Value scale = measureScale(largest);
@@ -241,8 +251,25 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
     }
     scale = scaleOf(sum(sumBuffers[0], [&](Value v) { return fmul(v, v); }));
   }
-  for (Chunk &chunk : chunks)
-    finishChunk(row, chunk, scale);
+  if (!problem.hasTokenScales()) {
+    for (Chunk &chunk : chunks)
+      finishChunk(row, chunk, scale);
+    return;
+  }
+  SmallVector<Values> weighed;
+  Values largest;
+  for (Chunk &chunk : chunks) {
+    weighed.push_back(weighChunk(row, chunk, scale));
+    Value ofChunk = findLargest(weighed.back());
+    largest.push_back(
+        chunk.inside ? select(chunk.inside, ofChunk, constantF32(0)) : ofChunk);
+  }
+  tokenScale = measureScale(ReduceOp::create(
+      builder, loc, f32, findLargest(largest), largestBuffer, ctaGroup.first,
+      ctaGroup.last, ctaGroup.barrier, /*max=*/true));
+  when(equal(thread, 0), [&] { storeInputScale(tokenScale, row, Value()); });
+  for (auto [chunk, values] : llvm::zip_equal(chunks, weighed))
+    storeChunk(row, chunk, values);
 }
 
 /// The same for a CTA group with few registers: a pass over the row for each of
@@ -343,7 +370,7 @@ void NormBuilder::normalizeAll(Value first, Value count, int64_t stride) {
          Values next = getCarried(loadOrLast(add(row, stride)));
          normalizeRow(row, current);
          // The next row's sums reuse the scratch of this one's.
-         if (problem.norm)
+         if (problem.norm || problem.hasTokenScales())
            barrier();
          return next;
        });

@@ -85,7 +85,11 @@ private:
                  llvm::function_ref<Value(Value)> map);
   Value meanOf(Value total, Value buffer);
   Value scaleOf(Value square);
-  void finishChunk(Value row, const Chunk &chunk, Value scale);
+  void finishChunk(Value row, const Chunk &chunk, Value scale) {
+    storeChunk(row, chunk, weighChunk(row, chunk, scale));
+  }
+  Values weighChunk(Value row, const Chunk &chunk, Value scale);
+  void storeChunk(Value row, const Chunk &chunk, Values values);
   Value quantizeChunk(Value row, const Chunk &chunk,
                       llvm::ArrayRef<Value> values, Value stored);
 
@@ -99,6 +103,10 @@ protected:
   /// group.
   Value input, thread;
   Values sumBuffers;
+
+private:
+  /// Scratch for the largest magnitude of a row, and its scale.
+  Value largestBuffer, tokenScale;
 };
 
 } // namespace fuse
