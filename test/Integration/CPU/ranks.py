@@ -91,7 +91,12 @@ up = to_bf16(random.standard_normal((HIDDEN, WIDTH)) / WIDTH**0.5)
 down = to_bf16(random.standard_normal((WIDTH, HIDDEN)) / HIDDEN**0.5)
 names = [
     save(name, values)
-    for name, values in (("x.npy", x), ("g.npy", gate), ("u.npy", up), ("d.npy", down))
+    for name, values in (
+        ("x.npy", x),
+        ("g.npy", gate),
+        ("u.npy", up),
+        ("d.npy", down),
+    )
 ]
 
 x64, gate64, up64, down64 = (v.astype(np.float64) for v in (x, gate, up, down))
@@ -100,7 +105,10 @@ hidden = g / (1 + np.exp(-g)) * (x64 @ up64.T)
 exact = hidden @ down64.T
 
 one = run(1, names)[0]
-print("1 rank: within" if distance(one, exact) <= BOUND else distance(one, exact), end="")
+print(
+    "1 rank: within" if distance(one, exact) <= BOUND else distance(one, exact),
+    end="",
+)
 print(" 2.4e-3 of float64")
 for ranks in (2, 4, 8):
     results = run(ranks, names)
@@ -109,7 +117,9 @@ for ranks in (2, 4, 8):
     errors = distance(results[0], exact), distance(results[0], one)
     assert errors[0] <= BOUND, errors
     assert errors[1] <= 1e-3, errors
-    print(f"{ranks} ranks: equal bits, within 2.4e-3 of float64, 1e-3 of one rank")
+    print(
+        f"{ranks} ranks: equal bits, within 2.4e-3 of float64, 1e-3 of one rank"
+    )
 
 half = hidden[:, : HIDDEN // 2] @ down64.T[: HIDDEN // 2]
 assert distance(one, half) > BOUND
