@@ -22,9 +22,9 @@ using namespace fuse;
 using namespace tile;
 
 /// Tokens up to which all accumulators of a thread have a second register for
-/// the products of a k-step. Above it, parts of `kPartTokens` tokens share
-/// registers: with more tokens in a part, threads would spill.
-static constexpr int64_t kFreshTokens = 64, kPartTokens = 32;
+/// the products of a k-step. Above it, parts of 64 rows and `kPartTokens`
+/// tokens share registers.
+static constexpr int64_t kFreshTokens = 64, kPartTokens = 64;
 
 //===----------------------------------------------------------------------===//
 // Scales of weights
