@@ -53,8 +53,9 @@ class Rows(unittest.TestCase):
     def test_a_right_model(self):
         row = self.row("llama")
         self.assertTrue(row["passed"], row)
-        # Three of each site, the MLP and the projections, and one of the model.
-        self.assertEqual((row["checks"], len(row["tokens"])), (7, 32))
+        # Three of each site, the MLP, the projections, the output projection and
+        # the head, and one of the model.
+        self.assertEqual((row["checks"], len(row["tokens"])), (13, 32))
 
     def test_steps_have_names_of_their_own(self):
         names = [name for name, _ in architectures.steps()]

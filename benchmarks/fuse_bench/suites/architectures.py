@@ -388,8 +388,12 @@ def fused(
         routers = forced(model, tokens)
     found = fuse_mlir.fuse_modules(model, patterns, only_faster=False)
     checks = fuse_mlir.verify(model, inputs)
-    # Projections of attention are sites as well, in some of these models.
-    mlps = [s for s in found.fused if s.families != ("norm_linear",)]
+    # Linears of attention and heads are sites as well, in some of these models.
+    mlps = [
+        s
+        for s in found.fused
+        if not {"norm_linear", "fused_linear"}.issuperset(s.families)
+    ]
     row |= {
         "sites": len(mlps),
         "expected_sites": sites,

@@ -238,7 +238,7 @@ class Checkpoints(unittest.TestCase):
         )
         # Two input scales: the linears read two values then.
         inputs = (
-            "; only norm_linear and fused_linear and act_quantize form, and the "
+            "; only norm_linear, fused_linear and act_quantize form, and the "
             "fusion_config asks for gated_mlp or mlp; "
         )
         fails(
