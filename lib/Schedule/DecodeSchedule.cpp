@@ -426,8 +426,8 @@ Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   draft.tokenStages = countTokenStages(form);
   draft.weightStages = countStages(draft, kReservedBytes);
   draft.maxInFlight = 2;
-  // The exact contract does not permit rounded partial sums, and a result in f32
-  // would have no other rounding.
+  // The exact contract does not permit rounded partial sums, and a result in
+  // f32 would have no other rounding.
   bool rounds = problem.rounding.getMode() == RoundingMode::Relaxed &&
                 width > kExactTokens && !problem.hasPartials();
   MLIRContext *context = problem.op->getContext();

@@ -221,9 +221,9 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
     The storage type of quantized activations and one named scale for every
     quantized tensor inside a fused op. The names are `input`, `gate`, `up`,
     `hidden` and `down`, and `weight0`, `weight1`, ... for the weights of
-    `fuse.norm_linear` and `fuse.fused_linear`. Each fused op documents the names that it requires.
-    `per_channel` instead of a number means that the scales of that
-    weight are an operand with one f32 value per output channel.
+    `fuse.norm_linear` and `fuse.fused_linear`. Each fused op documents the
+    names that it requires. `per_channel` instead of a number means that the
+    scales of that weight are an operand with one f32 value per output channel.
 
     `form` describes where the unfused chain applies the scales:
 

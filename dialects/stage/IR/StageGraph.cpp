@@ -26,7 +26,7 @@ static LogicalResult verifySlices(GraphOp graph) {
       auto product = partial.getDefiningOp<ProductOp>();
       if (!product || !product.getSlice())
         return reduce.emitOpError(
-            "adds a value that is no sum of a stage.product with slices");
+            "adds a value that is not the sum of a stage.product with slices");
       unsigned number = cast<OpResult>(partial).getResultNumber();
       operands.push_back({product.getX(), product.getWeights()[number]});
     }

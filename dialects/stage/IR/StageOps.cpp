@@ -130,7 +130,8 @@ LogicalResult stage::verifyEpilogue(Operation *op, Region &epilogue,
                 "fuse.gated_mul, fuse.residual_add, fuse.quantize or "
                 "fuse.dequantize";
     if (finish && !isSum(finish.getSum()))
-      return finish.emitOpError("finishes a value that is no sum of its stage");
+      return finish.emitOpError(
+          "finishes a value that is not a sum of its stage");
     for (OpOperand &operand : member.getOpOperands())
       if (isSum(operand.get()) && (!finish || operand.getOperandNumber() != 0))
         return member.emitOpError()

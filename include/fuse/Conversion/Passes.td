@@ -304,13 +304,14 @@ def ConvertFuseToCPUPass : Pass<"convert-fuse-to-cpu", "mlir::ModuleOp"> {
   let summary = "Write kernels for a CPU with vectors and packed weights";
   let description = [{
     Applies to public functions with a `fuse.gated_mlp`, `fuse.mlp`,
-    `fuse.norm_linear` or `fuse.fused_linear` in which every op works on the same tokens. Supported ops
-    are these fused ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`,
-    `fuse.activation`, `fuse.residual_add`, and any `linalg.generic` that
-    computes elements in f32. Weights and vectors are arguments of the function,
-    or made of slices, transposes and concatenations of arguments, which a host
-    packs. The pass emits the phases of one kernel in the module `@cpu_kernels`.
-    A fused op has up to three phases:
+    `fuse.norm_linear` or `fuse.fused_linear` in which every op works on the
+    same tokens. Supported ops are these fused ops, `fuse.rms_norm`,
+    `fuse.layer_norm`, `fuse.linear`, `fuse.activation`, `fuse.residual_add`,
+    and any `linalg.generic` that computes elements in f32. Weights and vectors
+    are arguments of the function, or made of slices, transposes and
+    concatenations of arguments, which a host packs. The pass emits the phases
+    of one kernel in the module `@cpu_kernels`. A fused op has up to three
+    phases:
 
     1. *rows*: residual add and norm of each token, rounded according to the
        contract. The result is the input of the products. There is no such phase
@@ -450,8 +451,9 @@ def ConvertTileToNVVMPass
     Every op that verifies is lowered. Rings, `tile.mma` and what goes with them
     need sm_90a and PTX 8.0; other ops need sm_80 and PTX 7.0. Instructions of
     8-bit floats need sm_89, and `tile.mma_sync` of them PTX 8.4. With
-    `float8=false`, integer arithmetic converts these floats on older chips. With
-    `float8-products=false`, which older chips need too, products are of f16.
+    `float8=false`, integer arithmetic converts these floats on older chips.
+    With `float8-products=false`, which older chips need too, products are of
+    f16.
 
     After this pass the module contains no tile op. The next passes are
     `convert-scf-to-cf` and `convert-to-llvm`.

@@ -227,9 +227,10 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`. After a
     remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. A
     remaining linear is a site if its input is quantized or a residual add
-    follows; it becomes `fuse.fused_linear`. Static quantize and dequantize ops of the chain become `scales`. An elementwise
-    function between two linears that contains no activation is a site, too. It
-    has no kernel, so the pass refuses it.
+    follows; it becomes `fuse.fused_linear`. Static quantize and dequantize ops
+    of the chain become `scales`. An elementwise function between two linears
+    that contains no activation is a site, too. It has no kernel, so the pass
+    refuses it.
 
     The pass refuses a site if an intermediate is used outside of the chain
     (unless the kernel can return it), if scales contradict each other, or if
@@ -239,8 +240,8 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     the id of the first predicate that failed, the reason and a suggestion.
 
     Site ids are `<function>#<n>`, numbered in the order of the ops; functions
-    that are not activations, and then linears, come last. Refused sites are numbered, too, so ids
-    do not depend on options.
+    that are not activations, and then linears, come last. Refused sites are
+    numbered, too, so ids do not depend on options.
 
     In a function with the attribute `fuse.group`, which `fuse-inline-modules`
     sets for patterns with the kernel `group`, all ops become one `fuse.group`.
@@ -657,14 +658,14 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let summary = "Choose a schedule for each fused op";
   let description = [{
     Sets `tile.schedule` on every `fuse.mlp`, `fuse.gated_mlp`,
-    `fuse.norm_linear` and `fuse.fused_linear` that the scheduled kernels support. For more than 256
-    tokens, it is a `#tile.prefill_schedule` with the tiles and the split of the
-    smallest estimated time. For up to 128 tokens, it is a `#tile.schedule`.
-    Among the splits of GEMM2 whose blocks are all resident, the pass selects
-    the one with the smallest time in a roofline model. The model has terms for
-    device memory, the busiest block, L2 and grid barriers. In between, the
-    faster one of both is selected by their models. `fuse.norm_quantize` and
-    `fuse.act_quantize` get a schedule of rows.
+    `fuse.norm_linear` and `fuse.fused_linear` that the scheduled kernels
+    support. For more than 256 tokens, it is a `#tile.prefill_schedule` with the
+    tiles and the split of the smallest estimated time. For up to 128 tokens, it
+    is a `#tile.schedule`. Among the splits of GEMM2 whose blocks are all
+    resident, the pass selects the one with the smallest time in a roofline
+    model. The model has terms for device memory, the busiest block, L2 and grid
+    barriers. In between, the faster one of both is selected by their models.
+    `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
 
     With `dispatch`, an op with a dynamic number of tokens gets a
     `#tile.dispatch` instead: one schedule for each of several ranges. The

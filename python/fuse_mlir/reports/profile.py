@@ -25,11 +25,12 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from fuse_mlir.fusion import modules
 from fuse_mlir.fusion.fused_module import FusedModule
-from fuse_mlir.fusion.results import FusionResult, SiteResult
+from fuse_mlir.fusion.results import FusionResult
 from fuse_mlir.matching.dataflow import call_arguments
 from fuse_mlir.matching.patterns import Patterns
 from fuse_mlir.matching.sites import join
 from fuse_mlir.quantized.fp8_reference import emulated
+from fuse_mlir.reports.report import fused_results
 from fuse_mlir.reports.timeline import Bar, timeline
 from fuse_mlir.support.about import About
 from fuse_mlir.support.html import page, table
@@ -346,18 +347,7 @@ def profile(
             progress=report,
         ) as sites:
             return _profile(model, inputs, repeats, sites)
-    sites = FusionResult(
-        SiteResult(
-            m.site,
-            parent,
-            [join(parent, n) for n in m.names],
-            "fused",
-            m.families,
-            note=m.note,
-        )
-        for parent, m in modules.all_sites(model)
-    )
-    return _profile(model, inputs, repeats, sites)
+    return _profile(model, inputs, repeats, fused_results(model))
 
 
 def _profile(

@@ -58,6 +58,21 @@ FLOOR_F32, FLOOR = 2.0, 0.25
 FLOOR_ORDER = 0.25
 
 
+def fused_results(model: nn.Module) -> FusionResult:
+    """The sites of a model that are fused."""
+    return FusionResult(
+        SiteResult(
+            m.site,
+            parent,
+            [join(parent, n) for n in m.names],
+            "fused",
+            m.families,
+            note=m.note,
+        )
+        for parent, m in modules.all_sites(model)
+    )
+
+
 def explain(
     model: nn.Module,
     patterns: Patterns = None,
@@ -93,17 +108,7 @@ def explain(
         ['could fuse']
     """
     report = progress_of(progress)
-    results = FusionResult(
-        SiteResult(
-            m.site,
-            parent,
-            [join(parent, n) for n in m.names],
-            "fused",
-            m.families,
-            note=m.note,
-        )
-        for parent, m in modules.all_sites(model)
-    )
+    results = fused_results(model)
     done = {path for site in results for path in site.members}
     modules.check_option("rounding", rounding, ROUNDINGS)
     if fusion_config is None:

@@ -67,7 +67,7 @@ func.func @no_sum(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>)
        : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x4xf32> {
     ^bb0(%d: tensor<?x4xf32>):
       %e = stage.finish %d : (tensor<?x4xf32>) -> tensor<?x4xf32>
-      // expected-error@+1 {{finishes a value that is no sum of its stage}}
+      // expected-error@+1 {{finishes a value that is not a sum of its stage}}
       %f = stage.finish %e : (tensor<?x4xf32>) -> tensor<?x4xf32>
       stage.yield %f : tensor<?x4xf32>
     }

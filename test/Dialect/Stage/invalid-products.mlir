@@ -144,7 +144,7 @@ func.func @slice_user(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>)
 func.func @no_slices(%p: tensor<2x?x4xf32>) -> tensor<?x4xf32> {
   %y = stage.graph(%p) : (tensor<2x?x4xf32>) -> tensor<?x4xf32> {
   ^bb0(%a: tensor<2x?x4xf32>):
-    // expected-error@+1 {{adds a value that is no sum of a stage.product with slices}}
+    // expected-error@+1 {{adds a value that is not the sum of a stage.product with slices}}
     %b = stage.reduce(%a) order ascending
        : (tensor<2x?x4xf32>) -> tensor<?x4xf32> {
     ^bb0(%c: tensor<?x4xf32>):
